@@ -1,0 +1,42 @@
+# Every target works in .venv. `make demo` needs only the CPU serving extra; the rest sets up everything.
+PYTHON ?= python3
+PORT := $(or $(TERCET_PORT),8080)
+BIN := .venv/bin
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+
+.PHONY: demo serve setup test check format bench
+
+demo: .venv/.installed-cpu
+	$(BIN)/tercet demo --port $(PORT)
+
+serve: .venv/.installed-cpu
+	$(BIN)/tercet serve --port $(PORT)
+
+setup: .venv/.installed-dev
+
+test: setup
+	$(BIN)/pytest
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup
+	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.installed-cpu: pyproject.toml constraints.txt | .venv/bin/python
+	$(INSTALL) '.[cpu]'
+	touch $@
+
+.venv/.installed-dev: pyproject.toml constraints.txt | .venv/bin/python
+	$(INSTALL) '.[cpu,torch,train,dev]'
+	touch $@ .venv/.installed-cpu

@@ -1,0 +1,1 @@
+"""The tercet command: the one place that joins service, evaluation and training."""

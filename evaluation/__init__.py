@@ -1,0 +1,1 @@
+"""Measuring retrieval quality on judged collections."""

@@ -1,0 +1,75 @@
+"""Records of a search: what is asked, what is found. NumPy and plain Python only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights of the three scores in the sum; 0 leaves a side out."""
+
+    dense: float = 1.0
+    sparse: float = 1.0
+    colbert: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateLimits:
+    """How many documents each retriever proposes over all segments; 0 turns one off."""
+
+    dense: int = 200
+    sparse: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class DenseOptions:
+    """Effort of the approximate dense search: FAISS `efSearch` (HNSW) and `nprobe` (IVF-PQ)."""
+
+    ef_search: int = 400
+    nprobe: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A stored document. Its encoded text is the title, a line break and the text."""
+
+    id: str
+    text: str
+    title: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def encoded_text(self) -> str:
+        """What the encoder sees."""
+        return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The three scores of one query and one document, unweighted; None where a side is not stored."""
+
+    dense: float
+    sparse: float
+    colbert: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result: its document, weighted sum, and the sum's parts."""
+
+    document: Document
+    score: float
+    scores: Scores
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Hits, best first; ties in order of id. Times in seconds."""
+
+    hits: list[Hit]
+    snapshot: str
+    retrieve_seconds: float
+    score_seconds: float

@@ -1,0 +1,53 @@
+"""Exceptions about collections, snapshots and documents.
+
+SearchIndexError
+├── InvalidNameError          a collection's name does not match the pattern
+├── CollectionNotFoundError
+├── CollectionExistsError
+├── CollectionBusyError       another writer holds the collection
+├── FingerprintMismatchError  searched or written with another encoder
+├── InvalidDocumentError      a document breaks a limit or lacks a part
+├── DuplicateDocumentError    an id occurs twice
+├── InvalidQueryError         a query, filter or option the index cannot answer
+└── DamagedIndexError         a file is missing, altered or inconsistent
+"""
+
+
+class SearchIndexError(Exception):
+    """Any failure of the index; its message names the value, the limit and the remedy."""
+
+
+class InvalidNameError(SearchIndexError):
+    """The name does not match `[a-z0-9][a-z0-9_-]{0,63}`."""
+
+
+class CollectionNotFoundError(SearchIndexError):
+    """No collection of that name."""
+
+
+class CollectionExistsError(SearchIndexError):
+    """A collection of that name exists already."""
+
+
+class CollectionBusyError(SearchIndexError):
+    """Another process or thread is writing to the collection."""
+
+
+class FingerprintMismatchError(SearchIndexError):
+    """The collection was built with another encoder; the message names both fingerprints."""
+
+
+class InvalidDocumentError(SearchIndexError):
+    """A document breaks a limit, has a wrong type or lacks a part."""
+
+
+class DuplicateDocumentError(SearchIndexError):
+    """A document id occurs more than once; the message names it."""
+
+
+class InvalidQueryError(SearchIndexError):
+    """A query, filter or search option that this collection cannot answer."""
+
+
+class DamagedIndexError(SearchIndexError):
+    """A file of the index is missing, altered or inconsistent; the message names the file."""

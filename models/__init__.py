@@ -1,0 +1,1 @@
+"""Encoders: text to tokens to the three representations."""

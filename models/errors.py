@@ -1,0 +1,28 @@
+"""Exceptions about checkpoints, texts and devices.
+
+ModelError
+├── CheckpointError      a file of the checkpoint is missing, damaged or not understood
+├── TextTooLongError     a text exceeds the length limit and truncation was not allowed
+├── UnsupportedError     the engine or device cannot do what was asked
+└── EncoderUnavailableError  no encoder can answer now; trying later may help
+"""
+
+
+class ModelError(Exception):
+    """Any failure in encoding; its message names the value, the limit and the remedy."""
+
+
+class CheckpointError(ModelError):
+    """A file of the checkpoint is missing, damaged or not understood; the message names it."""
+
+
+class TextTooLongError(ModelError):
+    """A text has more tokens than the limit, and truncation was not allowed."""
+
+
+class UnsupportedError(ModelError):
+    """The engine, device or checkpoint cannot do what was asked."""
+
+
+class EncoderUnavailableError(ModelError):
+    """No encoder can answer at the moment."""

@@ -1,0 +1,217 @@
+"""The records that travel between encoder, index and service: NumPy arrays only.
+
+Letters in shapes: B texts, L tokens of one text, D dense dimension, C ColBERT dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+Output = Literal["dense", "sparse", "colbert"]
+OUTPUTS: tuple[Output, ...] = get_args(Output)
+InputType = Literal["query", "document"]
+
+Float32 = npt.NDArray[np.float32]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+def ragged_positions(offsets: Int64, rows: Int64) -> Int64:
+    """Positions, in a packed array with `offsets` int64[B+1], of all items of `rows`, row by row.
+
+    Returns int64[sum of the rows' lengths].
+    """
+    lengths = offsets[rows + 1] - offsets[rows]
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total, dtype=np.int64) + np.repeat(offsets[rows] - (ends - lengths), lengths)
+
+
+def offsets_of(lengths: npt.NDArray[np.integer]) -> Int64:
+    """Offsets int64[B+1] of packed rows with these lengths [B]."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBatch:
+    """Token ids of B texts, packed, special tokens included.
+
+    token_ids: int32[ΣL]; offsets: int64[B+1]; truncated: bool[B], true where the text was longer.
+    """
+
+    token_ids: Int32
+    offsets: Int64
+    truncated: Bool
+
+    def __len__(self) -> int:
+        return len(self.truncated)
+
+    @property
+    def lengths(self) -> Int64:
+        """Tokens of each text, int64[B]."""
+        return np.diff(self.offsets)
+
+    def take(self, rows: Int64) -> TokenBatch:
+        """The given texts, in the given order."""
+        return TokenBatch(
+            self.token_ids[ragged_positions(self.offsets, rows)],
+            offsets_of(self.lengths[rows]),
+            self.truncated[rows],
+        )
+
+    def padded(self, pad_id: int) -> tuple[Int64, Int64]:
+        """Token ids and mask, int64[B, L] each, padded on the right to the longest text."""
+        lengths = self.lengths
+        mask = np.arange(int(lengths.max(initial=0))) < lengths[:, None]
+        ids = np.full(mask.shape, pad_id, np.int64)
+        ids[mask] = self.token_ids
+        return ids, mask.astype(np.int64)
+
+    @staticmethod
+    def concatenate(batches: Sequence[TokenBatch]) -> TokenBatch:
+        """One batch with the texts of all, in order."""
+        return TokenBatch(
+            np.concatenate([b.token_ids for b in batches]),
+            offsets_of(np.concatenate([b.lengths for b in batches])),
+            np.concatenate([b.truncated for b in batches]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SparseRows:
+    """Lexical weights of B texts as CSR; token ids ascend within a row, weights are above 0.
+
+    indptr: int64[B+1]; token_ids: int32[nnz]; weights: float32[nnz].
+    """
+
+    indptr: Int64
+    token_ids: Int32
+    weights: Float32
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def row(self, row: int) -> tuple[Int32, Float32]:
+        """Token ids and weights of one text."""
+        span = slice(int(self.indptr[row]), int(self.indptr[row + 1]))
+        return self.token_ids[span], self.weights[span]
+
+    def take(self, rows: Int64) -> SparseRows:
+        """The given rows, in the given order."""
+        positions = ragged_positions(self.indptr, rows)
+        lengths = self.indptr[rows + 1] - self.indptr[rows]
+        return SparseRows(offsets_of(lengths), self.token_ids[positions], self.weights[positions])
+
+    @staticmethod
+    def concatenate(parts: Sequence[SparseRows]) -> SparseRows:
+        """One record with the rows of all, in order."""
+        return SparseRows(
+            offsets_of(np.concatenate([np.diff(p.indptr) for p in parts])),
+            np.concatenate([p.token_ids for p in parts]),
+            np.concatenate([p.weights for p in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectors:
+    """ColBERT vectors of B texts, packed. vectors: float32[ΣL, C]; offsets: int64[B+1]."""
+
+    vectors: Float32
+    offsets: Int64
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def row(self, row: int) -> Float32:
+        """Token vectors of one text, float32[L, C]."""
+        return self.vectors[int(self.offsets[row]) : int(self.offsets[row + 1])]
+
+    def take(self, rows: Int64) -> TokenVectors:
+        """The given rows, in the given order."""
+        lengths = self.offsets[rows + 1] - self.offsets[rows]
+        return TokenVectors(self.vectors[ragged_positions(self.offsets, rows)], offsets_of(lengths))
+
+    @staticmethod
+    def concatenate(parts: Sequence[TokenVectors]) -> TokenVectors:
+        """One record with the rows of all, in order."""
+        return TokenVectors(
+            np.concatenate([p.vectors for p in parts]),
+            offsets_of(np.concatenate([np.diff(p.offsets) for p in parts])),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Representations:
+    """What one encoder pass gives for B texts; an output that was not asked for is None.
+
+    dense: float32[B, D], unit length; tokens: int64[B], tokens encoded of each text, special tokens
+    included; truncated: bool[B].
+    """
+
+    tokens: Int64
+    truncated: Bool
+    dense: Float32 | None = field(default=None)
+    sparse: SparseRows | None = field(default=None)
+    colbert: TokenVectors | None = field(default=None)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def take(self, rows: Int64) -> Representations:
+        """The given texts, in the given order."""
+        return Representations(
+            self.tokens[rows],
+            self.truncated[rows],
+            None if self.dense is None else self.dense[rows],
+            None if self.sparse is None else self.sparse.take(rows),
+            None if self.colbert is None else self.colbert.take(rows),
+        )
+
+    def keep(self, outputs: Sequence[Output]) -> Representations:
+        """The same texts with only these outputs."""
+        return Representations(
+            self.tokens,
+            self.truncated,
+            self.dense if "dense" in outputs else None,
+            self.sparse if "sparse" in outputs else None,
+            self.colbert if "colbert" in outputs else None,
+        )
+
+    def with_dimensions(self, dimensions: int) -> Representations:
+        """Dense vectors cut to their first `dimensions` values and normalized again.
+
+        Equal to cutting before the first normalization, since that only scales a vector.
+        """
+        if self.dense is None:
+            return self
+        cut = self.dense[:, :dimensions]
+        norms = np.linalg.norm(cut, axis=1, keepdims=True)
+        return Representations(
+            self.tokens,
+            self.truncated,
+            cut / np.maximum(norms, np.float32(1e-12)),
+            self.sparse,
+            self.colbert,
+        )
+
+    @staticmethod
+    def concatenate(parts: Sequence[Representations]) -> Representations:
+        """One record with the texts of all, in order; all parts hold the same outputs."""
+        dense = [p.dense for p in parts if p.dense is not None]
+        sparse = [p.sparse for p in parts if p.sparse is not None]
+        colbert = [p.colbert for p in parts if p.colbert is not None]
+        return Representations(
+            np.concatenate([p.tokens for p in parts]),
+            np.concatenate([p.truncated for p in parts]),
+            np.concatenate(dense) if dense else None,
+            SparseRows.concatenate(sparse) if sparse else None,
+            TokenVectors.concatenate(colbert) if colbert else None,
+        )

@@ -1,0 +1,1 @@
+"""HTTP service, settings and the online and offline pipelines."""

@@ -1,0 +1,1 @@
+"""Fitting encoders and heads."""
