@@ -1,0 +1,89 @@
+"""The folders' arrows: who may import whom, and which heavy libraries stay where."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = {"service", "models", "index", "training", "evaluation", "cli"}
+
+# Package → our packages that it may import besides itself.
+ARROWS = {
+    "models": set(),
+    "index": {"models.representations"},
+    "service": {"models", "index"},
+    "evaluation": {"service", "models", "index"},
+    "training": {"models"},
+    "cli": {"service", "evaluation", "models", "index"},
+}
+
+# Library → the places (file or folder) that may import it.
+HOMES = {
+    "torch": {"models/heads.py", "models/torch_encoder.py", "models/export_onnx.py", "training"},
+    "transformers": {"models/torch_encoder.py", "models/export_onnx.py", "training"},
+    "onnxruntime": {"models/onnx_encoder.py", "models/export_onnx.py"},
+    "faiss": {"index/dense.py"},
+    "fastapi": {"service"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+}
+
+SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Every absolute module that a file imports, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module or ""
+
+
+def within(name: str, allowed: set[str], separator: str) -> bool:
+    return any(name == entry or name.startswith(entry + separator) for entry in allowed)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_follow_the_arrows(path: Path) -> None:
+    place = path.relative_to(ROOT)
+    package = place.parts[0]
+    for module in imported_modules(path):
+        top = module.partition(".")[0]
+        if top in PACKAGES and top != package:
+            assert within(module, ARROWS[package], "."), f"{place} imports {module}"
+        if top in HOMES:
+            assert within(place.as_posix(), HOMES[top], "/"), f"{place} imports {module}"
+        assert top not in {"tests", "benchmarks", "examples"}, f"{place} imports {module}"
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_packages_load_from_this_repository_and_do_no_work(package: str) -> None:
+    module = importlib.import_module(package)
+    assert module.__file__ is not None
+    assert Path(module.__file__) == ROOT / package / "__init__.py"
+    body = ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body
+    assert len(body) == 1, "an __init__.py holds only a docstring"
+
+
+@pytest.mark.parametrize("module", ["index.snapshot", "models.onnx_encoder", "service.app", "cli.main"])
+def test_serving_needs_no_torch(module: str) -> None:
+    code = f"import sys, {module}; sys.exit(sorted({{'torch', 'transformers'}} & set(sys.modules)) or 0)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_index_needs_no_web_framework() -> None:
+    code = "import sys, index.collection; sys.exit('fastapi' in sys.modules or 'pydantic' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
