@@ -4,7 +4,7 @@ PORT := $(or $(TERCET_PORT),8080)
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo serve setup test check format bench
+.PHONY: demo serve setup test lint check format bench
 
 demo: .venv/.installed-cpu
 	$(BIN)/tercet demo --port $(PORT)
@@ -17,11 +17,12 @@ setup: .venv/.installed-dev
 test: setup
 	$(BIN)/pytest
 
-check: setup
+lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+
+check: lint test
 
 format: setup
 	$(BIN)/ruff format .
