@@ -1,0 +1,219 @@
+"""Documents from JSONL (also .gz), Parquet or a BEIR folder, streamed in bounded memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from index.candidates import Document
+from index.documents import encode_document
+from index.errors import DuplicateDocumentError, InvalidDocumentError
+from index.fields import FieldType, field_values
+from service.source_lines import MAX_LINE_BYTES, LineFile, SourceError
+from service.source_records import document_from_json, document_from_record
+
+OnError = Literal["stop", "skip"]
+SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
+LISTED_SKIPS = 20
+
+Parsed = tuple[int, Document | InvalidDocumentError]
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A record left out: where it stands, and why."""
+
+    position: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.position}: {self.reason}"
+
+
+class DocumentReader:
+    """Iterates once over a source's documents, in order, each such that the index accepts it.
+
+    fields: the collection's declared fields, whose values must have the declared type.
+    `skipped` counts the records left out, `skips` lists the first of them.
+    """
+
+    def __init__(
+        self,
+        source: Path,
+        *,
+        on_error: OnError = "stop",
+        fields: Mapping[str, FieldType] | None = None,
+        line_bytes: int = MAX_LINE_BYTES,
+    ) -> None:
+        self.files = source_files(source)
+        self.skipped = 0
+        self.skips: list[Skipped] = []
+        self._on_error = on_error
+        self._fields = fields or {}
+        self._parts = [_open_part(path, line_bytes) for path in self.files]
+        counts = [part.count() for part in self._parts]
+        self._records = None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def total(self) -> int | None:
+        """Documents in the whole source, as far as known; None where only reading it all would tell."""
+        if self._records is None:
+            return None
+        return self._records - self.skipped - sum(part.blank for part in self._parts)
+
+    @property
+    def fraction(self) -> float:
+        """Share of the source read so far, from 0 to 1."""
+        return sum(part.fraction for part in self._parts) / len(self._parts)
+
+    def __iter__(self) -> Iterator[Document]:
+        """Raises SourceError or DuplicateDocumentError at a bad record, unless those are skipped."""
+        with closing(_SeenIds()) as seen:
+            for path, part in zip(self.files, self._parts, strict=True):
+                for number, item in part:
+                    position = f"{path} {part.unit} {number}"
+                    problem = item if isinstance(item, Exception) else self._problem(item, position, seen)
+                    if problem is None and isinstance(item, Document):
+                        yield item
+                    elif problem is not None:
+                        self._skip(position, problem)
+
+    def _problem(self, document: Document, position: str, seen: _SeenIds) -> Exception | None:
+        try:
+            encode_document(document)
+            for name, kind in self._fields.items():
+                field_values(name, kind, document.metadata.get(name))
+            seen.add(document.id, position)
+        except (InvalidDocumentError, DuplicateDocumentError) as error:
+            return error
+        return None
+
+    def _skip(self, position: str, problem: Exception) -> None:
+        if self._on_error == "stop":
+            message = f"{position}: {problem}. Correct it, or skip bad records (--on-error skip)."
+            kind = DuplicateDocumentError if isinstance(problem, DuplicateDocumentError) else SourceError
+            raise kind(message)
+        self.skipped += 1
+        if len(self.skips) < LISTED_SKIPS:
+            self.skips.append(Skipped(position, str(problem)))
+
+
+def read_documents(source: Path, *, on_error: OnError = "stop") -> DocumentReader:
+    """Documents of a JSONL or Parquet file, or of a folder with a corpus; see DocumentReader."""
+    return DocumentReader(source, on_error=on_error)
+
+
+def source_files(source: Path) -> list[Path]:
+    """The files that hold a source's documents.
+
+    A folder holds `corpus.jsonl`, `corpus.jsonl.gz` or `corpus.parquet` (BEIR), or else Parquet parts,
+    taken in order of name. Raises SourceError where there is none.
+    """
+    if source.is_dir():
+        for suffix in SUFFIXES:
+            corpus = source / f"corpus{suffix}"
+            if corpus.is_file():
+                return [corpus]
+        parts = sorted(path for path in source.glob("*.parquet") if path.is_file())
+        if not parts:
+            raise SourceError(
+                f"{source}: the folder holds neither corpus.jsonl, corpus.jsonl.gz nor Parquet files. "
+                "Give a BEIR folder, a folder of Parquet parts, or a file."
+            )
+        return parts
+    if not source.exists():
+        raise SourceError(f"{source}: no such file or folder")
+    if not source.is_file():
+        raise SourceError(f"{source}: neither a file nor a folder")
+    if not source.name.endswith(SUFFIXES):
+        raise SourceError(f"{source}: unknown kind of file; the name must end in {', '.join(SUFFIXES)}")
+    return [source]
+
+
+class _JsonLines:
+    """The documents of a JSONL file, by line."""
+
+    unit = "line"
+
+    def __init__(self, path: Path, line_bytes: int) -> None:
+        self.blank = 0
+        self._lines = LineFile(path, line_bytes)
+
+    @property
+    def fraction(self) -> float:
+        return self._lines.fraction
+
+    def count(self) -> int | None:
+        return self._lines.count()
+
+    def __iter__(self) -> Iterator[Parsed]:
+        for number, line in self._lines:
+            if line is None:
+                limit = self._lines.limit_bytes
+                yield number, InvalidDocumentError(f"longer than {limit} bytes, the limit for one document")
+                continue
+            stripped = (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).strip()
+            if not stripped:
+                self.blank += 1
+                continue
+            try:
+                yield number, document_from_json(stripped)
+            except InvalidDocumentError as error:
+                yield number, error
+
+
+class _ParquetDocuments:
+    """The documents of a Parquet file, by row."""
+
+    unit = "row"
+    blank = 0
+
+    def __init__(self, path: Path) -> None:
+        from service.source_parquet import ParquetRows  # pyarrow is slow to load and seldom needed
+
+        self._rows = ParquetRows(path)
+
+    @property
+    def fraction(self) -> float:
+        return self._rows.fraction
+
+    def count(self) -> int | None:
+        return self._rows.count()
+
+    def __iter__(self) -> Iterator[Parsed]:
+        for number, row in self._rows:
+            try:
+                yield number, row if isinstance(row, InvalidDocumentError) else document_from_record(row)
+            except InvalidDocumentError as error:
+                yield number, error
+
+
+def _open_part(path: Path, line_bytes: int) -> _JsonLines | _ParquetDocuments:
+    return _ParquetDocuments(path) if path.suffix == ".parquet" else _JsonLines(path, line_bytes)
+
+
+class _SeenIds:
+    """The ids read so far with their positions, in a temporary database that spills to disk when large."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._database.execute("PRAGMA journal_mode = OFF")
+        self._database.execute("BEGIN")
+        self._database.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, position TEXT) WITHOUT ROWID")
+
+    def add(self, document_id: str, position: str) -> None:
+        """Raises DuplicateDocumentError where the id was there before."""
+        try:
+            self._database.execute("INSERT INTO seen VALUES (?, ?)", (document_id, position))
+        except sqlite3.IntegrityError as error:
+            where = self._database.execute("SELECT position FROM seen WHERE id = ?", (document_id,))
+            raise DuplicateDocumentError(
+                f"the id {document_id!r} occurs already at {where.fetchone()[0]}"
+            ) from error
+
+    def close(self) -> None:
+        self._database.close()

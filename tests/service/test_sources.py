@@ -1,0 +1,188 @@
+"""Reading documents: formats, bad records, duplicates, bounds."""
+
+import datetime
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from index.candidates import Document
+from index.errors import DuplicateDocumentError
+from service.source_lines import SourceError
+from service.sources import DocumentReader, read_documents, source_files
+
+
+def write(path: Path, *lines: str | bytes) -> Path:
+    content = b"\n".join(line if isinstance(line, bytes) else line.encode() for line in lines)
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+THREE = (
+    '{"id": "a", "text": "one"}',
+    '{"_id": "b", "title": "Two", "text": "two", "metadata": {"year": 1999}}',
+    '{"id": 3, "text": "drei", "lang": "de", "metadata": null}',
+)
+EXPECTED = [
+    Document("a", "one"),
+    Document("b", "two", "Two", {"year": 1999}),
+    Document("3", "drei", None, {"lang": "de"}),
+]
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.ndjson"])
+def test_json_lines(tmp_path: Path, name: str) -> None:
+    reader = read_documents(write(tmp_path / name, *THREE, ""))
+    assert list(reader) == EXPECTED
+    assert reader.fraction == 1.0
+    assert reader.total == (None if name.endswith(".gz") else 3)
+
+
+def test_beir_folder_and_parquet_parts(tmp_path: Path) -> None:
+    write(tmp_path / "corpus.jsonl.gz", *THREE)
+    write(tmp_path / "queries.jsonl", '{"_id": "q", "text": "query"}')
+    assert list(read_documents(tmp_path)) == EXPECTED
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for name in ("b", "a"):
+        table = pyarrow.table({"id": [name], "text": [f"text {name}"]})
+        pyarrow.parquet.write_table(table, parts / f"{name}.parquet")
+    reader = read_documents(parts)
+    assert [document.id for document in reader] == ["a", "b"]
+    assert reader.total == 2
+
+
+def test_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "x.jsonl", b'\xef\xbb\xbf{"id": "a", "text": "one"}\r', b'{"id": "b", "text": ""}\r'
+    )
+    assert list(read_documents(path)) == [Document("a", "one"), Document("b", "")]
+
+
+def test_half_a_character_is_left_to_the_index(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", '{"id": "a", "text": "cut \\ud83d"}')
+    assert list(read_documents(path)) == [Document("a", "cut \ud83d")]
+
+
+BAD_LINES = [
+    ('{"id": "b", "text": ', "not valid JSON at character"),
+    ('{"id": "b", "text": NaN}', "not valid JSON at character 21"),
+    ('{"id": "\\ud800", "text": NaN}', "NaN is no JSON number"),
+    (b'{"id": "b", "text": "\xff"}', "not valid UTF-8 at byte 22"),
+    ("[1]", "expected a JSON object, got an array"),
+    ("null", "expected a JSON object, got null"),
+    ('{"id": "b"}', '"text" is missing'),
+    ('{"id": "b", "text": 5}', '"text" must be a string, got a number'),
+    ('{"id": "b", "text": "x", "title": []}', '"title" must be a string or null, got an array'),
+    ('{"id": "b", "text": "x", "metadata": "y"}', '"metadata" must be an object or null, got a string'),
+    ('{"text": "x"}', '"id" (or "_id") is missing'),
+    ('{"id": "", "text": "x"}', '"id" is empty'),
+    ('{"id": 1.5, "text": "x"}', '"id" must be a string or a whole number, got a number'),
+    ('{"id": true, "text": "x"}', '"id" must be a string or a whole number, got a boolean'),
+    ('{"id": "b", "_id": "c", "text": "x"}', "\"id\" is 'b' but \"_id\" is 'c'"),
+    ('{"id": "%s", "text": "x"}' % ("i" * 513), "has 513 bytes"),
+    ('{"id": "b", "text": "%s"}' % ("x" * 5000), "longer than 4096 bytes"),
+    ('{"id": "b", "text": "x", "year": "1999"}', "field 'year' is declared as integer"),
+]
+
+
+@pytest.mark.parametrize(("line", "reason"), BAD_LINES, ids=[reason for _, reason in BAD_LINES])
+def test_a_bad_line_is_named_or_skipped(tmp_path: Path, line: str | bytes, reason: str) -> None:
+    path = write(tmp_path / "x.jsonl", '{"id": "a", "text": "x"}', line, '{"id": "z", "text": "x"}')
+    with pytest.raises(SourceError) as caught:
+        list(DocumentReader(path, fields={"year": "integer"}, line_bytes=4096))
+    assert str(caught.value).startswith(f"{path} line 2: ")
+    assert reason in str(caught.value)
+
+    reader = DocumentReader(path, on_error="skip", fields={"year": "integer"}, line_bytes=4096)
+    assert [document.id for document in reader] == ["a", "z"]
+    assert reader.skipped == 1
+    assert reader.total == 2
+    assert reader.skips[0].position == f"{path} line 2"
+    assert reason in reader.skips[0].reason
+
+
+def test_duplicates_name_both_places(tmp_path: Path) -> None:
+    lines = ['{"id": "a", "text": "first"}', '{"id": "b", "text": "x"}', '{"id": "a", "text": "second"}']
+    path = write(tmp_path / "x.jsonl", *lines)
+    with pytest.raises(DuplicateDocumentError, match=r"line 3: the id 'a' occurs already at .*line 1"):
+        list(read_documents(path))
+    reader = read_documents(path, on_error="skip")
+    assert [(document.id, document.text) for document in reader] == [("a", "first"), ("b", "x")]
+    assert "line 3" in str(reader.skips[0])
+
+
+def test_only_the_first_skips_are_listed(tmp_path: Path) -> None:
+    reader = read_documents(write(tmp_path / "x.jsonl", *["{}"] * 50), on_error="skip")
+    assert list(reader) == []
+    assert reader.skipped == 50
+    assert [skip.position[-6:] for skip in reader.skips[:2]] == ["line 1", "line 2"]
+    assert len(reader.skips) == 20
+
+
+def test_damaged_gzip_stops_even_when_skipping(tmp_path: Path) -> None:
+    whole = gzip.compress(b"".join(b'{"id": "%d", "text": "%x"}\n' % (i, i**40) for i in range(3000)))
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(SourceError, match=r"damaged or cut off after line [1-9]\d*"):
+        list(read_documents(path, on_error="skip"))
+    path.write_bytes(b'{"id": "a", "text": "not packed"}\n')
+    with pytest.raises(SourceError, match="damaged or cut off after line 0"):
+        list(read_documents(path))
+
+
+def test_an_endless_line_is_not_held(tmp_path: Path) -> None:
+    """64 MB that unpack from 64 kB: only the limit is ever in memory."""
+    path = tmp_path / "x.jsonl.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(64):
+            file.write(b" " * 2**20)
+        file.write(b'\n{"id": "a", "text": "after"}\n')
+    reader = DocumentReader(path, on_error="skip", line_bytes=2**16)
+    assert [document.id for document in reader] == ["a"]
+    assert reader.skips[0].reason.startswith("longer than 65536 bytes")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("missing.jsonl", "no such file"), ("x.csv", "unknown kind of file"), ("empty", "holds neither")],
+)
+def test_what_is_no_source(tmp_path: Path, name: str, reason: str) -> None:
+    (tmp_path / "x.csv").touch()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match=reason):
+        source_files(tmp_path / name)
+
+
+def test_parquet_columns(tmp_path: Path) -> None:
+    table = pyarrow.table(
+        {
+            "_id": [1, 2, 3],
+            "text": ["one", "two", None],
+            "title": ["", "Two", None],
+            "day": [datetime.date(2020, 1, 2), None, None],
+            "metadata": [json.dumps({"year": 5}), None, None],
+            "weight": [0.5, float("nan"), None],
+        }
+    )
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(table, path)
+    reader = read_documents(path, on_error="skip")
+    assert list(reader) == [Document("1", "one", None, {"day": "2020-01-02", "weight": 0.5, "year": 5})]
+    assert [str(skip).removeprefix(f"{path} ") for skip in reader.skips] == [
+        'row 2: "weight" is nan: use null for an unknown number',
+        'row 3: "text" is missing',
+    ]
+
+
+def test_parquet_that_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"no parquet")
+    with pytest.raises(SourceError, match="not a readable Parquet file"):
+        read_documents(path)
+    pyarrow.parquet.write_table(pyarrow.table({"id": ["a"], "body": ["x"]}), path)
+    with pytest.raises(SourceError, match="no column text; the columns are id, body"):
+        read_documents(path)
