@@ -1,0 +1,160 @@
+"""Documents and their representations, checked against a collection's settings before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from index.candidates import Document
+from index.documents import StoredDocument, encode_document
+from index.errors import InvalidDocumentError
+from index.fields import field_values
+from index.manifest import CollectionSettings
+from index.token_vectors import code_dtype
+from models.representations import Int64, Representations, SparseRows, TokenVectors
+
+Float16 = npt.NDArray[np.float16]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedBatch:
+    """B documents ready to be written. dense: float16[B, D]; colbert is None for the codec none."""
+
+    documents: list[StoredDocument]
+    fields: list[Mapping[str, list[Any]]]
+    dense: Float16
+    sparse: SparseRows
+    colbert: TokenVectors | None
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def span(self, start: int, stop: int) -> CheckedBatch:
+        """The documents from `start` up to `stop`."""
+        if start == 0 and stop == len(self):
+            return self
+        rows = np.arange(start, stop, dtype=np.int64)
+        return CheckedBatch(
+            self.documents[start:stop],
+            self.fields[start:stop],
+            self.dense[start:stop],
+            self.sparse.take(rows),
+            None if self.colbert is None else self.colbert.take(rows),
+        )
+
+
+def check_batch(
+    documents: Sequence[Document], representations: Representations, settings: CollectionSettings
+) -> CheckedBatch:
+    """Checks types, limits, declared fields, dimensions and finiteness.
+
+    Raises InvalidDocumentError, naming the first document at fault, and writes nothing.
+    """
+    if len(documents) != len(representations):
+        raise InvalidDocumentError(
+            f"{len(documents)} documents came with {len(representations)} representations; give one for each"
+        )
+    stored = [encode_document(document) for document in documents]
+    fields: list[Mapping[str, list[Any]]] = [_check_fields(document, settings) for document in documents]
+    dense = _check_dense(documents, representations, settings)
+    sparse = _check_sparse(documents, representations.sparse, settings)
+    colbert = None
+    if settings.stores_token_vectors:
+        colbert = _check_colbert(documents, representations.colbert, settings)
+    return CheckedBatch(stored, fields, dense, sparse, colbert)
+
+
+def _check_fields(document: Document, settings: CollectionSettings) -> dict[str, list[Any]]:
+    try:
+        return {
+            name: field_values(name, kind, document.metadata.get(name))
+            for name, kind in settings.fields.items()
+        }
+    except InvalidDocumentError as error:
+        raise InvalidDocumentError(f"document {document.id!r}: {error}") from error
+
+
+def _check_dense(
+    documents: Sequence[Document], representations: Representations, settings: CollectionSettings
+) -> Float16:
+    if representations.dense is None:
+        raise InvalidDocumentError("the dense vectors are missing; encode documents with all outputs")
+    expected = (len(documents), settings.dense_dimension)
+    if representations.dense.shape != expected:
+        raise InvalidDocumentError(
+            f"dense vectors have shape {representations.dense.shape}; the collection needs {expected}"
+        )
+    with np.errstate(over="ignore"):
+        dense = representations.dense.astype(np.float16)
+    sound: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(dense), axis=1)
+    _require_all(documents, sound, "a dense value is not finite in float16")
+    return dense
+
+
+def _check_sparse(
+    documents: Sequence[Document], sparse: SparseRows | None, settings: CollectionSettings
+) -> SparseRows:
+    if sparse is None:
+        raise InvalidDocumentError("the sparse weights are missing; encode documents with all outputs")
+    indptr = _check_offsets(sparse.indptr, len(documents), len(sparse.token_ids), "sparse indptr")
+    if len(sparse.weights) != len(sparse.token_ids):
+        raise InvalidDocumentError(
+            f"{len(sparse.token_ids)} sparse token ids came with {len(sparse.weights)} weights; "
+            "give one for each"
+        )
+    inside = (sparse.token_ids >= 0) & (sparse.token_ids < settings.vocabulary_size)
+    ascending = np.ones(len(inside), np.bool_)
+    ascending[1:] = np.diff(sparse.token_ids.astype(np.int64)) > 0
+    ascending[indptr[:-1][indptr[:-1] < len(ascending)]] = True
+    positive = np.isfinite(sparse.weights) & (sparse.weights > 0)
+    owners = np.repeat(np.arange(len(documents)), np.diff(indptr))
+    limit = f"a sparse token id is outside the vocabulary of {settings.vocabulary_size}"
+    for good, fault in (
+        (inside, limit),
+        (ascending, "sparse token ids do not ascend"),
+        (positive, "a sparse weight is not finite and above 0"),
+    ):
+        sound = np.ones(len(documents), np.bool_)
+        sound[owners[~good]] = False
+        _require_all(documents, sound, fault)
+    return SparseRows(
+        indptr, sparse.token_ids.astype(np.int32, copy=False), sparse.weights.astype(np.float32, copy=False)
+    )
+
+
+def _check_colbert(
+    documents: Sequence[Document], colbert: TokenVectors | None, settings: CollectionSettings
+) -> TokenVectors:
+    if colbert is None:
+        raise InvalidDocumentError(
+            "the token vectors are missing; encode documents with all outputs, or use token_codec none"
+        )
+    if colbert.vectors.ndim != 2 or colbert.vectors.shape[1] != settings.colbert_dimension:
+        raise InvalidDocumentError(
+            f"token vectors have shape {colbert.vectors.shape}; "
+            f"the collection needs {settings.colbert_dimension} values each"
+        )
+    offsets = _check_offsets(colbert.offsets, len(documents), len(colbert.vectors), "colbert offsets")
+    largest = np.finfo(np.float16 if code_dtype(settings.token_codec) == np.float16 else np.float32).max
+    sound = np.ones(len(documents), np.bool_)
+    # A NaN fails the comparison, so one pass finds both faults.
+    finite = (np.abs(colbert.vectors) <= largest).all(axis=1)
+    sound[np.repeat(np.arange(len(documents)), np.diff(offsets))[~finite]] = False
+    _require_all(documents, sound, f"a token vector is not finite in {settings.token_codec}")
+    return TokenVectors(colbert.vectors, offsets)
+
+
+def _check_offsets(offsets: Int64, rows: int, items: int, what: str) -> Int64:
+    sound = offsets.shape == (rows + 1,) and offsets[0] == 0 and offsets[-1] == items
+    if not sound or (np.diff(offsets) < 0).any():
+        raise InvalidDocumentError(f"{what} must ascend from 0 to {items} in {rows + 1} steps")
+    return offsets.astype(np.int64, copy=False)
+
+
+def _require_all(documents: Sequence[Document], sound: npt.NDArray[np.bool_], fault: str) -> None:
+    if not sound.all():
+        raise InvalidDocumentError(f"document {documents[int(np.argmin(sound))].id!r}: {fault}")

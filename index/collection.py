@@ -1,0 +1,136 @@
+"""Collections: folders below one root, created, opened, listed and deleted by name."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from index.errors import CollectionExistsError, CollectionNotFoundError, DamagedIndexError, InvalidNameError
+from index.layout import CollectionLayout
+from index.lock import ExclusiveLock
+from index.manifest import CollectionSettings, check_collection_name
+from index.snapshot import Snapshot
+from index.storage import sync_folder
+from index.writer import SegmentLimits, SnapshotWriter
+
+OPEN_ATTEMPTS = 20
+_DELETED_PREFIX = ".deleted-"
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A collection on disk; holds no open files."""
+
+    layout: CollectionLayout
+    settings: CollectionSettings
+
+    @staticmethod
+    def create(root: Path, name: str, settings: CollectionSettings) -> Collection:
+        """A new collection without documents.
+
+        Raises InvalidNameError, also where `settings.name` differs, or CollectionExistsError.
+        """
+        layout = CollectionLayout(root / check_collection_name(name))
+        if settings.name != name:
+            raise InvalidNameError(
+                f"the settings name the collection {settings.name!r}, not {name!r}; use one name"
+            )
+        layout.folder.mkdir(parents=True, exist_ok=True)
+        lock = ExclusiveLock(layout.lock, f"collection {name!r}")
+        lock.acquire()
+        try:
+            if layout.settings.exists():
+                raise CollectionExistsError(
+                    f"collection {name!r} exists already; delete it or choose another name"
+                )
+            settings.write(layout.settings)
+            sync_folder(root)
+        finally:
+            lock.release()
+        return Collection(layout, settings)
+
+    @staticmethod
+    def open(root: Path, name: str) -> Collection:
+        """An existing collection. Raises InvalidNameError, CollectionNotFoundError or DamagedIndexError."""
+        layout = CollectionLayout(root / check_collection_name(name))
+        try:
+            settings = CollectionSettings.read(layout.settings)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise CollectionNotFoundError(
+                f"collection {name!r} does not exist; create or build it first"
+            ) from error
+        if settings.name != name:
+            raise DamagedIndexError(
+                f"{layout.settings} belongs to collection {settings.name!r}, not {name!r}; "
+                "rename the folder back"
+            )
+        return Collection(layout, settings)
+
+    def current(self) -> str | None:
+        """The name of the current snapshot, or None before the first publication; reads one small file.
+
+        Raises CollectionNotFoundError where the collection was deleted.
+        """
+        name = self.layout.read_current()
+        if name is None and not self.layout.settings.exists():
+            raise CollectionNotFoundError(f"collection {self.settings.name!r} was deleted; create it again")
+        return name
+
+    def snapshot(self) -> Snapshot:
+        """Opens the current snapshot; an empty one before the first publication.
+
+        Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
+        """
+        for _ in range(OPEN_ATTEMPTS):
+            name = self.current()
+            if name is None:
+                return Snapshot.empty(self.settings)
+            try:
+                return Snapshot.open(self.layout, self.settings, name)
+            except DamagedIndexError:
+                # A publication removes the files of the snapshot before; the new one is complete.
+                if self.current() == name:
+                    raise
+        raise DamagedIndexError(
+            f"{self.layout.current} changed {OPEN_ATTEMPTS} times while it was being opened; try again"
+        )
+
+    def writer(self, limits: SegmentLimits | None = None) -> SnapshotWriter:
+        """A writer of the next snapshot, which replaces all documents."""
+        return SnapshotWriter(self.layout, self.settings, limits)
+
+
+def list_collections(root: Path) -> list[str]:
+    """The names of all collections below the root, in order."""
+    if not root.is_dir():
+        return []
+    return sorted(path.parent.name for path in root.glob("*/collection.json") if _is_name(path.parent.name))
+
+
+def delete_collection(root: Path, name: str) -> None:
+    """Removes a collection: it is gone at once, and its files follow.
+
+    Raises InvalidNameError, CollectionNotFoundError, or CollectionBusyError while it is being written.
+    """
+    layout = CollectionLayout(root / check_collection_name(name))
+    if not layout.settings.exists():
+        raise CollectionNotFoundError(f"collection {name!r} does not exist; nothing was deleted")
+    lock = ExclusiveLock(layout.lock, f"collection {name!r}")
+    lock.acquire()
+    try:
+        layout.folder.rename(root / f"{_DELETED_PREFIX}{name}-{secrets.token_hex(4)}")
+        sync_folder(root)
+    finally:
+        lock.release()
+    for remains in root.glob(f"{_DELETED_PREFIX}*"):  # also those of a deletion that was killed
+        shutil.rmtree(remains, ignore_errors=True)
+
+
+def _is_name(name: str) -> bool:
+    try:
+        check_collection_name(name)
+    except InvalidNameError:
+        return False
+    return True

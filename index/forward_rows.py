@@ -1,0 +1,55 @@
+"""Lexical weights by document, for exact scores: `forward_indptr.npy` int64[N+1], `forward_token_ids.npy`
+int32[P] and `forward_weights.npy` float32[P], P weights above 0.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from index.packed_bytes import open_offsets
+from index.storage import ArrayWriter, open_array
+from models.representations import SparseRows
+
+
+class ForwardRowsWriter:
+    """Streams the rows of one segment."""
+
+    def __init__(self, folder: Path) -> None:
+        self._indptr = ArrayWriter(folder / "forward_indptr.npy", np.int64)
+        self._token_ids = ArrayWriter(folder / "forward_token_ids.npy", np.int32)
+        self._weights = ArrayWriter(folder / "forward_weights.npy", np.float32)
+        self._indptr.append(np.zeros(1, np.int64))
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes so far."""
+        return self._indptr.total_bytes + self._token_ids.total_bytes + self._weights.total_bytes
+
+    def append(self, rows: SparseRows) -> None:
+        """Adds the rows of some documents."""
+        self._indptr.append(self._token_ids.rows + rows.indptr[1:])
+        self._token_ids.append(rows.token_ids)
+        self._weights.append(rows.weights)
+
+    def finish(self) -> None:
+        """Completes the files."""
+        for writer in (self._indptr, self._token_ids, self._weights):
+            writer.finish()
+
+    def close(self) -> None:
+        """Abandons the files."""
+        for writer in (self._indptr, self._token_ids, self._weights):
+            writer.close()
+
+
+def open_forward_rows(folder: Path, documents: int) -> SparseRows:
+    """Maps the rows of a segment. Raises DamagedIndexError naming the file."""
+    indptr = open_offsets(folder / "forward_indptr.npy", documents)
+    weights = int(indptr[-1])
+    return SparseRows(
+        indptr,
+        open_array(folder / "forward_token_ids.npy", np.int32, rows=weights),
+        open_array(folder / "forward_weights.npy", np.float32, rows=weights),
+    )

@@ -1,0 +1,59 @@
+"""The weighted sum of the three scores, its named weights, and the order of results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from index.candidates import Weights
+from index.errors import InvalidQueryError
+from models.representations import Int64
+
+Float64 = npt.NDArray[np.float64]
+
+WEIGHT_PRESETS: Mapping[str, Weights] = MappingProxyType(
+    {
+        "sum": Weights(1.0, 1.0, 1.0),
+        "miracl": Weights(1.0, 0.3, 1.0),
+        "mldr": Weights(0.15, 0.5, 0.35),
+        "flag": Weights(0.4, 0.2, 0.4),
+    }
+)
+
+
+def weights_preset(name: str) -> Weights:
+    """The weights of a name. Raises InvalidQueryError where there are none of that name."""
+    if name not in WEIGHT_PRESETS:
+        raise InvalidQueryError(
+            f"weights {name[:40]!r} is no preset; use {', '.join(WEIGHT_PRESETS)} or numbers"
+        )
+    return WEIGHT_PRESETS[name]
+
+
+def weighted_sum(components: Float64, weights: Weights) -> Float64:
+    """`w_d s_dense + w_l s_lex + w_m s_mul` of components float64[K, 3]: float64[K]."""
+    return (
+        weights.dense * components[:, 0]
+        + weights.sparse * components[:, 1]
+        + weights.colbert * components[:, 2]
+    )
+
+
+def best(scores: Float64, limit: int, ids_of: Callable[[Int64], Sequence[bytes]]) -> Int64:
+    """Places of the `limit` highest scores float64[K], best first, equal scores in order of id.
+
+    `ids_of` gives the ids at some places; it is asked only for those that can be in the answer.
+    """
+    if limit <= 0 or len(scores) == 0:
+        return np.empty(0, np.int64)
+    if limit < len(scores):
+        lowest = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+        places = np.flatnonzero(scores >= lowest)
+    else:
+        places = np.arange(len(scores))
+    ids = ids_of(places)
+    order = sorted(range(len(places)), key=lambda place: (-scores[places[place]], ids[place]))
+    return places[order[:limit]].astype(np.int64)

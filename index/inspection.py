@@ -1,0 +1,88 @@
+"""What a collection consists of, without opening its arrays."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from index.collection import Collection
+from index.dense import DenseKind
+from index.manifest import CollectionSettings, Manifest
+
+# Beginnings of file names, and the part of the index that they belong to.
+_PARTS = (
+    ("dense", "dense"),
+    ("inverted", "sparse, inverted"),
+    ("forward", "sparse, forward"),
+    ("token", "token vectors"),
+    ("document", "documents"),
+    ("id", "documents"),
+    ("field", "fields"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInspection:
+    """One segment: counts of documents and token vectors, dense kind, and bytes of each part."""
+
+    id: str
+    documents: int
+    tokens: int
+    dense_kind: DenseKind
+    part_bytes: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A collection's settings and, where one is published, its current snapshot."""
+
+    settings: CollectionSettings
+    snapshot: str | None
+    segments: list[SegmentInspection]
+
+    @property
+    def documents(self) -> int:
+        """Documents of all segments."""
+        return sum(segment.documents for segment in self.segments)
+
+    @property
+    def tokens(self) -> int:
+        """Token vectors of all segments."""
+        return sum(segment.tokens for segment in self.segments)
+
+    @property
+    def part_bytes(self) -> dict[str, int]:
+        """Bytes of each part over all segments."""
+        totals: dict[str, int] = defaultdict(int)
+        for segment in self.segments:
+            for part, size in segment.part_bytes.items():
+                totals[part] += size
+        return dict(totals)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all segment files."""
+        return sum(self.part_bytes.values())
+
+
+def inspect_collection(root: Path, name: str) -> Inspection:
+    """Reads settings and manifest. Raises CollectionNotFoundError or DamagedIndexError."""
+    collection = Collection.open(root, name)
+    current = collection.current()
+    if current is None:
+        return Inspection(collection.settings, None, [])
+    manifest = Manifest.read(collection.layout.manifest(current))
+    segments = []
+    for entry in manifest.segments:
+        sizes: dict[str, int] = defaultdict(int)
+        for file, description in entry.files.items():
+            sizes[_part(file)] += description.size_bytes
+        segments.append(
+            SegmentInspection(entry.id, entry.documents, entry.tokens, entry.dense_kind, dict(sizes))
+        )
+    return Inspection(collection.settings, current, segments)
+
+
+def _part(file: str) -> str:
+    return next((part for beginning, part in _PARTS if file.startswith(beginning)), "other")

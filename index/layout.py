@@ -1,0 +1,61 @@
+"""Where the files of a collection lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from index.errors import DamagedIndexError
+from index.manifest import is_manifest_name
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionLayout:
+    """The paths of one collection. folder: `collections/<name>`."""
+
+    folder: Path
+
+    @property
+    def settings(self) -> Path:
+        """`collection.json`."""
+        return self.folder / "collection.json"
+
+    @property
+    def current(self) -> Path:
+        """`CURRENT`, the name of the current manifest."""
+        return self.folder / "CURRENT"
+
+    @property
+    def lock(self) -> Path:
+        """`LOCK`, locked by the writer."""
+        return self.folder / "LOCK"
+
+    @property
+    def manifests(self) -> Path:
+        """The folder of manifests."""
+        return self.folder / "manifests"
+
+    @property
+    def segments(self) -> Path:
+        """The folder of segments."""
+        return self.folder / "segments"
+
+    def manifest(self, name: str) -> Path:
+        """The file of a manifest."""
+        return self.manifests / f"{name}.json"
+
+    def read_current(self) -> str | None:
+        """The name in CURRENT, or None before the first publication.
+
+        Raises DamagedIndexError where the file holds no manifest's name.
+        """
+        try:
+            content = self.current.read_bytes().decode("ascii", errors="replace")
+        except FileNotFoundError:
+            return None
+        name = content.removesuffix("\n")
+        if not is_manifest_name(name):
+            raise DamagedIndexError(
+                f"{self.current} holds {name[:40]!r}, which is no manifest's name; restore it or rebuild"
+            )
+        return name

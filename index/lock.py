@@ -1,0 +1,48 @@
+"""An exclusive lock on a file, which the operating system releases when its process dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from index.errors import CollectionBusyError, CollectionNotFoundError
+
+
+class ExclusiveLock:
+    """Locks a file against every other holder, in this process or another, without waiting."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        self._path = path
+        self._what = what
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Takes the lock.
+
+        Raises CollectionBusyError where another holds it, CollectionNotFoundError where its folder is gone.
+        """
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        except FileNotFoundError as error:
+            raise CollectionNotFoundError(f"{self._what} does not exist (any more)") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The folder may have been deleted, or deleted and created again, since the file was opened.
+            if os.fstat(descriptor).st_ino != self._path.stat().st_ino:
+                raise BlockingIOError
+        except (BlockingIOError, FileNotFoundError) as error:
+            os.close(descriptor)
+            raise CollectionBusyError(
+                f"{self._what} is being written or deleted by another process or thread; try again later"
+            ) from error
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Gives the lock back, if held."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None

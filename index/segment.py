@@ -1,0 +1,94 @@
+"""One immutable segment, opened read-only through memory maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from index.dense import DenseIndex
+from index.documents import DocumentStore
+from index.errors import DamagedIndexError
+from index.fields import Column, open_columns
+from index.forward_rows import open_forward_rows
+from index.manifest import CollectionSettings, SegmentEntry
+from index.scoring import Float64, dense_scores, lexical_scores, packed_maxsim
+from index.segment_writer import DENSE_FILE
+from index.sparse import InvertedIndex
+from index.storage import open_array, sha256_of
+from index.token_vectors import TokenVectorStore
+from models.representations import Float32, Int32, Int64, SparseRows
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The parts of a segment. vectors: float16[N, D]; token_vectors is None for the codec none."""
+
+    vectors: npt.NDArray[np.float16]
+    dense_index: DenseIndex
+    forward: SparseRows
+    inverted: InvertedIndex
+    token_vectors: TokenVectorStore | None
+    documents: DocumentStore
+    columns: Mapping[str, Column]
+
+    @staticmethod
+    def open(folder: Path, entry: SegmentEntry, settings: CollectionSettings) -> Segment:
+        """Maps all parts. Raises DamagedIndexError, naming the file, for a missing or truncated one.
+
+        Checksums are left to `verify`, except for the graph that FAISS parses: its reader trusts it.
+        """
+        check_sizes(folder, entry)
+        for name, file in entry.files.items():
+            if name.endswith(".faiss") and sha256_of(folder / name) != file.sha256:
+                raise DamagedIndexError(f"{folder / name} was altered; restore it or rebuild the collection")
+        vectors = open_array(folder / DENSE_FILE, np.float16, (settings.dense_dimension,), entry.documents)
+        forward = open_forward_rows(folder, entry.documents)
+        token_vectors = None
+        if settings.stores_token_vectors:
+            token_vectors = TokenVectorStore.open(
+                folder, settings.token_codec, entry.documents, settings.colbert_dimension
+            )
+        return Segment(
+            vectors,
+            DenseIndex.open(entry.dense_kind, vectors, folder),
+            forward,
+            InvertedIndex.open(folder, forward),
+            token_vectors,
+            DocumentStore.open(folder, entry.documents),
+            open_columns(folder, settings.fields, entry.documents),
+        )
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def dense_scores(self, query: Float32 | None, rows: Int64) -> Float64:
+        """`s_dense` of the rows; 0 for a query without a dense vector."""
+        return np.zeros(len(rows)) if query is None else dense_scores(query, self.vectors, rows)
+
+    def lexical_scores(self, token_ids: Int32, weights: Float32, rows: Int64) -> Float64:
+        """`s_lex` of the rows."""
+        return lexical_scores(token_ids, weights, self.forward, rows)
+
+    def colbert_scores(self, query: Float32 | None, rows: Int64, *, precise: bool) -> Float64:
+        """`s_mul` of the rows; 0 where query or segment has no token vectors."""
+        if query is None or self.token_vectors is None:
+            return np.zeros(len(rows))
+        return packed_maxsim(query, self.token_vectors, rows, precise=precise)
+
+
+def check_sizes(folder: Path, entry: SegmentEntry) -> None:
+    """Raises DamagedIndexError, naming the file, where one is missing or of another size."""
+    for name, file in entry.files.items():
+        path = folder / name
+        try:
+            size = path.stat().st_size
+        except FileNotFoundError as error:
+            raise DamagedIndexError(f"{path} is missing; restore it or rebuild the collection") from error
+        if size != file.size_bytes:
+            raise DamagedIndexError(
+                f"{path} has {size} bytes, but was published with {file.size_bytes}; restore it or rebuild"
+            )

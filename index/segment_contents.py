@@ -1,0 +1,139 @@
+"""What must hold inside the files of a segment whose checksums are right: the checks of `verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from index.documents import MAX_ID_BYTES, DocumentStore
+from index.errors import DamagedIndexError
+from index.fields import KeywordColumn
+from index.manifest import CollectionSettings, SegmentEntry
+from index.packed_bytes import PackedBytes
+from index.segment import Segment
+from index.token_vectors import TokenVectorStore
+from models.representations import Int64, SparseRows
+
+ROWS_AT_ONCE = 16_384
+
+# A file's name and what is wrong in it.
+Fault = tuple[str, str]
+
+
+def segment_faults(segment: Segment, entry: SegmentEntry, settings: CollectionSettings) -> Iterator[Fault]:
+    """Every fault found, reading all files in bounded memory."""
+    if not _all_finite(segment.vectors):
+        yield "dense.npy", "a value is not finite"
+    yield from _forward_faults(segment.forward, settings.vocabulary_size)
+    if segment.token_vectors is not None:
+        yield from _token_faults(segment.token_vectors)
+    stored = 0 if segment.token_vectors is None else len(segment.token_vectors.codes)
+    if stored != entry.tokens:
+        yield "token_codes.npy", f"holds {stored} token vectors, but the manifest counts {entry.tokens}"
+    yield from _document_faults(segment.documents)
+    yield from _field_faults(segment)
+
+
+def ids_in_order(documents: DocumentStore) -> Iterator[bytes]:
+    """The ids of a segment by `id_order`, which is ascending where the segment is sound."""
+    for start in range(0, len(documents), ROWS_AT_ONCE):
+        yield from documents.ids.take(documents.id_order[start : start + ROWS_AT_ONCE])
+
+
+def _all_finite(values: npt.NDArray[Any]) -> bool:
+    starts = range(0, len(values), ROWS_AT_ONCE)
+    return all(bool(np.isfinite(values[start : start + ROWS_AT_ONCE]).all()) for start in starts)
+
+
+def _ascends(values: Int64) -> bool:
+    return bool((np.diff(values) >= 0).all())
+
+
+def _forward_faults(forward: SparseRows, vocabulary_size: int) -> Iterator[Fault]:
+    if not _ascends(forward.indptr):
+        yield "forward_indptr.npy", "offsets do not ascend"
+        return
+    for start in range(0, len(forward), ROWS_AT_ONCE):
+        indptr = forward.indptr[start : start + ROWS_AT_ONCE + 1]
+        ids = forward.token_ids[indptr[0] : indptr[-1]]
+        weights = forward.weights[indptr[0] : indptr[-1]]
+        if len(ids) == 0:
+            continue
+        if ids.min() < 0 or ids.max() >= vocabulary_size:
+            yield "forward_token_ids.npy", f"a token id is outside the vocabulary of {vocabulary_size}"
+        begins = np.zeros(len(ids), np.bool_)
+        begins[(indptr[:-1] - indptr[0])[np.diff(indptr) > 0]] = True
+        if not (begins[1:] | (np.diff(ids) > 0)).all():
+            yield "forward_token_ids.npy", "token ids do not ascend within a document"
+        if not (np.isfinite(weights) & (weights > 0)).all():
+            yield "forward_weights.npy", "a weight is not finite and above 0"
+
+
+def _token_faults(store: TokenVectorStore) -> Iterator[Fault]:
+    if not _ascends(store.offsets):
+        yield "token_offsets.npy", "offsets do not ascend"
+    if store.scales is None:
+        if not _all_finite(store.codes):
+            yield "token_codes.npy", "a value is not finite"
+    elif not (np.isfinite(store.scales) & (store.scales >= 0)).all():
+        yield "token_scales.npy", "a scale is not finite or below 0"
+
+
+def _document_faults(documents: DocumentStore) -> Iterator[Fault]:
+    for stem, packed in (("id", documents.ids), ("document", documents.contents)):
+        if not _ascends(packed.offsets):
+            yield f"{stem}s_offsets.npy", "offsets do not ascend"
+            return
+    if len(documents) and np.diff(documents.ids.offsets).max() > MAX_ID_BYTES:
+        yield "ids_offsets.npy", f"an id is longer than {MAX_ID_BYTES} bytes"
+    counts = np.zeros(len(documents), np.bool_)
+    inside = (documents.id_order >= 0) & (documents.id_order < len(documents))
+    counts[documents.id_order[inside]] = True
+    if not (inside.all() and counts.all()):
+        yield "id_order.npy", "rows do not occur once each"
+        return
+    yield from _order_faults(documents)
+    try:
+        for row in range(len(documents)):
+            documents.get(row)
+    except DamagedIndexError as error:
+        yield "documents.npy", str(error)
+
+
+def _order_faults(documents: DocumentStore) -> Iterator[Fault]:
+    former: bytes | None = None
+    for identifier in ids_in_order(documents):
+        if former is not None and identifier <= former:
+            fault = "occurs twice" if identifier == former else "is out of order"
+            yield "id_order.npy", f"document id {identifier.decode(errors='replace')!r} {fault}"
+        former = identifier
+
+
+def _field_faults(segment: Segment) -> Iterator[Fault]:
+    for place, name in enumerate(sorted(segment.columns)):
+        column, stem = segment.columns[name], f"field_{place:03d}"
+        if isinstance(column, KeywordColumn):
+            yield from _keyword_faults(column, stem, len(segment))
+        elif not _all_finite(column.values):
+            yield f"{stem}_values.npy", "a value is not finite"
+
+
+def _keyword_faults(column: KeywordColumn, stem: str, documents: int) -> Iterator[Fault]:
+    if not _ascends(column.strings.offsets):
+        yield f"{stem}_strings_offsets.npy", "offsets do not ascend"
+        return
+    if not _strictly_ascending(column.strings):
+        yield f"{stem}_strings.npy", "strings are not distinct and in order"
+    if len(column.codes) and not 0 <= column.codes.min() <= column.codes.max() < len(column.strings):
+        yield f"{stem}_codes.npy", "a code names no string"
+    if len(column.rows) and not (
+        _ascends(column.rows) and 0 <= column.rows[0] <= column.rows[-1] < documents
+    ):
+        yield f"{stem}_rows.npy", "rows are out of order or range"
+
+
+def _strictly_ascending(strings: PackedBytes) -> bool:
+    return all(strings[place] < strings[place + 1] for place in range(len(strings) - 1))

@@ -1,0 +1,96 @@
+"""Writes one segment: streams its parts, then builds the dense and the inverted index from their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from index.batch import CheckedBatch
+from index.dense import DenseKind, build_dense, choose_kind
+from index.documents import DocumentWriter
+from index.fields import FieldsWriter
+from index.forward_rows import ForwardRowsWriter, open_forward_rows
+from index.manifest import CollectionSettings, FileEntry, SegmentEntry
+from index.sparse import build_inverted
+from index.storage import ArrayWriter, open_array, sha256_of, sync_file, sync_folder
+from index.token_vectors import TokenVectorWriter
+
+DENSE_FILE = "dense.npy"
+
+
+class SegmentWriter:
+    """Streams documents into `<id>.partial`, which `finish` completes and renames to `<id>`."""
+
+    def __init__(self, segments: Path, identifier: str, settings: CollectionSettings) -> None:
+        self._identifier = identifier
+        self._settings = settings
+        self._final = segments / identifier
+        self._folder = segments / f"{identifier}.partial"
+        self._folder.mkdir()
+        self._dense = ArrayWriter(self._folder / DENSE_FILE, np.float16, (settings.dense_dimension,))
+        self._forward = ForwardRowsWriter(self._folder)
+        self._documents = DocumentWriter(self._folder)
+        self._fields = FieldsWriter(self._folder, settings.fields)
+        self._tokens: TokenVectorWriter | None = None
+        if settings.stores_token_vectors:
+            self._tokens = TokenVectorWriter(self._folder, settings.token_codec, settings.colbert_dimension)
+
+    @property
+    def documents(self) -> int:
+        """Documents so far."""
+        return self._dense.rows
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of the streamed files so far, without the indexes built at the end."""
+        streams = (self._dense, self._forward, self._documents, self._tokens)
+        return sum(stream.total_bytes for stream in streams if stream is not None)
+
+    def append(self, batch: CheckedBatch) -> None:
+        """Adds documents, one row each."""
+        self._dense.append(batch.dense)
+        self._forward.append(batch.sparse)
+        self._documents.append(batch.documents)
+        self._fields.append(batch.fields)
+        if self._tokens is not None and batch.colbert is not None:
+            self._tokens.append(batch.colbert)
+
+    def finish(self) -> SegmentEntry:
+        """Builds the indexes, forces every file to the disk, and describes the finished segment."""
+        self._dense.finish()
+        self._forward.finish()
+        self._documents.finish()
+        self._fields.finish()
+        if self._tokens is not None:
+            self._tokens.finish()
+        kind = self._build_indexes()
+        files = {path.name: _complete(path) for path in sorted(self._folder.iterdir())}
+        sync_folder(self._folder)
+        self._folder.rename(self._final)
+        sync_folder(self._final.parent)
+        tokens = 0 if self._tokens is None else self._tokens.tokens
+        return SegmentEntry(self._identifier, self.documents, tokens, kind, files)
+
+    def close(self) -> None:
+        """Closes what is open; the folder stays for the cleaner."""
+        for stream in (self._dense, self._forward, self._documents, self._tokens):
+            if stream is not None:
+                stream.close()
+
+    def _build_indexes(self) -> DenseKind:
+        """Works from memory maps of the streamed files, so memory stays far below their size."""
+        kind = self._settings.dense_kind
+        kind = choose_kind(self.documents) if kind == "auto" else kind
+        vectors = open_array(
+            self._folder / DENSE_FILE, np.float16, (self._settings.dense_dimension,), self.documents
+        )
+        build_dense(kind, vectors, self._folder)
+        forward = open_forward_rows(self._folder, self.documents)
+        build_inverted(forward, self._settings.vocabulary_size, self._folder)
+        return kind
+
+
+def _complete(path: Path) -> FileEntry:
+    sync_file(path)
+    return FileEntry(path.stat().st_size, sha256_of(path))

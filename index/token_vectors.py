@@ -1,0 +1,136 @@
+"""Token vectors of one segment: `token_offsets.npy` int64[N+1], `token_codes.npy` [T, C] and, for the
+codec int8, `token_scales.npy` float32[T] (vector = code x scale). T tokens, C ColBERT dimension.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from index.errors import DamagedIndexError
+from index.packed_bytes import open_offsets
+from index.storage import ArrayWriter, open_array
+from models.representations import Float32, Int64, TokenVectors
+
+TokenCodec = Literal["float16", "int8", "none"]
+Int8 = npt.NDArray[np.int8]
+
+
+def quantize_int8(vectors: Float32) -> tuple[Int8, Float32]:
+    """Codes int8[T, C] and scales float32[T]: scale = largest absolute value / 127, code = value / scale."""
+    scales = np.abs(vectors).max(axis=1, initial=0.0) / np.float32(127)
+    codes = np.rint(vectors / np.where(scales > 0, scales, np.float32(1))[:, None])
+    return codes.astype(np.int8), scales.astype(np.float32)
+
+
+@numba.njit(nogil=True, cache=True)
+def _unpack_int8(codes: Int8, scales: Float32, positions: Int64, vectors: Float32) -> None:
+    for i in range(positions.shape[0]):
+        position = positions[i]
+        scale = scales[position]
+        for j in range(codes.shape[1]):
+            vectors[i, j] = np.float32(codes[position, j]) * scale
+
+
+@numba.njit(nogil=True, cache=True)
+def _unpack_float16(codes: npt.NDArray[np.uint16], positions: Int64, bits: npt.NDArray[np.uint32]) -> None:
+    # Sign and magnitude at their float32 places; the exponent still lacks the difference of the biases.
+    for i in range(positions.shape[0]):
+        position = positions[i]
+        for j in range(codes.shape[1]):
+            half = np.uint32(codes[position, j])
+            bits[i, j] = ((half & np.uint32(0x8000)) << np.uint32(16)) | (
+                (half & np.uint32(0x7FFF)) << np.uint32(13)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectorStore:
+    """Memory-mapped token vectors. codes: int8 or float16 [T, C]; scales: float32[T] for int8, else None."""
+
+    codes: npt.NDArray[Any]
+    scales: Float32 | None
+    offsets: Int64
+    folder: Path
+
+    @staticmethod
+    def open(folder: Path, codec: TokenCodec, documents: int, dimension: int) -> TokenVectorStore:
+        """Maps the files; the codec is int8 or float16. Raises DamagedIndexError naming the file."""
+        offsets = open_offsets(folder / "token_offsets.npy", documents)
+        tokens = int(offsets[-1])
+        codes = open_array(folder / "token_codes.npy", code_dtype(codec), (dimension,), tokens)
+        scales = open_array(folder / "token_scales.npy", np.float32, rows=tokens) if codec == "int8" else None
+        return TokenVectorStore(codes, scales, offsets, folder)
+
+    def vectors(self, positions: Int64) -> Float32:
+        """The token vectors at these positions, float32[n, C].
+
+        Raises DamagedIndexError where a position lies outside.
+        """
+        # The compiled loops below do not check bounds, and a damaged offset must not read foreign memory.
+        if len(positions) and not 0 <= positions.min() <= positions.max() < len(self.codes):
+            raise DamagedIndexError(
+                f"{self.folder / 'token_offsets.npy'} points outside; restore it or rebuild"
+            )
+        vectors = np.empty((len(positions), self.codes.shape[1]), np.float32)
+        if self.scales is not None:
+            _unpack_int8(self.codes, self.scales, positions, vectors)
+        else:
+            _unpack_float16(self.codes.view(np.uint16), positions, vectors.view(np.uint32))
+            vectors *= np.float32(2.0**112)
+        return vectors
+
+
+def code_dtype(codec: TokenCodec) -> np.dtype[Any]:
+    """What one value of the codec is stored as."""
+    return np.dtype(np.int8 if codec == "int8" else np.float16)
+
+
+class TokenVectorWriter:
+    """Streams the token vectors of one segment; the codec is int8 or float16."""
+
+    def __init__(self, folder: Path, codec: TokenCodec, dimension: int) -> None:
+        self._codes = ArrayWriter(folder / "token_codes.npy", code_dtype(codec), (dimension,))
+        self._scales = ArrayWriter(folder / "token_scales.npy", np.float32) if codec == "int8" else None
+        self._offsets = ArrayWriter(folder / "token_offsets.npy", np.int64)
+        self._offsets.append(np.zeros(1, np.int64))
+
+    @property
+    def tokens(self) -> int:
+        """Token vectors so far."""
+        return self._codes.rows
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes so far."""
+        scales = 0 if self._scales is None else self._scales.total_bytes
+        return self._codes.total_bytes + scales + self._offsets.total_bytes
+
+    def append(self, batch: TokenVectors) -> None:
+        """Adds the token vectors of some documents."""
+        ends = self._codes.rows + batch.offsets[1:] - batch.offsets[0]
+        vectors = batch.vectors[int(batch.offsets[0]) : int(batch.offsets[-1])]
+        if self._scales is not None:
+            codes, scales = quantize_int8(vectors)
+            self._codes.append(codes)
+            self._scales.append(scales)
+        else:
+            self._codes.append(vectors)
+        self._offsets.append(ends)
+
+    def finish(self) -> None:
+        """Completes the files."""
+        for writer in (self._codes, self._scales, self._offsets):
+            if writer is not None:
+                writer.finish()
+
+    def close(self) -> None:
+        """Abandons the files."""
+        for writer in (self._codes, self._scales, self._offsets):
+            if writer is not None:
+                writer.close()

@@ -1,0 +1,81 @@
+"""Verifies a published collection completely: every checksum, count, offset, id and value."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from index.collection import Collection
+from index.errors import DamagedIndexError
+from index.layout import CollectionLayout
+from index.manifest import CollectionSettings, Manifest, SegmentEntry
+from index.segment import Segment
+from index.segment_contents import ids_in_order, segment_faults
+from index.storage import sha256_of
+
+
+def verify(root: Path, name: str) -> list[str]:
+    """The problems of a collection, each naming its file; none for a sound collection.
+
+    Reads every byte of the current snapshot. Raises InvalidNameError or CollectionNotFoundError.
+    """
+    try:
+        collection = Collection.open(root, name)
+        current = collection.current()
+        if current is None:
+            return []
+        manifest = Manifest.read(collection.layout.manifest(current))
+    except DamagedIndexError as error:
+        return [str(error)]
+    layout, settings = collection.layout, collection.settings
+    problems = []
+    if sha256_of(layout.settings) != manifest.settings_sha256:
+        problems.append(
+            f"{layout.settings} was altered since {layout.manifest(current)} was written; restore it"
+        )
+    for entry in manifest.segments:
+        problems += _verify_segment(layout.segments / entry.id, entry, settings)
+    return problems or _repeated_ids(layout, settings, manifest)
+
+
+def _verify_segment(folder: Path, entry: SegmentEntry, settings: CollectionSettings) -> list[str]:
+    problems = [problem for name in sorted(entry.files) if (problem := _verify_file(folder, entry, name))]
+    if folder.is_dir():
+        unknown = {path.name for path in folder.iterdir()} - entry.files.keys()
+        problems += [f"{folder / name} does not belong to the segment; remove it" for name in sorted(unknown)]
+    if problems:  # contents of altered files would only repeat the same damage
+        return problems
+    try:
+        segment = Segment.open(folder, entry, settings)
+        return [f"{folder / file}: {fault}" for file, fault in segment_faults(segment, entry, settings)]
+    except DamagedIndexError as error:
+        return [str(error)]
+
+
+def _verify_file(folder: Path, entry: SegmentEntry, name: str) -> str | None:
+    path, expected = folder / name, entry.files[name]
+    try:
+        size = path.stat().st_size
+        if size != expected.size_bytes:
+            return (
+                f"{path} has {size} bytes, but was published with {expected.size_bytes}; restore or rebuild"
+            )
+        if sha256_of(path) != expected.sha256:
+            return f"{path} does not have the checksum it was published with; restore or rebuild"
+    except OSError as error:
+        return f"{path} cannot be read ({error.strerror}); restore or rebuild"
+    return None
+
+
+def _repeated_ids(layout: CollectionLayout, settings: CollectionSettings, manifest: Manifest) -> list[str]:
+    streams: list[Iterator[bytes]] = [
+        ids_in_order(Segment.open(layout.segments / entry.id, entry, settings).documents)
+        for entry in manifest.segments
+    ]
+    return [
+        f"{layout.manifest(manifest.name)}: document id {left.decode()!r} is in two segments; rebuild"
+        for left, right in pairwise(heapq.merge(*streams))
+        if left == right
+    ]

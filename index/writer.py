@@ -1,0 +1,160 @@
+"""Builds a new snapshot of a collection beside the current one and publishes it in one step."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+from index.batch import CheckedBatch, check_batch
+from index.candidates import Document
+from index.errors import DamagedIndexError, SearchIndexError
+from index.id_register import IdRegister
+from index.layout import CollectionLayout
+from index.lock import ExclusiveLock
+from index.manifest import CollectionSettings, Manifest, SegmentEntry, is_manifest_name
+from index.segment_writer import SegmentWriter
+from index.storage import sha256_of, sync_folder, write_atomically
+from models.representations import Representations
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLimits:
+    """When a segment is complete and the next begins: documents, and bytes of its streamed files."""
+
+    documents: int = 250_000
+    total_bytes: int = 8 * 2**30
+
+
+class SnapshotWriter:
+    """Replaces all documents of a collection.
+
+    Used as a context manager: entering takes the collection's lock (CollectionBusyError where another
+    writer has it, in any process) and clears what a killed writer left; leaving without `publish`
+    removes what was written. Whatever fails, and whenever the process dies, the former snapshot stays
+    current until `publish` renames the new name into place.
+    """
+
+    def __init__(
+        self, layout: CollectionLayout, settings: CollectionSettings, limits: SegmentLimits | None = None
+    ) -> None:
+        self._layout = layout
+        self._settings = settings
+        self._limits = limits or SegmentLimits()
+        self._lock = ExclusiveLock(layout.lock, f"collection {settings.name!r}")
+        self._ids = IdRegister()
+        self._segments: list[SegmentEntry] = []
+        self._open: SegmentWriter | None = None
+        self._name = ""
+        self._writable = False
+
+    def __enter__(self) -> SnapshotWriter:
+        self._lock.acquire()
+        try:
+            self._layout.segments.mkdir(exist_ok=True)
+            self._layout.manifests.mkdir(exist_ok=True)
+            sync_folder(self._layout.folder)
+            self._remove_leftovers()
+            self._name = self._next_name()
+        except BaseException:
+            self._lock.release()
+            raise
+        self._writable = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writable = False
+        try:
+            if self._open is not None:
+                self._open.close()
+                self._open = None
+        finally:
+            self._remove_leftovers()
+            self._lock.release()
+
+    @property
+    def documents(self) -> int:
+        """Documents added so far."""
+        return len(self._ids)
+
+    def add(self, documents: Sequence[Document], representations: Representations) -> None:
+        """Adds documents with all outputs of one encoder pass, one row each.
+
+        Raises InvalidDocumentError or DuplicateDocumentError, naming the document, before anything of
+        the batch is written: the writer can go on without it. After an OSError it cannot.
+        """
+        self._require_writable()
+        batch = check_batch(documents, representations, self._settings)
+        self._ids.add([document.id for document in batch.documents])
+        self._writable = False
+        start = 0
+        while start < len(batch):
+            start += self._append_some(batch, start)
+        self._writable = True
+
+    def publish(self) -> str:
+        """Completes the segments, makes them the current snapshot and returns its name, such as "000007"."""
+        self._require_writable()
+        self._writable = False
+        self._finish_segment()
+        manifest = Manifest(self._name, sha256_of(self._layout.settings), tuple(self._segments))
+        manifest.write(self._layout.manifest(self._name))
+        write_atomically(self._layout.current, f"{self._name}\n".encode())
+        self._remove_unreferenced(manifest)
+        return self._name
+
+    def _append_some(self, batch: CheckedBatch, start: int) -> int:
+        """Adds as many documents as the open segment has room for; returns how many."""
+        if self._open is None:
+            identifier = f"{self._name}-{len(self._segments):04d}-{secrets.token_hex(4)}"
+            self._open = SegmentWriter(self._layout.segments, identifier, self._settings)
+        stop = min(len(batch), start + self._limits.documents - self._open.documents)
+        self._open.append(batch.span(start, stop))
+        if (
+            self._open.documents >= self._limits.documents
+            or self._open.total_bytes >= self._limits.total_bytes
+        ):
+            self._finish_segment()
+        return stop - start
+
+    def _finish_segment(self) -> None:
+        if self._open is not None:
+            self._segments.append(self._open.finish())
+            self._open = None
+
+    def _require_writable(self) -> None:
+        if not self._writable:
+            raise SearchIndexError(
+                f"this writer of collection {self._settings.name!r} is closed, has published or failed; "
+                "open another"
+            )
+
+    def _next_name(self) -> str:
+        numbers = [int(path.stem) for path in self._layout.manifests.iterdir() if is_manifest_name(path.stem)]
+        return f"{max(numbers, default=0) + 1:06d}"
+
+    def _remove_leftovers(self) -> None:
+        """Removes what no snapshot names; a damaged manifest is left for `verify` to report."""
+        try:
+            name = self._layout.read_current()
+            manifest = None if name is None else Manifest.read(self._layout.manifest(name))
+        except DamagedIndexError:
+            return
+        self._remove_unreferenced(manifest)
+
+    def _remove_unreferenced(self, manifest: Manifest | None) -> None:
+        # What cannot be removed now only takes room: the next writer tries again.
+        segments = set() if manifest is None else {segment.id for segment in manifest.segments}
+        for folder in self._layout.segments.iterdir():
+            if folder.name not in segments:
+                shutil.rmtree(folder, ignore_errors=True)
+        kept = None if manifest is None else self._layout.manifest(manifest.name)
+        stale = [path for path in self._layout.manifests.iterdir() if path != kept]
+        for path in [*stale, *self._layout.folder.glob(".*.new")]:
+            if os.access(path.parent, os.W_OK):
+                path.unlink(missing_ok=True)

@@ -1,0 +1,173 @@
+"""Tiny collections with numbers that can be checked by hand, and random ones for brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from index.candidates import Document
+from index.collection import Collection
+from index.manifest import CollectionSettings
+from index.writer import SegmentLimits
+from models.representations import Int64, Representations, SparseRows, TokenVectors, offsets_of
+
+DENSE, COLBERT, VOCABULARY = 16, 8, 60
+
+Corpus = tuple[list[Document], Representations]
+Build = Callable[..., Collection]
+
+
+def representations(
+    dense: Sequence[Sequence[float]],
+    sparse: Sequence[dict[int, float]],
+    colbert: Sequence[Sequence[Sequence[float]]],
+    dimension: int = 2,
+) -> Representations:
+    """Representations from plain numbers: one dense vector, weights and token vectors for each text."""
+    rows = [sorted(weights.items()) for weights in sparse]
+    pairs = [pair for row in rows for pair in row]
+    tokens = np.array([vector for text in colbert for vector in text], np.float32).reshape(-1, dimension)
+    lengths = np.array([len(text) for text in colbert], np.int64)
+    return Representations(
+        lengths + 1,
+        np.zeros(len(lengths), np.bool_),
+        np.array(dense, np.float32),
+        SparseRows(
+            offsets_of(np.array([len(row) for row in rows], np.int64)),
+            np.array([token for token, _ in pairs], np.int32),
+            np.array([weight for _, weight in pairs], np.float32),
+        ),
+        TokenVectors(tokens, offsets_of(lengths)),
+    )
+
+
+@pytest.fixture(scope="session")
+def plain_representations() -> Callable[..., Representations]:
+    """Makes representations from plain numbers."""
+    return representations
+
+
+@pytest.fixture
+def three() -> Corpus:
+    """Three documents of two dimensions and a vocabulary of ten.
+
+    For the query of `three_query`, by hand: a = 1 + 2·0.5 + (1 + 0)/2 = 2.5; b = 0 + 0 + (0 + 1)/2 = 0.5;
+    c = 0.5 + (2·1 + 1·0.5) + (0.5 + 0.5)/2 = 3.5.
+    """
+    documents = [
+        Document("a", "apple", "Fruit", {"year": 2020, "tags": ["red", "round"], "price": 1.5, "sold": True}),
+        Document("b", "boat", None, {"year": 2021, "tags": "blue", "sold": False}),
+        Document("c", "cat", None, {}),
+    ]
+    return documents, representations(
+        [[1, 0], [0, 1], [0.5, 0.5]],
+        [{1: 0.5, 4: 1.0}, {5: 3.0}, {1: 1.0, 2: 0.5}],
+        [[[1, 0]], [[0, 1], [0, 0.5]], [[0.5, 0.5]]],
+    )
+
+
+@pytest.fixture
+def three_query() -> Representations:
+    """Dense (1, 0); terms 1 (weight 2) and 2 (weight 1); token vectors (1, 0) and (0, 1)."""
+    return representations([[1, 0]], [{1: 2.0, 2: 1.0}], [[[1, 0], [0, 1]]])
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The folder of collections."""
+    return tmp_path / "collections"
+
+
+@pytest.fixture
+def build(root: Path) -> Build:
+    """Creates or rebuilds a collection from documents, in segments of at most `segment` documents."""
+
+    def build_collection(
+        corpus: Corpus, name: str = "demo", segment: int = 250_000, **changes: Any
+    ) -> Collection:
+        documents, encoded = corpus
+        if (root / name / "collection.json").exists():
+            collection = Collection.open(root, name)
+        else:
+            collection = Collection.create(root, name, settings_for(encoded, name, **changes))
+        with collection.writer(SegmentLimits(documents=segment)) as writer:
+            writer.add(documents, encoded)
+            writer.publish()
+        return collection
+
+    return build_collection
+
+
+def settings_for(encoded: Representations, name: str, **changes: Any) -> CollectionSettings:
+    """Settings with the dimensions of these representations."""
+    assert encoded.dense is not None
+    assert encoded.colbert is not None
+    values: dict[str, Any] = {
+        "encoder": "tiny",
+        "fingerprint": "f" * 64,
+        "dense_dimension": encoded.dense.shape[1],
+        "colbert_dimension": encoded.colbert.vectors.shape[1],
+        "vocabulary_size": VOCABULARY,
+        **changes,
+    }
+    return CollectionSettings(name=name, **values)
+
+
+@pytest.fixture(scope="session")
+def make_settings() -> Callable[..., CollectionSettings]:
+    """Settings with the dimensions of given representations."""
+    return settings_for
+
+
+def random_representations(count: int, seed: int, tokens: int = 12) -> Representations:
+    """Unit vectors and positive weights; some texts have no terms, some no token vectors."""
+    random = np.random.default_rng(seed)
+    lengths = random.integers(0, tokens + 1, count)
+    terms = random.integers(0, 9, count)
+    dense = random.standard_normal((count, DENSE)).astype(np.float32)
+    colbert = random.standard_normal((int(lengths.sum()), COLBERT)).astype(np.float32)
+    token_ids = [np.sort(random.choice(VOCABULARY, size, replace=False)) for size in terms]
+    return Representations(
+        (lengths + 1).astype(np.int64),
+        np.zeros(count, np.bool_),
+        dense / np.linalg.norm(dense, axis=1, keepdims=True),
+        SparseRows(
+            offsets_of(terms),
+            np.concatenate([*token_ids, np.empty(0, np.int64)]).astype(np.int32),
+            random.uniform(0.01, 2, int(terms.sum())).astype(np.float32),
+        ),
+        TokenVectors(colbert / np.linalg.norm(colbert, axis=1, keepdims=True), offsets_of(lengths)),
+    )
+
+
+@pytest.fixture(scope="session")
+def random_texts() -> Callable[..., Representations]:
+    """Random representations of some texts."""
+    return random_representations
+
+
+@pytest.fixture(scope="session")
+def random_corpus() -> Callable[..., Corpus]:
+    """Random documents with a year and tags; `repeat` gives that many leading ones the same content."""
+
+    def corpus(count: int, seed: int, repeat: int = 1) -> Corpus:
+        random = np.random.default_rng(seed + 1000)
+        order: Int64 = np.maximum(np.arange(count) - (repeat - 1), 0)
+        names = random.permutation(count)
+        documents = [
+            Document(
+                f"d{name:04d}", f"text {name}", metadata={"year": 2000 + int(name) % 7, "tags": _tags(name)}
+            )
+            for name in names.tolist()
+        ]
+        return documents, random_representations(count, seed).take(order)
+
+    return corpus
+
+
+def _tags(number: int) -> list[str]:
+    return [tag for tag, divisor in (("two", 2), ("three", 3), ("five", 5)) if number % divisor == 0]
