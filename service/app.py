@@ -1,0 +1,149 @@
+"""Builds the applications, search server and encoder worker, and runs them."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+import uvicorn
+from fastapi import APIRouter, FastAPI
+
+from service.auth import AuthMiddleware, KeyRing
+from service.body import BodyMiddleware
+from service.encoding import EncodingService
+from service.errors import install_error_handlers
+from service.logs import configure_logging
+from service.middleware import RequestMiddleware
+from service.routes import collections, embed, jobs, operations, rerank, search, worker
+from service.runtime import Runtime
+from service.settings import Settings
+from service.telemetry import Telemetry
+
+log = logging.getLogger("tercet")
+
+TAGS = [
+    {"name": "embed", "description": "Texts to dense, sparse and ColBERT representations."},
+    {"name": "search", "description": "Queries to hits, each with its three scores."},
+    {"name": "rerank", "description": "Texts ordered by three-way scores, without an index."},
+    {"name": "collections", "description": "What can be searched."},
+    {"name": "jobs", "description": "Batch index builds."},
+    {"name": "operations", "description": "Health, readiness, metrics."},
+    {"name": "worker", "description": "What encoder workers serve to search servers."},
+]
+
+
+def create_app(settings: Settings, encoding: EncodingService | None = None) -> FastAPI:
+    """The search server: all routes. `encoding`: one that is open already, instead of the settings' own."""
+    return _build(
+        settings,
+        Runtime(settings, Telemetry(), searches=True, encoding=encoding),
+        [
+            embed.routes,
+            search.routes,
+            rerank.routes,
+            collections.routes,
+            jobs.routes,
+            operations.routes,
+            operations.open_routes,
+        ],
+    )
+
+
+def create_worker_app(settings: Settings, encoding: EncodingService | None = None) -> FastAPI:
+    """The encoder worker: `/embed`, `/tokenizer` and operations."""
+    return _build(
+        settings,
+        Runtime(settings, Telemetry(), searches=False, encoding=encoding),
+        [embed.routes, worker.routes, operations.routes, operations.open_routes],
+    )
+
+
+def run_server(app: FastAPI, settings: Settings) -> None:
+    """Serves until a signal ends it, then finishes the requests that were accepted.
+
+    Raises the ModelError for which the encoder could not be loaded.
+    """
+    configure_logging(settings.log_level, settings.log_format)
+    if not settings.needs_key and not _is_loopback(settings.host):
+        log.warning(
+            "listening on %s without a key: whoever reaches this address may read and change everything; "
+            "set api_keys (TERCET_API_KEYS)",
+            settings.host,
+        )
+    runtime: Runtime = app.state.runtime
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=settings.host,
+            port=settings.port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=settings.shutdown_seconds,
+        )
+    )
+
+    def stop() -> None:
+        server.should_exit = True
+
+    runtime.failed = stop
+    server.run()
+    if runtime.failure is not None:
+        raise runtime.failure
+
+
+def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await runtime.start()
+        try:
+            yield
+        finally:
+            await runtime.stop()
+
+    app = FastAPI(
+        title="Tercet",
+        version=version("tercet"),
+        description="Hybrid retrieval: dense, sparse and ColBERT from one encoder pass, and their exact sum "
+        "for every hit. Every error has the shape of `ErrorResponse`.",
+        openapi_tags=TAGS,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        redoc_url=None,
+    )
+    app.state.runtime = runtime
+    for router in routers:
+        app.include_router(router)
+    install_error_handlers(app)
+    keys = KeyRing(
+        [key.get_secret_value() for key in settings.api_keys],
+        [key.get_secret_value() for key in settings.read_keys],
+    )
+    # The last one added is the outermost.
+    app.add_middleware(
+        BodyMiddleware,
+        max_bytes=settings.max_body_bytes,
+        timeout_seconds=settings.body_timeout_seconds,
+        max_concurrent=settings.max_concurrent_requests,
+    )
+    app.add_middleware(AuthMiddleware, keys=keys)
+    app.add_middleware(RequestMiddleware, telemetry=runtime.telemetry)
+    _watch(runtime)
+    return app
+
+
+def _watch(runtime: Runtime) -> None:
+    telemetry = runtime.telemetry
+    telemetry.watch_queue(runtime.pending_tokens)
+    telemetry.watch("tercet_documents", "Documents searched.", "collection", runtime.document_counts)
+    telemetry.watch("tercet_jobs", "Index-build jobs.", "state", runtime.job_counts)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

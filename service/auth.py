@@ -1,0 +1,82 @@
+"""Keys: who may read, who may change. Without configured keys the service is open."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+from typing import Literal
+
+from fastapi import Request
+from fastapi.security import HTTPBearer
+
+from service.asgi import Application, Receive, Scope, Send, header
+from service.errors import failure_of
+from service.exceptions import ForbiddenError, UnauthenticatedError
+
+Access = Literal["read", "write"]
+OPEN_PATHS = {"/health", "/ready"}
+
+bearer = HTTPBearer(
+    auto_error=False,
+    scheme_name="key",
+    description="A key of the setting `api_keys`, or of `read_keys` for routes that change nothing. "
+    "Without configured keys none is needed.",
+)
+
+
+class KeyRing:
+    """The configured keys as digests, so that a comparison takes the same time whatever is given."""
+
+    def __init__(self, write_keys: Iterable[str], read_keys: Iterable[str]) -> None:
+        self._digests: list[tuple[bytes, Access]] = [(_digest(key), "read") for key in read_keys]
+        self._digests += [(_digest(key), "write") for key in write_keys]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no key is configured, so that everyone may do everything."""
+        return not self._digests
+
+    def access(self, authorization: str | None) -> Access:
+        """What the `Authorization` header allows. Raises UnauthenticatedError."""
+        if self.is_open:
+            return "write"
+        scheme, _, key = (authorization or "").partition(" ")
+        if scheme.lower() != "bearer" or not key.strip():
+            raise UnauthenticatedError("this server needs a key: send the header Authorization: Bearer KEY")
+        digest = _digest(key.strip())
+        found: Access | None = None
+        for known, access in self._digests:  # all of them: the time must not tell which one matched
+            if hmac.compare_digest(known, digest):
+                found = access
+        if found is None:
+            raise UnauthenticatedError("the key is not known to this server; check the setting api_keys")
+        return found
+
+
+class AuthMiddleware:
+    """Turns away requests without a known key before anything of theirs is read."""
+
+    def __init__(self, app: Application, keys: KeyRing) -> None:
+        self._app = app
+        self._keys = keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+            try:
+                access = self._keys.access(header(scope, b"authorization"))
+            except UnauthenticatedError as error:
+                await failure_of(error).response()(scope, receive, send)
+                return
+            scope.setdefault("state", {})["access"] = access
+        await self._app(scope, receive, send)
+
+
+async def require_write(request: Request) -> None:
+    """A dependency of routes that change something. Raises ForbiddenError for a read-only key."""
+    if request.state.access != "write":
+        raise ForbiddenError("this key may only read; use a key of the setting api_keys")
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()

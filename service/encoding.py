@@ -1,0 +1,88 @@
+"""What the service asks for representations: an encoder of this process, or workers elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from models.encoder import Encoder, EncoderInfo
+from models.representations import OUTPUTS, InputType, Output, Representations
+from models.tokenizer import Tokenizer
+from service.batcher import Batcher, Observe
+
+
+class EncodingService(Protocol):
+    """Encodes texts for many callers at once. Use from one event loop."""
+
+    @property
+    def info(self) -> EncoderInfo: ...
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    @property
+    def pending_tokens(self) -> int:
+        """Tokens accepted here and not yet encoded."""
+        ...
+
+    async def encode(
+        self,
+        texts: Sequence[str],
+        input_type: InputType = "document",
+        outputs: Sequence[Output] = OUTPUTS,
+        *,
+        max_length: int | None = None,
+        truncate: bool = True,
+    ) -> Representations:
+        """Representations of at least one text, in order.
+
+        Raises TextTooLongError, OverloadedError, RequestTooLargeError, EncoderUnavailableError.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Finishes what was accepted and lets go of all resources."""
+        ...
+
+
+class LocalEncoding:
+    """An encoder of this process behind a batcher."""
+
+    def __init__(
+        self, encoder: Encoder, *, batch_tokens: int, queue_tokens: int, observe: Observe | None = None
+    ) -> None:
+        self._encoder = encoder
+        self._batcher = Batcher(
+            encoder.encode_tokens, batch_tokens=batch_tokens, queue_tokens=queue_tokens, observe=observe
+        )
+
+    @property
+    def info(self) -> EncoderInfo:
+        return self._encoder.info
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._encoder.tokenizer
+
+    @property
+    def pending_tokens(self) -> int:
+        return self._batcher.pending_tokens
+
+    async def encode(
+        self,
+        texts: Sequence[str],
+        input_type: InputType = "document",
+        outputs: Sequence[Output] = OUTPUTS,
+        *,
+        max_length: int | None = None,
+        truncate: bool = True,
+    ) -> Representations:
+        """Representations of at least one text, in order."""
+        tokens = await asyncio.to_thread(
+            self._encoder.tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=truncate
+        )
+        return await self._batcher.submit(tokens, outputs)
+
+    async def close(self) -> None:
+        await self._batcher.close()

@@ -1,0 +1,194 @@
+"""From exceptions to HTTP: the one place that knows which failure has which status, and the one shape.
+
+{"error": {"type": "…", "message": "…", "param": null, "code": "…"}}
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from index.errors import (
+    CollectionBusyError,
+    CollectionExistsError,
+    CollectionNotFoundError,
+    DuplicateDocumentError,
+    FingerprintMismatchError,
+    InvalidDocumentError,
+    InvalidNameError,
+    InvalidQueryError,
+)
+from models.errors import EncoderUnavailableError, TextTooLongError, UnsupportedError
+from service.exceptions import (
+    ForbiddenError,
+    InvalidRequestError,
+    NotFoundError,
+    NotReadyError,
+    OverloadedError,
+    RequestTooLargeError,
+    UnauthenticatedError,
+)
+
+# Status → the `type` of its errors.
+TYPES = {
+    400: "malformed_request",
+    401: "unauthenticated",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "too_large",
+    422: "invalid_value",
+    429: "overloaded",
+    500: "internal",
+    503: "not_ready",
+}
+
+# Exception class → status and code. An exception's own `code` attribute comes first.
+TABLE: dict[type[Exception], tuple[int, str]] = {
+    UnauthenticatedError: (401, "key_required"),
+    ForbiddenError: (403, "read_only_key"),
+    NotFoundError: (404, "not_found"),
+    CollectionNotFoundError: (404, "collection_not_found"),
+    CollectionExistsError: (409, "collection_exists"),
+    CollectionBusyError: (409, "collection_busy"),
+    FingerprintMismatchError: (409, "fingerprint_mismatch"),
+    DuplicateDocumentError: (409, "duplicate_document"),
+    RequestTooLargeError: (413, "request_too_large"),
+    InvalidRequestError: (422, "invalid_value"),
+    InvalidNameError: (422, "invalid_name"),
+    InvalidDocumentError: (422, "invalid_document"),
+    InvalidQueryError: (422, "invalid_query"),
+    TextTooLongError: (422, "text_too_long"),
+    UnsupportedError: (422, "unsupported"),
+    OverloadedError: (429, "overloaded"),
+    NotReadyError: (503, "not_ready"),
+    EncoderUnavailableError: (503, "encoder_unavailable"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What an error answer says."""
+
+    status: int
+    message: str
+    code: str
+    param: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def body(self) -> bytes:
+        """The one shape, as JSON."""
+        error = {
+            "type": TYPES.get(self.status, "malformed_request"),
+            "message": self.message,
+            "param": self.param,
+            "code": self.code,
+        }
+        return orjson.dumps({"error": error})
+
+    def response(self) -> Response:
+        """The answer."""
+        return Response(self.body, self.status, dict(self.headers), "application/json")
+
+
+INTERNAL = Failure(500, "an internal error; the server's log has the details", "internal")
+
+
+def failure_of(error: Exception) -> Failure:
+    """What to answer for an exception; `INTERNAL` for one that is not in the table."""
+    for kind in type(error).__mro__:
+        if kind in TABLE:
+            status, code = TABLE[kind]
+            return Failure(
+                status,
+                _printable(str(error)),
+                getattr(error, "code", code),
+                getattr(error, "param", None),
+                _headers(error),
+            )
+    return INTERNAL
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Makes every error of the application's routes take the one shape."""
+
+    async def known(_request: Request, error: Exception) -> Response:
+        return failure_of(error).response()
+
+    for kind in TABLE:
+        app.add_exception_handler(kind, known)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _plain)
+
+
+async def _invalid(_request: Request, error: Exception) -> Response:
+    """A body, path or query that does not have the documented shape."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
+    details: Sequence[dict[str, Any]] = error.errors()
+    detail = max(details, key=lambda detail: len(_path(detail, error.body)))
+    if detail["type"] == "json_invalid":
+        reason = detail.get("ctx", {}).get("error", "it cannot be parsed")
+        return Failure(400, f"the body is not valid JSON: {reason}", "invalid_json").response()
+    path = _path(detail, error.body)
+    if not path and detail["type"] == "missing":
+        return Failure(400, "the body is empty; send a JSON object", "empty_body").response()
+    param = ".".join(map(str, path)) or None
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    if detail["type"] == "extra_forbidden":
+        message = "no such field"
+    code = {"missing": "missing_field", "extra_forbidden": "unknown_field"}.get(
+        detail["type"], "invalid_value"
+    )
+    return Failure(422, _printable(f"{param or 'body'}: {message}"), code, param).response()
+
+
+async def _plain(_request: Request, error: Exception) -> Response:
+    """An unknown path or method."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
+    headers = tuple((error.headers or {}).items())
+    if error.status_code == 404:
+        return Failure(404, "no such path; /docs lists all routes", "unknown_path", None, headers).response()
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        message = f"this path does not take this method; it takes {allowed}"
+        return Failure(405, message, "method_not_allowed", None, headers).response()
+    return Failure(error.status_code, _printable(str(error.detail)), "malformed", None, headers).response()
+
+
+def _path(detail: Mapping[str, Any], body: Any) -> list[str | int]:
+    """Where in the body an error is: the parts of its location that are keys, not Pydantic's own marks."""
+    source, *rest = detail["loc"] or ("body",)
+    if source != "body":
+        return list(rest)
+    path: list[str | int] = []
+    here = body
+    for part in rest:
+        in_object = isinstance(here, dict) and part in here
+        if in_object or (isinstance(here, list) and isinstance(part, int) and part < len(here)):
+            here = here[part]
+            path.append(part)
+        elif isinstance(here, dict) and detail["type"] == "missing" and part == rest[-1]:
+            path.append(part)
+    return path
+
+
+def _headers(error: Exception) -> tuple[tuple[str, str], ...]:
+    if isinstance(error, OverloadedError):
+        return (("Retry-After", str(math.ceil(error.retry_after_seconds))),)
+    if isinstance(error, UnauthenticatedError):
+        return (("WWW-Authenticate", "Bearer"),)
+    return ()
+
+
+def _printable(message: str) -> str:
+    """The message without lone surrogates, which JSON cannot carry, and not endlessly long."""
+    return message.encode("utf-8", "replace").decode("utf-8")[:2000]

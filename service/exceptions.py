@@ -1,0 +1,68 @@
+"""Exceptions of the service itself; `service/errors.py` turns them into HTTP answers.
+
+ServiceError
+├── InvalidRequestError       a value breaks a limit of this server; names the field
+├── RequestTooLargeError      a request that could not be served even when idle
+├── OverloadedError           too much waits already; says when to try again
+├── NotReadyError             the encoder is not loaded yet
+├── UnauthenticatedError      no key, or an unknown one
+├── ForbiddenError            a read-only key on a route that changes something
+├── NotFoundError             a document or other resource that does not exist
+└── SettingsError             a setting is unknown or has a wrong value
+"""
+
+
+class ServiceError(Exception):
+    """Any failure of the service; its message names the value, the limit and the remedy."""
+
+
+class InvalidRequestError(ServiceError):
+    """A well-formed value that this server does not accept.
+
+    param: the field, such as `candidates.dense`; code: what is wrong, for programs.
+    """
+
+    def __init__(self, message: str, param: str | None = None, code: str = "invalid_value") -> None:
+        super().__init__(message)
+        self.param = param
+        self.code = code
+
+
+class RequestTooLargeError(ServiceError):
+    """A request over a limit of size: waiting does not help, splitting it does."""
+
+    def __init__(self, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+class OverloadedError(ServiceError):
+    """Too much work waits already. retry_after_seconds: when there should be room."""
+
+    def __init__(self, message: str, retry_after_seconds: float) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class NotReadyError(ServiceError):
+    """The service cannot answer yet; trying later helps."""
+
+
+class UnauthenticatedError(ServiceError):
+    """The request bears no key, or one that is not known."""
+
+
+class ForbiddenError(ServiceError):
+    """The key may read but not change anything."""
+
+
+class NotFoundError(ServiceError):
+    """What the path names does not exist. code: what is missing, for programs."""
+
+    def __init__(self, message: str, code: str = "not_found") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class SettingsError(ServiceError):
+    """A setting is unknown or has a wrong value; one line that names it."""

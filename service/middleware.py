@@ -1,0 +1,74 @@
+"""What happens around every request: its id, its log line, its metrics, and the last resort on errors."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+
+from service.asgi import Application, Message, Receive, Scope, Send, header
+from service.errors import INTERNAL
+from service.telemetry import Telemetry
+
+SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"}
+CLIENT_LEFT = 499  # the status that logs and metrics show where nobody was left to answer
+
+log = logging.getLogger("tercet.request")
+
+
+class RequestMiddleware:
+    """Outermost: gives each request an id, and logs and counts it once, whatever happens inside."""
+
+    def __init__(self, app: Application, telemetry: Telemetry) -> None:
+        self._app = app
+        self._telemetry = telemetry
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = header(scope, b"x-request-id") or ""
+        request_id = given if SANE_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        started = time.perf_counter()
+        try:
+            await self._app(scope, receive, send_with_id)
+        except Exception:
+            log.exception("a bug", extra={"request_id": request_id, "path": _printable(scope["path"])})
+            if not status:
+                await INTERNAL.response()(scope, receive, send_with_id)
+            status = 500
+        finally:
+            self._record(scope, request_id, status or CLIENT_LEFT, time.perf_counter() - started)
+
+    def _record(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        route = getattr(scope.get("route"), "path", "unmatched")
+        self._telemetry.requests.labels(route, method, str(status)).inc()
+        self._telemetry.request_seconds.labels(route).observe(seconds)
+        log.info(
+            "request",
+            extra={
+                "request_id": request_id,
+                "method": method,
+                "path": _printable(scope["path"]),
+                "status": status,
+                "milliseconds": round(seconds * 1000, 2),
+            },
+        )
+
+
+def _printable(path: str) -> str:
+    """The path as one line without control characters, not endlessly long."""
+    return path[:500].encode("unicode_escape").decode("ascii")

@@ -1,0 +1,80 @@
+"""Ready representations of a query, checked against the encoder that made the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from models.encoder import EncoderInfo
+from models.representations import Float32, Representations, SparseRows, TokenVectors
+from service.exceptions import InvalidRequestError
+
+
+def ready_query(
+    dense: Sequence[float] | None,
+    sparse: tuple[Sequence[int], Sequence[float]] | None,
+    colbert: Sequence[Sequence[float]] | None,
+    info: EncoderInfo,
+) -> Representations:
+    """One query from plain lists of finite numbers; sparse is token ids and weights.
+
+    Raises InvalidRequestError that names the side whose shape or ids do not fit the encoder.
+    """
+    if dense is None and sparse is None and colbert is None:
+        raise InvalidRequestError(
+            "query has no representation; give dense, sparse, colbert or a text", "query"
+        )
+    return Representations(
+        np.zeros(1, np.int64),
+        np.zeros(1, np.bool_),
+        None if dense is None else _dense(dense, info)[None, :],
+        None if sparse is None else _sparse(*sparse, info),
+        None if colbert is None else _colbert(colbert, info),
+    )
+
+
+def _dense(values: Sequence[float], info: EncoderInfo) -> Float32:
+    if len(values) != info.dense_dimension:
+        raise InvalidRequestError(
+            f"query.dense has {len(values)} values; {info.name} has {info.dense_dimension}", "query.dense"
+        )
+    return np.array(values, np.float32)
+
+
+def _sparse(token_ids: Sequence[int], weights: Sequence[float], info: EncoderInfo) -> SparseRows:
+    param = "query.sparse"
+    if len(token_ids) != len(weights):
+        raise InvalidRequestError(
+            f"{param} has {len(token_ids)} token_ids and {len(weights)} weights; give one weight for each",
+            param,
+        )
+    ids, values = np.array(token_ids, np.int64), np.array(weights, np.float32)
+    beyond = ids[ids >= info.vocabulary_size]
+    if len(beyond):
+        raise InvalidRequestError(
+            f"{param}.token_ids holds {beyond[0]}; {info.name} has {info.vocabulary_size} tokens",
+            f"{param}.token_ids",
+        )
+    unique, counts = np.unique(ids, return_counts=True)
+    if len(unique) != len(ids):
+        repeated = unique[counts > 1][0]
+        raise InvalidRequestError(f"{param}.token_ids holds {repeated} twice", f"{param}.token_ids")
+    order = np.argsort(ids)
+    order = order[values[order] > 0]
+    return SparseRows(np.array([0, len(order)]), ids[order].astype(np.int32), values[order])
+
+
+def _colbert(rows: Sequence[Sequence[float]], info: EncoderInfo) -> TokenVectors:
+    param = "query.colbert"
+    if len(rows) > info.max_length:
+        raise InvalidRequestError(
+            f"{param} has {len(rows)} vectors; {info.name} makes at most {info.max_length}", param
+        )
+    for position, row in enumerate(rows):
+        if len(row) != info.colbert_dimension:
+            raise InvalidRequestError(
+                f"{param}.{position} has {len(row)} values; {info.name} has {info.colbert_dimension}",
+                f"{param}.{position}",
+            )
+    return TokenVectors(np.array(rows, np.float32), np.array([0, len(rows)]))

@@ -1,0 +1,148 @@
+"""Encoding by workers over HTTP: balanced by load, a dead one skipped and tried again after a pause."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import count
+
+import httpx
+
+from models.checkpoint import EncodingSettings
+from models.encoder import EncoderInfo
+from models.errors import EncoderUnavailableError
+from models.representations import OUTPUTS, InputType, Output, Representations
+from models.tokenizer import Tokenizer
+from service.concurrency import all_of
+from service.exceptions import OverloadedError
+from service.remote_worker import RemoteWorker
+
+PIECE_TEXTS = 256  # a large request travels in pieces, so that all workers share it
+PIECE_CHARACTERS = 1_000_000
+
+
+class RemoteEncoding:
+    """Several workers with one checkpoint, used as one encoder. Use from one event loop."""
+
+    def __init__(
+        self, workers: list[RemoteWorker], client: httpx.AsyncClient, info: EncoderInfo, tokenizer: Tokenizer
+    ) -> None:
+        self._workers = workers
+        self._client = client
+        self._info = info
+        self._tokenizer = tokenizer
+        self._turn = count()
+
+    @classmethod
+    async def connect(
+        cls,
+        urls: Sequence[str],
+        *,
+        key: str | None = None,
+        timeout_seconds: float = 60,
+        retry_seconds: float = 5,
+    ) -> RemoteEncoding:
+        """Asks the workers, in order, what they are; the first that answers says what all must be.
+
+        Raises EncoderUnavailableError where none answers.
+        """
+        client = httpx.AsyncClient(
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=httpx.Timeout(timeout_seconds, connect=min(timeout_seconds, 5)),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
+            trust_env=False,
+        )
+        workers = [RemoteWorker(url, client, retry_seconds) for url in urls]
+        for worker in workers:
+            try:
+                answer = await worker.describe()
+                settings = EncodingSettings.from_json(answer["encoding_settings"])
+                tokenizer = Tokenizer.from_bytes(await worker.tokenizer_json(), settings)
+            except EncoderUnavailableError:
+                continue
+            return cls(workers, client, EncoderInfo(**answer["encoder"]), tokenizer)
+        await client.aclose()
+        raise _none_left(workers)
+
+    @property
+    def info(self) -> EncoderInfo:
+        return self._info
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._tokenizer
+
+    @property
+    def pending_tokens(self) -> int:
+        """Always 0: the workers hold the queues."""
+        return 0
+
+    async def encode(
+        self,
+        texts: Sequence[str],
+        input_type: InputType = "document",
+        outputs: Sequence[Output] = OUTPUTS,
+        *,
+        max_length: int | None = None,
+        truncate: bool = True,
+    ) -> Representations:
+        """Representations of at least one text, in order."""
+        if not truncate:  # here, because a worker sees pieces and cannot say which text it is
+            await asyncio.to_thread(
+                self._tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=False
+            )
+        parts = await all_of(
+            self._encode_piece(piece, input_type, outputs, max_length, truncate) for piece in _pieces(texts)
+        )
+        if len(parts) == 1:
+            return parts[0]
+        return await asyncio.to_thread(Representations.concatenate, parts)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _encode_piece(
+        self,
+        texts: Sequence[str],
+        input_type: InputType,
+        outputs: Sequence[Output],
+        max_length: int | None,
+        truncate: bool,
+    ) -> Representations:
+        """Asks one worker after another, each at most once, until one answers."""
+        overloaded: OverloadedError | None = None
+        for worker in self._by_load():
+            try:
+                return await worker.encode(
+                    texts, input_type, outputs, max_length, truncate, self._info.fingerprint
+                )
+            except EncoderUnavailableError:
+                continue
+            except OverloadedError as error:
+                overloaded = error
+        raise overloaded or _none_left(self._workers)
+
+    def _by_load(self) -> list[RemoteWorker]:
+        """Workers that are up, least busy first; equally busy ones take turns."""
+        turn = next(self._turn) % len(self._workers)
+        turned = self._workers[turn:] + self._workers[:turn]
+        return sorted((w for w in turned if not w.down), key=lambda worker: worker.in_flight)
+
+
+def _pieces(texts: Sequence[str]) -> list[Sequence[str]]:
+    """Consecutive texts in pieces of bounded count and size; a longer text is a piece of its own."""
+    pieces: list[Sequence[str]] = []
+    start = characters = 0
+    for position, text in enumerate(texts):
+        full = position - start == PIECE_TEXTS or characters + len(text) > PIECE_CHARACTERS
+        if full and position > start:
+            pieces.append(texts[start:position])
+            start, characters = position, 0
+        characters += len(text)
+    pieces.append(texts[start:])
+    return pieces
+
+
+def _none_left(workers: Sequence[RemoteWorker]) -> EncoderUnavailableError:
+    faults = "; ".join(f"{worker.url}: {worker.fault or 'not asked yet'}" for worker in workers)
+    return EncoderUnavailableError(f"no encoder worker answers ({faults})")

@@ -1,0 +1,47 @@
+"""Three-way scores of a query and texts that are in no index."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from index.scoring import DECIMALS, Float64, lexical_scores
+from models.representations import Float32, Int64, Representations, TokenVectors
+
+CHUNK_CELLS = 4_000_000  # query tokens times document tokens multiplied at once
+
+
+def score_texts(query: Representations, documents: Representations) -> Float64:
+    """Scores of one query (all three outputs) and B documents: float64[B, 3], dense, sparse, colbert.
+
+    The definitions are those of `index/scoring.py`, on unstored, unquantized vectors.
+    """
+    if query.dense is None or query.sparse is None or query.colbert is None:
+        raise ValueError("scoring needs all three representations of the query")
+    if documents.dense is None or documents.sparse is None or documents.colbert is None:
+        raise ValueError("scoring needs all three representations of the documents")
+    dense = documents.dense.astype(np.float64) @ query.dense[0].astype(np.float64)
+    token_ids, weights = query.sparse.row(0)
+    sparse = lexical_scores(token_ids, weights, documents.sparse, np.arange(len(documents)))
+    colbert = _maxsim(query.colbert.row(0), documents.colbert)
+    return np.round(np.stack([dense, sparse, colbert], axis=1), DECIMALS)
+
+
+def _maxsim(query: Float32, documents: TokenVectors) -> Float64:
+    """Late interaction of query float32[N, C] with each document: float64[B]; 0 without token vectors."""
+    scores = np.zeros(len(documents))
+    rows = np.flatnonzero(np.diff(documents.offsets) > 0)
+    if len(query) == 0 or len(rows) == 0:
+        return scores
+    ends = np.cumsum(documents.offsets[rows + 1] - documents.offsets[rows])
+    chunk_of = (ends - 1) * len(query) // CHUNK_CELLS
+    for chunk in np.split(rows, np.flatnonzero(np.diff(chunk_of)) + 1):
+        scores[chunk] = _maxsim_of_rows(query, documents, chunk)
+    return scores
+
+
+def _maxsim_of_rows(query: Float32, documents: TokenVectors, rows: Int64) -> Float64:
+    """The same for rows that all have token vectors and follow one another."""
+    taken = documents.take(rows)
+    similarities = query @ taken.vectors.T  # (N, ΣL)
+    best = np.maximum.reduceat(similarities, taken.offsets[:-1], axis=1)  # (N, B)
+    return np.asarray(best.astype(np.float64).mean(axis=0))

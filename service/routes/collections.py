@@ -1,0 +1,124 @@
+"""Collections: list, look, create, delete; and single documents of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import Path, Response
+
+from index.manifest import CollectionSettings
+from service.collections import CollectionDescription
+from service.exceptions import InvalidRequestError, NotFoundError
+from service.routes.common import WRITE, Services, errors, json_response, router
+from service.schemas import (
+    NAME_PATTERN,
+    CollectionList,
+    CollectionRequest,
+    CollectionResponse,
+    DocumentResponse,
+)
+
+Name = Annotated[str, Path(pattern=NAME_PATTERN, description="A collection's name.")]
+
+EMPTY = CollectionRequest.model_validate({})
+
+routes = router("collections")
+
+
+@routes.get("/collections", response_model=CollectionList, responses=errors(401))
+async def list_collections(services: Services) -> Response:
+    """All collections, in order of name."""
+    found = await asyncio.to_thread(services.collections.list)
+    return json_response({"collections": [_record(description) for description in found]})
+
+
+@routes.get("/collections/{name}", response_model=CollectionResponse, responses=errors(401, 404, 422))
+async def get_collection(name: Name, services: Services) -> Response:
+    """A collection's settings and state."""
+    return json_response(_record(await asyncio.to_thread(services.collections.describe, name)))
+
+
+@routes.put(
+    "/collections/{name}",
+    status_code=201,
+    response_model=CollectionResponse,
+    responses=errors(400, 401, 403, 409, 413, 422, 503),
+    dependencies=WRITE,
+)
+async def create_collection(
+    name: Name, services: Services, body: CollectionRequest | None = None
+) -> Response:
+    """Create an empty collection for this server's encoder. One that exists already is a conflict, 409."""
+    info, wanted = services.encoding.info, body or EMPTY
+    try:
+        settings = CollectionSettings(
+            name=name,
+            encoder=info.name,
+            fingerprint=info.fingerprint,
+            dense_dimension=info.dense_dimension,
+            colbert_dimension=info.colbert_dimension,
+            vocabulary_size=info.vocabulary_size,
+            dense_kind=wanted.dense_kind or "auto",
+            token_codec=wanted.token_codec or "int8",
+            fields=wanted.fields or {},
+        )
+    except ValueError as error:
+        raise InvalidRequestError(str(error), "fields") from error
+    return json_response(_record(await asyncio.to_thread(services.collections.create, name, settings)), 201)
+
+
+@routes.delete(
+    "/collections/{name}",
+    status_code=204,
+    responses=errors(401, 403, 404, 409, 422),
+    dependencies=WRITE,
+)
+async def delete_collection(name: Name, services: Services) -> Response:
+    """Delete a collection and all it holds."""
+    await asyncio.to_thread(services.collections.delete, name)
+    return Response(status_code=204)
+
+
+@routes.get(
+    "/collections/{name}/documents/{document_id:path}",
+    response_model=DocumentResponse,
+    responses=errors(401, 404, 422),
+)
+async def get_document(
+    name: Name,
+    document_id: Annotated[str, Path(description="A document's id, percent-encoded; it may hold slashes.")],
+    services: Services,
+) -> Response:
+    """A stored document by its id."""
+    snapshot = await asyncio.to_thread(services.collections.snapshot, name)
+    document = await asyncio.to_thread(snapshot.get, document_id)
+    if document is None:
+        raise NotFoundError(
+            f"collection {name!r} has no document {document_id[:600]!r}", "document_not_found"
+        )
+    return json_response(
+        {
+            "id": document.id,
+            "title": document.title,
+            "text": document.text,
+            "metadata": document.metadata,
+        }
+    )
+
+
+def _record(description: CollectionDescription) -> dict[str, Any]:
+    settings = description.settings
+    return {
+        "name": settings.name,
+        "snapshot": description.snapshot,
+        "documents": description.documents,
+        "encoder": settings.encoder,
+        "fingerprint": settings.fingerprint,
+        "dense_dimension": settings.dense_dimension,
+        "colbert_dimension": settings.colbert_dimension,
+        "vocabulary_size": settings.vocabulary_size,
+        "dense_kind": settings.dense_kind,
+        "token_codec": settings.token_codec,
+        "fields": dict(settings.fields),
+    }

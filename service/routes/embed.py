@@ -1,0 +1,83 @@
+"""`POST /embed`."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import Request, Response
+
+from models.encoder import EncoderInfo
+from models.errors import TextTooLongError, UnsupportedError
+from models.representations import OUTPUTS
+from service.binary import MEDIA_TYPE, to_bytes
+from service.embeddings import embeddings_json, values_of
+from service.exceptions import InvalidRequestError
+from service.routes.common import Services, errors, router
+from service.routes.texts import check_characters, check_count
+from service.schemas import EmbedRequest, EmbedResponse
+
+LARGE_VALUES = 20_000  # from here on, writing an answer would hold up other requests for milliseconds
+
+routes = router("embed")
+
+
+@routes.post(
+    "/embed",
+    response_model=EmbedResponse,
+    responses={
+        200: {
+            "description": "Embeddings, as JSON, or as one safetensors body where `Accept` asks for it.",
+            "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+        },
+        **errors(400, 401, 413, 422, 429, 503),
+    },
+)
+async def embed(body: EmbedRequest, request: Request, services: Services) -> Response:
+    """Encode texts into dense, sparse and ColBERT representations, in one pass.
+
+    With `Accept: application/x-safetensors` the answer is one binary body with the arrays `dense`,
+    `sparse_indptr`, `sparse_token_ids`, `sparse_weights`, `colbert`, `colbert_offsets`, `tokens` and
+    `truncated`.
+    """
+    encoding, limits = services.encoding, services.settings.request_limits
+    texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
+    check_count(texts, limits.texts, "inputs", "max_texts")
+    check_characters(texts, limits.characters, "inputs")
+    _check_against(encoding.info, body)
+    try:
+        with services.telemetry.stage("encode"):
+            representations = await encoding.encode(
+                texts,
+                body.input_type or "document",
+                body.outputs or OUTPUTS,
+                max_length=body.max_length,
+                truncate=body.truncate is not False,
+            )
+    except TextTooLongError as error:
+        raise InvalidRequestError(str(error), "inputs", "text_too_long") from error
+    except UnsupportedError as error:
+        raise InvalidRequestError(str(error), "max_length") from error
+    if body.dimensions is not None:
+        representations = representations.with_dimensions(body.dimensions)
+    info, tokenizer, packed = encoding.info, encoding.tokenizer, body.encoding == "base64"
+
+    def write() -> Response:
+        if MEDIA_TYPE in request.headers.get("accept", ""):
+            metadata = {"model": info.name, "fingerprint": info.fingerprint}
+            return Response(to_bytes(representations, metadata), media_type=MEDIA_TYPE)
+        content = embeddings_json(representations, info, tokenizer, packed=packed)
+        return Response(content, media_type="application/json")
+
+    return await asyncio.to_thread(write) if values_of(representations) > LARGE_VALUES else write()
+
+
+def _check_against(info: EncoderInfo, body: EmbedRequest) -> None:
+    if body.dimensions is not None and body.dimensions > info.dense_dimension:
+        raise InvalidRequestError(
+            f"dimensions is {body.dimensions}; {info.name} has {info.dense_dimension}", "dimensions"
+        )
+    if body.max_length is not None and body.max_length > info.max_length:
+        raise InvalidRequestError(
+            f"max_length is {body.max_length}; {info.name} takes at most {info.max_length} tokens",
+            "max_length",
+        )

@@ -1,0 +1,51 @@
+"""Batch index builds: start, watch, cancel."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import Path, Response
+
+from service.routes.collections import Name
+from service.routes.common import WRITE, Services, errors, json_response, router
+from service.schemas import JobList, JobRequest, JobResponse
+
+JobId = Annotated[str, Path(description="A job's id.")]
+
+routes = router("jobs")
+
+
+@routes.post(
+    "/collections/{name}/jobs",
+    status_code=202,
+    response_model=JobResponse,
+    responses=errors(400, 401, 403, 409, 413, 422, 429, 503),
+    dependencies=WRITE,
+)
+async def submit_job(name: Name, body: JobRequest, services: Services) -> Response:
+    """Build a collection from a source below the data root; searches see the old snapshot until it is done.
+
+    A collection that does not exist is created.
+    """
+    return json_response(asdict(await services.jobs.submit(name, body.source, body.encoder)), 202)
+
+
+@routes.get("/jobs", response_model=JobList, responses=errors(401, 503))
+async def list_jobs(services: Services) -> Response:
+    """All jobs, the newest first."""
+    return json_response({"jobs": [asdict(job) for job in services.jobs.list()]})
+
+
+@routes.get("/jobs/{job_id}", response_model=JobResponse, responses=errors(401, 404, 503))
+async def get_job(job_id: JobId, services: Services) -> Response:
+    """A job's progress and outcome."""
+    return json_response(asdict(services.jobs.get(job_id)))
+
+
+@routes.delete(
+    "/jobs/{job_id}", response_model=JobResponse, responses=errors(401, 403, 404, 503), dependencies=WRITE
+)
+async def cancel_job(job_id: JobId, services: Services) -> Response:
+    """Cancel a queued or running job and return it; a finished one stays as it is."""
+    return json_response(asdict(await services.jobs.cancel(job_id)))

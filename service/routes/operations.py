@@ -1,0 +1,62 @@
+"""Health, readiness, metrics, and what this server is."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from importlib.metadata import version
+
+from fastapi import Response
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from service.routes.common import Services, errors, json_response, router
+from service.schemas import InfoResponse, StatusResponse
+
+open_routes = router("operations", is_open=True)
+routes = router("operations")
+
+
+@open_routes.get("/health", response_model=StatusResponse)
+async def health() -> Response:
+    """Whether the process answers. Never needs a key."""
+    return json_response({"status": "ok"})
+
+
+@open_routes.get("/ready", response_model=StatusResponse, responses=errors(503))
+async def ready(services: Services) -> Response:
+    """Whether the encoder is loaded and warm and the data root can be written to. Never needs a key."""
+    await services.ready()
+    return json_response({"status": "ready"})
+
+
+@routes.get("/info", response_model=InfoResponse, responses=errors(401, 503))
+async def info(services: Services) -> Response:
+    """The version, the encoder, and the limits of requests."""
+    encoding, settings = services.encoding, services.settings
+    return json_response(
+        {
+            "name": "tercet",
+            "version": version("tercet"),
+            "encoder": asdict(encoding.info),
+            "encoding_settings": encoding.tokenizer.settings.to_json(),
+            "limits": {
+                "body_bytes": settings.max_body_bytes,
+                **asdict(settings.request_limits),
+                "request_tokens": settings.queue_tokens,
+            },
+        }
+    )
+
+
+@routes.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {"description": "Metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+        **errors(401),
+    },
+)
+async def metrics(services: Services) -> Response:
+    """Counters and timers in Prometheus' text format."""
+    content = await asyncio.to_thread(services.telemetry.render)
+    return Response(content, media_type=CONTENT_TYPE_LATEST)

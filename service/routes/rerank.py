@@ -1,0 +1,34 @@
+"""`POST /rerank`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from fastapi import Response
+
+from service.routes.common import Services, errors, json_response, router
+from service.routes.texts import check_characters, check_count
+from service.routes.weights import weights_of
+from service.schemas import RerankRequest, RerankResponse
+
+routes = router("rerank")
+
+
+@routes.post("/rerank", response_model=RerankResponse, responses=errors(400, 401, 413, 422, 429, 503))
+async def rerank(body: RerankRequest, services: Services) -> Response:
+    """Order texts by their three-way score with a query; no index is involved."""
+    limits = services.settings.request_limits
+    check_count(body.documents, limits.documents, "documents", "max_documents")
+    check_characters([body.query], limits.characters, "query")
+    check_characters(body.documents, limits.characters, "documents")
+    weights = weights_of(body.weights)
+    with services.telemetry.stage("rerank"):
+        outcome = await services.pipeline.rerank(
+            body.query, body.documents, weights=weights, top_n=body.top_n
+        )
+    return json_response(
+        {
+            "results": [asdict(result) for result in outcome.results],
+            "usage": {"tokens": outcome.tokens},
+        }
+    )

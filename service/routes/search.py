@@ -1,0 +1,151 @@
+"""`POST /search`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import Response
+
+from index.candidates import CandidateLimits, DenseOptions, Hit, Weights
+from index.errors import InvalidQueryError
+from index.filters import Filter, parse_filter
+from models.encoder import EncoderInfo
+from models.representations import OUTPUTS, Output, Representations
+from service.exceptions import InvalidRequestError
+from service.ready_queries import ready_query
+from service.routes.common import Services, errors, json_response, router
+from service.routes.texts import check_characters
+from service.routes.weights import weights_of
+from service.schemas import (
+    CandidatesRequest,
+    RepresentationsQuery,
+    SearchOptions,
+    SearchRequest,
+    SearchResponse,
+)
+from service.search import SearchOutcome, SearchQuery
+from service.settings import RequestLimits
+
+routes = router("search")
+
+
+@routes.post(
+    "/search", response_model=SearchResponse, responses=errors(400, 401, 404, 409, 413, 422, 429, 503)
+)
+async def search(body: SearchRequest, services: Services) -> Response:
+    """Find documents: candidates from the dense and the inverted index, each scored in all three ways.
+
+    `score` is the weighted sum of the three scores; every part is in the answer.
+    """
+    limits = services.settings.request_limits
+    top_k = _within(10 if body.top_k is None else body.top_k, limits.top_k, "top_k", "max_top_k")
+    weights = weights_of(body.weights)
+    candidates = _candidates(body.candidates or CandidatesRequest.model_validate({}), limits)
+    query = SearchQuery(
+        body.collection,
+        _query(body.query, services.encoding.info, limits, weights, candidates),
+        top_k=top_k,
+        weights=weights,
+        candidates=candidates,
+        filter=_filter(body.filter),
+        explain=bool(body.explain),
+        dense_options=_dense_options(body.search_options),
+    )
+    outcome = await services.pipeline.search(query)
+    absent = () if isinstance(body.query, str) else [s for s in OUTPUTS if getattr(body.query, s) is None]
+    took = {
+        "encode": outcome.encode_seconds,
+        "retrieve": outcome.retrieve_seconds,
+        "score": outcome.score_seconds,
+        "total": outcome.total_seconds,
+    }
+    for stage, seconds in took.items():
+        services.telemetry.observe_stage(stage, seconds)
+    return json_response(
+        {
+            "collection": outcome.collection,
+            "snapshot": outcome.snapshot,
+            "query": {"tokens": outcome.tokens, "truncated": outcome.truncated},
+            "took_ms": {stage: round(seconds * 1000, 3) for stage, seconds in took.items()},
+            "hits": _hits(outcome, absent),
+        }
+    )
+
+
+def _query(
+    query: str | RepresentationsQuery,
+    info: EncoderInfo,
+    limits: RequestLimits,
+    weights: Weights,
+    candidates: CandidateLimits,
+) -> str | Representations:
+    if isinstance(query, str):
+        check_characters([query], limits.characters, "query")
+        return query
+    needed = {
+        "dense": bool(weights.dense or candidates.dense),
+        "sparse": bool(weights.sparse or candidates.sparse),
+        "colbert": bool(weights.colbert),
+    }
+    for side, is_needed in needed.items():
+        if is_needed and getattr(query, side) is None:
+            remedy = f"set weights.{side} to 0" + (
+                "" if side == "colbert" else f" and candidates.{side} to 0"
+            )
+            raise InvalidRequestError(f"query.{side} is missing: give it, or {remedy}", f"query.{side}")
+    sparse = None if query.sparse is None else (query.sparse.token_ids, query.sparse.weights)
+    return ready_query(query.dense, sparse, query.colbert, info)
+
+
+def _candidates(requested: CandidatesRequest, limits: RequestLimits) -> CandidateLimits:
+    found = CandidateLimits(
+        dense=200 if requested.dense is None else requested.dense,
+        sparse=200 if requested.sparse is None else requested.sparse,
+    )
+    _within(found.dense, limits.candidates, "candidates.dense", "max_candidates")
+    _within(found.sparse, limits.candidates, "candidates.sparse", "max_candidates")
+    if not found.dense and not found.sparse:
+        raise InvalidRequestError("candidates are 0 on both sides, so nothing can be found", "candidates")
+    return found
+
+
+def _filter(tree: dict[str, Any] | None) -> Filter | None:
+    try:
+        return None if tree is None else parse_filter(tree)
+    except InvalidQueryError as error:
+        raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
+
+
+def _dense_options(requested: SearchOptions | None) -> DenseOptions:
+    given = {} if requested is None else requested.model_dump(exclude_none=True)
+    return DenseOptions(**given)
+
+
+def _within(value: int, limit: int, param: str, setting: str) -> int:
+    if value > limit:
+        raise InvalidRequestError(f"{param} is {value}; the limit is {limit} (setting {setting})", param)
+    return value
+
+
+def _hits(outcome: SearchOutcome, absent: Sequence[Output]) -> list[dict[str, Any]]:
+    """absent: sides that the query did not have, whose scores are not known rather than 0."""
+    hits = [_hit(hit) for hit in outcome.hits]
+    for hit in hits:
+        hit["scores"].update(dict.fromkeys(absent))
+    for hit, explanation in zip(hits, outcome.explanations or (), strict=False):
+        hit["explanation"] = asdict(explanation)
+    return hits
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    document, scores = hit.document, hit.scores
+    return {
+        "id": document.id,
+        "score": hit.score,
+        "scores": {"dense": scores.dense, "sparse": scores.sparse, "colbert": scores.colbert},
+        "title": document.title,
+        "text": document.text,
+        "metadata": document.metadata,
+    }

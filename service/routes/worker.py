@@ -1,0 +1,28 @@
+"""What only encoder workers serve: the tokenizer, so that a search node splits texts as they do."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import Response
+
+from service.routes.common import Services, errors, router
+
+routes = router("worker")
+
+
+@routes.get(
+    "/tokenizer",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "tokenizer.json.",
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        },
+        **errors(401, 503),
+    },
+)
+async def tokenizer(services: Services) -> Response:
+    """The encoder's `tokenizer.json`."""
+    content = await asyncio.to_thread(services.encoding.tokenizer.to_bytes)
+    return Response(content, media_type="application/json")

@@ -1,0 +1,182 @@
+"""What one server holds while it runs: encoder, collections, jobs; how it opens and closes them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from models.errors import EncoderUnavailableError
+from models.loader import load_encoder
+from service.collections import CollectionRegistry
+from service.encoding import EncodingService, LocalEncoding
+from service.exceptions import NotReadyError
+from service.jobs import JobManager
+from service.remote_encoder import RemoteEncoding
+from service.search import SearchPipeline
+from service.settings import Settings
+from service.telemetry import Telemetry
+
+log = logging.getLogger("tercet")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchServices:
+    """What a server has that searches, and an encoder worker has not."""
+
+    pipeline: SearchPipeline
+    jobs: JobManager
+
+
+class Runtime:
+    """Opens everything in the background, so that `/health` answers while the encoder loads.
+
+    `failed`, where set, is called once when the encoder cannot be loaded at all; `failure` says why.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        telemetry: Telemetry,
+        *,
+        searches: bool,
+        encoding: EncodingService | None = None,
+    ) -> None:
+        """searches: false for an encoder worker; encoding: one that is open already."""
+        self.settings = settings
+        self.telemetry = telemetry
+        self.collections = CollectionRegistry(settings.data / "collections")
+        self.failed: Callable[[], None] | None = None
+        self.failure: Exception | None = None
+        self._searches = searches
+        self._encoding = encoding
+        self._services: SearchServices | None = None
+        self._ready = False
+        self._opening: asyncio.Task[None] | None = None
+
+    @property
+    def encoding(self) -> EncodingService:
+        """The encoder. Raises NotReadyError while it loads."""
+        if self._encoding is None:
+            raise NotReadyError("the encoder is still loading; ask /ready when it is done")
+        return self._encoding
+
+    @property
+    def pipeline(self) -> SearchPipeline:
+        """The search pipeline. Raises NotReadyError while the encoder loads."""
+        return self._search_services().pipeline
+
+    @property
+    def jobs(self) -> JobManager:
+        """The jobs. Raises NotReadyError while the encoder loads."""
+        return self._search_services().jobs
+
+    async def start(self) -> None:
+        """Begins to open everything; `ready` tells when that is done."""
+        self._opening = asyncio.create_task(self._open(), name="opening")
+
+    async def ready(self) -> None:
+        """Raises NotReadyError unless the encoder is warm and the data root can be written to."""
+        if self.failure is not None:
+            raise NotReadyError(f"the encoder cannot be loaded: {self.failure}")
+        if not self._ready:
+            raise NotReadyError("the encoder is still loading; ask again in a moment")
+        if self._searches:
+            try:
+                await asyncio.to_thread(self._try_writing)
+            except OSError as error:
+                raise NotReadyError(f"the data root cannot be written to ({error.strerror})") from error
+
+    async def stop(self) -> None:
+        """Finishes what was accepted and closes everything."""
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+        if self._services is not None:
+            await self._services.jobs.stop()
+        if self._encoding is not None:
+            await self._encoding.close()
+        self.collections.close()
+
+    def job_counts(self) -> Iterable[tuple[str, float]]:
+        """Jobs by state."""
+        if self._services is None:
+            return []
+        return Counter(job.state for job in self._services.jobs.list()).items()
+
+    def document_counts(self) -> Iterable[tuple[str, float]]:
+        """Documents by collection."""
+        return [(each.settings.name, each.documents) for each in self.collections.list()]
+
+    def pending_tokens(self) -> int:
+        """Tokens accepted and not yet encoded."""
+        return 0 if self._encoding is None else self._encoding.pending_tokens
+
+    def _search_services(self) -> SearchServices:
+        if self._services is None:
+            raise NotReadyError("the encoder is still loading; ask /ready when it is done")
+        return self._services
+
+    async def _open(self) -> None:
+        try:
+            if self._encoding is None:
+                self._encoding = await open_encoding(self.settings, self.telemetry)
+            await self._encoding.encode(["warm up"], "query")
+            if self._searches:
+                self._services = await self._open_services(self._encoding)
+            self._ready = True
+            info = self._encoding.info
+            log.info("ready: encoder %s, engine %s, fingerprint %s", info.name, info.engine, info.fingerprint)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the server must not wait for ever
+            self.failure = error
+            if self.failed is not None:
+                self.failed()
+
+    async def _open_services(self, encoding: EncodingService) -> SearchServices:
+        data = self.settings.data
+        jobs = JobManager(data, encoding.info, self.settings.encoder_environment)
+        await jobs.start()
+        return SearchServices(SearchPipeline(encoding, self.collections), jobs)
+
+    def _try_writing(self) -> None:
+        self.settings.data.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=self.settings.data):
+            pass
+
+
+async def open_encoding(settings: Settings, telemetry: Telemetry) -> EncodingService:
+    """The encoder that the settings describe. Waits for workers that are not up yet.
+
+    Raises CheckpointError and other ModelError where a local encoder cannot be loaded.
+    """
+    if not settings.encoder_urls:
+        encoder = await asyncio.to_thread(
+            load_encoder,
+            settings.checkpoint,
+            settings.engine,
+            revision=settings.revision,
+            device=settings.device,
+            threads=settings.threads,
+            batch_tokens=settings.batch_tokens,
+            precision=settings.precision,
+        )
+        return LocalEncoding(
+            encoder,
+            batch_tokens=settings.batch_tokens,
+            queue_tokens=settings.queue_tokens,
+            observe=telemetry.observe_batch,
+        )
+    while True:
+        try:
+            return await RemoteEncoding.connect(
+                settings.encoder_urls,
+                key=settings.encoder_key.get_secret_value() if settings.encoder_key else None,
+                timeout_seconds=settings.encoder_timeout_seconds,
+                retry_seconds=settings.encoder_retry_seconds,
+            )
+        except EncoderUnavailableError as error:
+            log.warning("%s; trying again in %g s", error, settings.encoder_retry_seconds)
+            await asyncio.sleep(settings.encoder_retry_seconds)

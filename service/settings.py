@@ -1,0 +1,200 @@
+"""Every setting: name, default, unit, meaning. The only file that reads the environment.
+
+A setting comes from, in order of precedence: a flag of `tercet serve` or `tercet encoder`, a `TERCET_*`
+variable, `tercet.toml` in the working folder, the default below. `docs/settings.md` lists them all.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from service.exceptions import SettingsError
+
+PREFIX = "TERCET_"
+CONFIG_FILE = Path("tercet.toml")
+EMBEDDED = "minilm-m3"
+
+ENCODER_SETTINGS = (
+    "checkpoint",
+    "revision",
+    "engine",
+    "device",
+    "precision",
+    "threads",
+    "batch_tokens",
+    "encoder_timeout_seconds",
+    "encoder_retry_seconds",
+)
+
+Names = Annotated[tuple[str, ...], NoDecode]
+Secrets = Annotated[tuple[SecretStr, ...], NoDecode]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """What one request may ask for."""
+
+    texts: int
+    characters: int
+    top_k: int
+    candidates: int
+    documents: int
+
+
+class Settings(BaseSettings):
+    """All settings of the service, checked; secrets never appear in its printed form."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_ignore_empty=True,
+        extra="forbid",
+        toml_file=CONFIG_FILE,
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    checkpoint: str = Field(
+        EMBEDDED, validate_default=True, description="Encoder: a folder, a hub id, or the embedded default."
+    )
+    revision: str | None = Field(None, description="Revision of a checkpoint named by hub id.")
+    engine: Literal["onnx", "torch"] = Field("onnx", description="What runs the encoder.")
+    device: str = Field("auto", description="Where the encoder runs: auto, cpu, cuda, cuda:1.")
+    precision: str | None = Field(None, description="Encoder precision; by default what the engine prefers.")
+    threads: int | None = Field(None, ge=1, description="Encoder threads; by default one per core.")
+    data: Path = Field(Path("data"), description="Data root: collections/, sources/ and jobs below it.")
+    api_keys: Secrets = Field((), description="Keys that may do everything, comma separated; none: open.")
+    read_keys: Secrets = Field((), description="Keys that may read only, comma separated.")
+
+    encoder_urls: Names = Field((), description="Encoder workers to use instead of a local encoder.")
+    encoder_key: SecretStr | None = Field(None, description="Key that is sent to encoder workers.")
+    encoder_timeout_seconds: float = Field(60, gt=0, description="Longest wait for one worker's answer.")
+    encoder_retry_seconds: float = Field(5, gt=0, description="Pause before a dead worker is tried again.")
+
+    max_body_bytes: int = Field(16 << 20, ge=1, description="Largest request body.")
+    max_concurrent_requests: int = Field(512, ge=1, description="Requests in work; more get 429.")
+    body_timeout_seconds: float = Field(30, gt=0, description="Longest wait for a request's whole body.")
+    max_texts: int = Field(1024, ge=1, description="Texts in one /embed request.")
+    max_characters: int = Field(200_000, ge=1, description="Characters of one text.")
+    max_documents: int = Field(1024, ge=1, description="Documents in one /rerank request.")
+    max_top_k: int = Field(1000, ge=1, description="Hits of one search.")
+    max_candidates: int = Field(10_000, ge=1, description="Candidates of each side of one search.")
+    batch_tokens: int = Field(
+        2048,
+        ge=1,
+        description="Tokens encoded in one batch; about 16384 suits a GPU, less keeps waits short.",
+    )
+    queue_tokens: int = Field(131_072, ge=1, description="Tokens accepted and not yet encoded; more get 429.")
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
+    log_format: Literal["json", "text"] = Field("json", description="One JSON object or one plain line.")
+    shutdown_seconds: int = Field(30, ge=0, description="Longest wait for accepted requests at the end.")
+
+    @field_validator("api_keys", "read_keys", "encoder_urls", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        """Comma separated text becomes a list; blanks around items and empty items are dropped."""
+        if isinstance(value, str):
+            return [item.strip() for item in value.split(",") if item.strip()]
+        return value
+
+    @field_validator("checkpoint")
+    @classmethod
+    def _checkpoint(cls, value: str) -> str:
+        """The embedded checkpoint goes by its name; everything else is a folder or a hub id."""
+        if value == EMBEDDED:
+            return str(Path(__file__).resolve().parent.parent / "checkpoints" / EMBEDDED)
+        return value
+
+    @field_validator("encoder_urls")
+    @classmethod
+    def _urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for url in value:
+            if not url.startswith(("http://", "https://")):
+                raise ValueError(f"{url!r} is not a URL; write it as http://host:port")
+        return tuple(url.rstrip("/") for url in value)
+
+    @field_validator("api_keys", "read_keys", "encoder_key")
+    @classmethod
+    def _keys(cls, value: Any) -> Any:
+        for secret in value if isinstance(value, tuple) else (value,):
+            if secret is not None and not _is_header_text(secret.get_secret_value()):
+                raise ValueError("a key must be printable ASCII without spaces")
+        return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether requests must bear a key."""
+        return bool(self.api_keys or self.read_keys)
+
+    @property
+    def encoder_environment(self) -> dict[str, str]:
+        """Variables that make a child process use the same encoder; it holds the workers' key."""
+        values = {name: getattr(self, name) for name in ENCODER_SETTINGS}
+        if self.encoder_key is not None:
+            values["encoder_key"] = self.encoder_key.get_secret_value()
+        values["encoder_urls"] = ",".join(self.encoder_urls)
+        return {f"{PREFIX}{name.upper()}": str(value) for name, value in values.items() if value is not None}
+
+    @property
+    def request_limits(self) -> RequestLimits:
+        """What one request may ask for."""
+        return RequestLimits(
+            texts=self.max_texts,
+            characters=self.max_characters,
+            top_k=self.max_top_k,
+            candidates=self.max_candidates,
+            documents=self.max_documents,
+        )
+
+
+def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
+    """Settings with these overrides (flags; None means not given).
+
+    Raises SettingsError with one line that names the setting, and never its value where it is secret.
+    """
+    given = {name: value for name, value in (overrides or {}).items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise SettingsError("; ".join(_one_line(dict(detail)) for detail in error.errors())) from None
+    except ValueError as error:  # a tercet.toml that is not TOML
+        raise SettingsError(f"{CONFIG_FILE}: {error}") from None
+
+
+def _one_line(detail: dict[str, Any]) -> str:
+    name = str(detail["loc"][0]) if detail["loc"] else "settings"
+    if detail["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(name, Settings.model_fields, 1)
+        return f"unknown setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    problem = str(detail["msg"]).removeprefix("Value error, ")
+    return f"setting {name} ({PREFIX}{name.upper()}): {problem[:1].lower()}{problem[1:]}"
+
+
+def _is_header_text(key: str) -> bool:
+    return bool(key) and key.isascii() and key.isprintable() and " " not in key

@@ -1,0 +1,102 @@
+"""Counters and timers for Prometheus; each application has its own registry."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+
+Samples = Callable[[], Iterable[tuple[str, float]]]  # label value and number
+
+SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
+
+
+class Telemetry:
+    """All metrics of one application."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "tercet_requests", "Requests answered.", ["route", "method", "status"], registry=self.registry
+        )
+        self.request_seconds = Histogram(
+            "tercet_request_seconds",
+            "Time to answer a request.",
+            ["route"],
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self.stage_seconds = Histogram(
+            "tercet_stage_seconds",
+            "Time of each stage: encode, retrieve, score, total.",
+            ["stage"],
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self._batch_texts = Histogram(
+            "tercet_batch_texts", "Texts in an encoded batch.", buckets=TEXTS, registry=self.registry
+        )
+        self._batch_tokens = Histogram(
+            "tercet_batch_tokens", "Tokens in an encoded batch.", buckets=TOKENS, registry=self.registry
+        )
+        self._batch_seconds = Histogram(
+            "tercet_batch_seconds", "Time to encode a batch.", buckets=SECONDS, registry=self.registry
+        )
+
+    def observe_batch(self, texts: int, tokens: int, seconds: float) -> None:
+        """Counts one encoded batch."""
+        self._batch_texts.observe(texts)
+        self._batch_tokens.observe(tokens)
+        self._batch_seconds.observe(seconds)
+
+    def observe_stage(self, stage: str, seconds: float) -> None:
+        """Counts the time of one stage of a request."""
+        self.stage_seconds.labels(stage).observe(seconds)
+
+    @contextmanager
+    def stage(self, stage: str) -> Iterator[None]:
+        """Times what runs inside as this stage."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.observe_stage(stage, time.perf_counter() - started)
+
+    def watch_queue(self, tokens: Callable[[], int]) -> None:
+        """Shows the queue's length, asked at each scrape."""
+        gauge = Gauge("tercet_queue_tokens", "Tokens accepted, not yet encoded.", registry=self.registry)
+        gauge.set_function(tokens)
+
+    def watch(self, name: str, description: str, label: str, samples: Samples) -> None:
+        """Shows one number for each label value, asked at each scrape."""
+        self.registry.register(_Watched(name, description, label, samples))
+
+    def render(self) -> bytes:
+        """The text that Prometheus reads."""
+        return generate_latest(self.registry)
+
+
+class _Watched:
+    """A gauge whose label values are known only at the scrape."""
+
+    def __init__(self, name: str, description: str, label: str, samples: Samples) -> None:
+        self._name = name
+        self._description = description
+        self._label = label
+        self._samples = samples
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """Names the gauge without asking for its values."""
+        yield GaugeMetricFamily(self._name, self._description, labels=[self._label])
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """The gauge with its values of now."""
+        family = GaugeMetricFamily(self._name, self._description, labels=[self._label])
+        for value, number in self._samples():
+            family.add_metric([value], number)
+        yield family

@@ -1,0 +1,254 @@
+"""`POST /search` and `POST /rerank` to the letter of their contract."""
+
+from typing import Any, get_args
+
+import httpx
+import numpy as np
+import pytest
+
+from index.candidates import Weights
+from index.collection import Collection
+from index.fusion import WEIGHT_PRESETS
+from models.encoder import encode
+from service.schemas import PresetName
+
+QUERY = {"collection": "demo", "query": "hot tea"}
+
+
+async def search(client: httpx.AsyncClient, **body: Any) -> httpx.Response:
+    return await client.post("/search", json={**QUERY, **body})
+
+
+async def hits_of(client: httpx.AsyncClient, **body: Any) -> list[dict[str, Any]]:
+    response = await search(client, **body)
+    assert response.status_code == 200, response.text
+    hits: list[dict[str, Any]] = response.json()["hits"]
+    return hits
+
+
+async def test_hits_carry_their_scores_text_and_metadata(
+    client: httpx.AsyncClient, data: Any, tiny: Any
+) -> None:
+    answer = (await search(client)).json()
+    snapshot = Collection.open(data / "collections", "demo").snapshot()
+    expected = snapshot.search(encode(tiny, ["hot tea"], "query"))
+    assert answer["collection"] == "demo"
+    assert answer["snapshot"] == snapshot.name
+    assert answer["query"] == {"tokens": 4, "truncated": False}
+    assert set(answer["took_ms"]) == {"encode", "retrieve", "score", "total"}
+    assert [hit["id"] for hit in answer["hits"]] == [hit.document.id for hit in expected.hits]
+    for hit in answer["hits"]:
+        assert set(hit) == {"id", "score", "scores", "title", "text", "metadata"}
+        assert hit["score"] == pytest.approx(sum(hit["scores"].values()), abs=2e-6)
+    black = next(hit for hit in answer["hits"] if hit["id"] == "black")
+    assert black["title"] == "블랙 티 🍵"
+    assert black["metadata"] == {}
+    assert next(h for h in answer["hits"] if h["id"] == "leaf")["metadata"]["note"] == {"nested": [1, None]}
+
+
+async def test_null_options_mean_the_defaults(client: httpx.AsyncClient) -> None:
+    options = ["top_k", "weights", "candidates", "filter", "explain", "search_options"]
+    assert await hits_of(client) == await hits_of(client, **dict.fromkeys(options))
+    inner = await hits_of(client, weights={"dense": None}, candidates={"sparse": None})
+    assert inner == await hits_of(client)
+
+
+async def test_weights_and_presets_make_the_sum(client: httpx.AsyncClient) -> None:
+    for weights, (dense, sparse, colbert) in [
+        ({"dense": 1, "sparse": 0.5, "colbert": 0}, (1, 0.5, 0)),
+        ({"sparse": 0}, (1, 0, 1)),
+        ("mldr", (0.15, 0.5, 0.35)),
+        ("sum", (1, 1, 1)),
+    ]:
+        hits = await hits_of(client, weights=weights)
+        for hit in hits:
+            scores = hit["scores"]
+            expected = dense * scores["dense"] + sparse * scores["sparse"] + colbert * scores["colbert"]
+            assert hit["score"] == pytest.approx(expected, abs=1e-6)
+        assert hits == sorted(hits, key=lambda hit: (-hit["score"], hit["id"]))
+
+
+async def test_filters_choose_documents(client: httpx.AsyncClient) -> None:
+    assert [hit["id"] for hit in await hits_of(client, filter={"eq": {"kind": "travel"}})] == ["rail"]
+    assert {hit["id"] for hit in await hits_of(client, filter={"lt": {"year": 1900}})} == {
+        "rail",
+        "steam/engine",
+    }
+    assert await hits_of(client, filter={"in": {"kind": []}}) == []
+
+
+async def test_ready_representations_search_like_their_text(client: httpx.AsyncClient) -> None:
+    embedded = await client.post("/embed", json={"inputs": "hot tea", "input_type": "query"})
+    ready = {side: embedded.json()["embeddings"][0][side] for side in ("dense", "sparse", "colbert")}
+    response = await search(client, query=ready)
+    assert response.json()["hits"] == await hits_of(client)
+    assert response.json()["query"] == {"tokens": 0, "truncated": False}
+
+
+async def test_a_side_may_be_missing_where_it_has_no_part(client: httpx.AsyncClient) -> None:
+    embedded = await client.post("/embed", json={"inputs": "hot tea", "outputs": ["sparse"]})
+    ready = {"sparse": embedded.json()["embeddings"][0]["sparse"]}
+    hits = await hits_of(
+        client, query=ready, weights={"dense": 0, "colbert": 0}, candidates={"dense": 0, "sparse": 10}
+    )
+    assert [hit["id"] for hit in hits][:1] == ["tea"]
+    assert hits[0]["scores"]["dense"] is None
+    assert hits[0]["scores"]["colbert"] is None
+    refused = await search(client, query=ready, weights={"dense": 0, "colbert": 0})
+    assert refused.status_code == 422
+    assert refused.json()["error"]["param"] == "query.dense"
+    assert "candidates.dense to 0" in refused.json()["error"]["message"]
+
+
+async def test_explanations_add_up_to_the_scores(client: httpx.AsyncClient) -> None:
+    for hit in await hits_of(client, explain=True):
+        explanation = hit["explanation"]
+        assert sum(term["product"] for term in explanation["terms"]) == pytest.approx(
+            hit["scores"]["sparse"], abs=1e-5
+        )
+        similarities = [pair["similarity"] for pair in explanation["alignment"]]
+        assert np.mean(similarities) == pytest.approx(hit["scores"]["colbert"], abs=1e-5)
+        assert [pair["query_token"] for pair in explanation["alignment"]] == ["hot", "tea", "[SEP]"]
+        words = f"{hit['title'] or ''} {hit['text']}".split()
+        for term in explanation["terms"]:
+            assert term["token"] in {"hot", "tea"} & set(words)
+        for pair in explanation["alignment"]:
+            assert pair["document_token"] in [*words, "[SEP]", "[UNK]"]
+            if pair["query_token"] in words:
+                assert pair["document_token"] == pair["query_token"]
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"top_k": 0}, "top_k"),
+        ({"top_k": 1001}, "top_k"),
+        ({"weights": {"dense": -1}}, "weights.dense"),
+        ({"weights": {"dense": 0, "sparse": 0, "colbert": 0}}, "weights"),
+        ({"weights": {"lexical": 1}}, "weights.lexical"),
+        ({"weights": "best"}, "weights"),
+        ({"weights": {"dense": "1"}}, "weights.dense"),
+        ({"candidates": {"dense": -1}}, "candidates.dense"),
+        ({"candidates": {"dense": 10_001}}, "candidates.dense"),
+        ({"candidates": {"dense": 0, "sparse": 0}}, "candidates"),
+        ({"filter": {"near": {"year": 1}}}, "filter"),
+        ({"filter": {"eq": {"year": "old"}}}, "filter"),
+        ({"filter": {"eq": {"colour": "red"}}}, "filter"),
+        ({"filter": []}, "filter"),
+        ({"query": {}}, "query.dense"),
+        (
+            {
+                "query": {"dense": [1.0] * 7},
+                "weights": {"sparse": 0, "colbert": 0},
+                "candidates": {"sparse": 0},
+            },
+            "query.dense",
+        ),
+        ({"query": {"dense": [1e39] * 8}}, "query.dense.0"),
+        ({"query": {"dense": ["a"] * 8}}, "query.dense.0"),
+        ({"query": 5}, "query"),
+        ({"collection": "../etc"}, "collection"),
+        ({"collection": "Demo"}, "collection"),
+        ({"explain": 1}, "explain"),
+        ({"search_options": {"ef_search": 0}}, "search_options.ef_search"),
+        ({"search_options": {"efSearch": 10}}, "search_options.efSearch"),
+        ({"topk": 5}, "topk"),
+    ],
+)
+async def test_a_wrong_value_is_422_and_names_its_field(
+    client: httpx.AsyncClient, body: dict[str, Any], param: str
+) -> None:
+    response = await search(client, **body)
+    assert response.status_code == 422, response.text
+    assert response.json()["error"]["param"] == param
+
+
+@pytest.mark.parametrize(
+    ("side", "value", "param"),
+    [
+        ("sparse", {"token_ids": [5, 5], "weights": [1.0, 1.0]}, "query.sparse.token_ids"),
+        ("sparse", {"token_ids": [5], "weights": []}, "query.sparse"),
+        ("sparse", {"token_ids": [5000], "weights": [1.0]}, "query.sparse.token_ids"),
+        ("sparse", {"token_ids": [-1], "weights": [1.0]}, "query.sparse.token_ids.0"),
+        ("sparse", {"token_ids": [5], "weights": [-1.0]}, "query.sparse.weights.0"),
+        ("colbert", [[0.1] * 3], "query.colbert.0"),
+        ("colbert", [[0.1] * 4, []], "query.colbert.1"),
+        ("colbert", [[0.1] * 4] * 33, "query.colbert"),
+        ("colbert", [], "query.colbert"),
+    ],
+)
+async def test_ready_representations_must_fit_the_encoder(
+    client: httpx.AsyncClient, side: str, value: Any, param: str
+) -> None:
+    ready = {
+        "dense": [0.1] * 8,
+        "sparse": {"token_ids": [5], "weights": [0.5]},
+        "colbert": [[0.1] * 4],
+        side: value,
+    }
+    response = await search(client, query=ready)
+    assert response.status_code == 422, response.text
+    assert response.json()["error"]["param"] == param
+
+
+async def test_an_unknown_collection_is_404(client: httpx.AsyncClient) -> None:
+    response = await search(client, collection="none")
+    assert response.status_code == 404
+    assert response.json()["error"]["code"] == "collection_not_found"
+
+
+async def test_another_encoder_is_409_with_both_fingerprints(make_client: Any, tiny: Any) -> None:
+    other = type(tiny)(seed=1)
+    async with make_client(encoder=other) as client:
+        response = await search(client)
+    assert response.status_code == 409
+    error = response.json()["error"]
+    assert error["code"] == "fingerprint_mismatch"
+    assert tiny.info.fingerprint in error["message"]
+    assert other.info.fingerprint in error["message"]
+
+
+async def test_rerank_scores_texts_three_ways(client: httpx.AsyncClient, tiny: Any) -> None:
+    documents = ["the train station", "hot tea", "tea leaf", "hot tea"]
+    response = await client.post("/rerank", json={"query": "hot tea", "documents": documents})
+    assert response.status_code == 200
+    answer = response.json()
+    assert [result["index"] for result in answer["results"]][:2] == [1, 3]
+    query, encoded = encode(tiny, ["hot tea"], "query"), encode(tiny, documents)
+    for result in answer["results"]:
+        row = result["index"]
+        scores = result["scores"]
+        assert scores["dense"] == pytest.approx(float(encoded.dense[row] @ query.dense[0]), abs=1e-5)
+        best = (query.colbert.vectors @ encoded.colbert.row(row).T).max(axis=1)
+        assert scores["colbert"] == pytest.approx(float(best.mean()), abs=1e-5)
+        assert result["score"] == pytest.approx(sum(scores.values()), abs=1e-6)
+        assert result["truncated"] is False
+    assert answer["usage"]["tokens"] == 4 + 5 + 4 + 4 + 4
+    weighted = await client.post(
+        "/rerank",
+        json={"query": "hot tea", "documents": documents, "top_n": 1, "weights": {"dense": 0, "colbert": 0}},
+    )
+    (only,) = weighted.json()["results"]
+    assert only["score"] == pytest.approx(only["scores"]["sparse"])
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "param"),
+    [
+        ({"query": "a"}, 422, "documents"),
+        ({"query": "a", "documents": []}, 422, "documents"),
+        ({"query": "a", "documents": ["a"], "top_n": 0}, 422, "top_n"),
+        ({"query": "a", "documents": ["a"], "weights": "x"}, 422, "weights"),
+        ({"query": ["a"], "documents": ["a"]}, 422, "query"),
+        ({"query": "a", "documents": ["a"] * 1025}, 413, "documents"),
+    ],
+)
+async def test_wrong_values_of_rerank(client: httpx.AsyncClient, body: Any, status: int, param: str) -> None:
+    response = await client.post("/rerank", json=body)
+    assert response.status_code == status
+    assert response.json()["error"]["param"] == param
+
+
+def test_the_presets_of_the_schema_are_those_of_the_index() -> None:
+    assert set(get_args(PresetName)) == set(WEIGHT_PRESETS)
+    assert WEIGHT_PRESETS["sum"] == Weights(1, 1, 1)
