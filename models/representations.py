@@ -30,7 +30,8 @@ def ragged_positions(offsets: Int64, rows: Int64) -> Int64:
     lengths = offsets[rows + 1] - offsets[rows]
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(offsets[rows] - (ends - lengths), lengths)
+    positions: Int64 = np.repeat(offsets[rows] - (ends - lengths), lengths)
+    return positions + np.arange(total, dtype=np.int64)
 
 
 def offsets_of(lengths: npt.NDArray[np.integer]) -> Int64:

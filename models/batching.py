@@ -1,0 +1,104 @@
+"""Length-sorted batches under a token budget, and from a padded batch to packed representations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.encoder import EncoderInfo
+from models.representations import (
+    Bool,
+    Float32,
+    Int64,
+    Output,
+    Representations,
+    SparseRows,
+    TokenBatch,
+    TokenVectors,
+    offsets_of,
+)
+from models.sparse_reduction import reduce_sparse
+from models.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedOutputs:
+    """What an engine gives for one padded batch; None where not asked for. Rows of padding are undefined.
+
+    dense: float32[B, D]; sparse: float32[B, L], weight of each token; colbert: float32[B, L, C].
+    """
+
+    dense: Float32 | None
+    sparse: Float32 | None
+    colbert: Float32 | None
+
+
+Forward = Callable[[Int64, Int64, Sequence[Output]], PaddedOutputs]
+
+
+def plan_batches(lengths: Int64, budget_tokens: int) -> list[Int64]:
+    """Rows of each batch: longest texts first, padded tokens (texts × longest) within the budget.
+
+    A text longer than the budget makes a batch of its own.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches = []
+    start = 0
+    while start < len(order):
+        longest = max(1, int(lengths[order[start]]))
+        end = start + max(1, budget_tokens // longest)
+        batches.append(order[start:end])
+        start = end
+    return batches
+
+
+def encode_in_batches(
+    batch: TokenBatch,
+    outputs: Sequence[Output],
+    budget_tokens: int,
+    tokenizer: Tokenizer,
+    info: EncoderInfo,
+    forward: Forward,
+) -> Representations:
+    """Runs `forward` over token ids and mask, int64[B, L] each, batch by batch; results in input order."""
+    if len(batch) == 0:
+        return _nothing(outputs, info)
+    plan = plan_batches(batch.lengths, budget_tokens)
+    parts = []
+    for rows in plan:
+        part = batch.take(rows)
+        ids, mask = part.padded(tokenizer.pad_id)
+        parts.append(pack(part, forward(ids, mask, outputs), tokenizer))
+    input_order = np.argsort(np.concatenate(plan), kind="stable")
+    return Representations.concatenate(parts).take(input_order)
+
+
+def pack(batch: TokenBatch, padded: PaddedOutputs, tokenizer: Tokenizer) -> Representations:
+    """Representations of one batch, padding removed and special rows dropped."""
+    lengths = batch.lengths
+    position = np.arange(int(lengths.max(initial=0)))
+    present: Bool = position < lengths[:, None]
+    sparse = colbert = None
+    if padded.sparse is not None:
+        sparse = reduce_sparse(batch.token_ids, padded.sparse[present], batch.offsets, tokenizer.special_ids)
+    if padded.colbert is not None:
+        kept = present & (position > 0)
+        every = tokenizer.settings.mcls_every
+        if every is not None:
+            kept &= (position % every != 0) | (position == lengths[:, None] - 1)
+        colbert = TokenVectors(padded.colbert[kept], offsets_of(kept.sum(1)))
+    return Representations(lengths, batch.truncated, padded.dense, sparse, colbert)
+
+
+def _nothing(outputs: Sequence[Output], info: EncoderInfo) -> Representations:
+    """Representations of no texts at all."""
+    start = np.zeros(1, np.int64)
+    return Representations(
+        np.zeros(0, np.int64),
+        np.zeros(0, np.bool_),
+        np.zeros((0, info.dense_dimension), np.float32),
+        SparseRows(start, np.zeros(0, np.int32), np.zeros(0, np.float32)),
+        TokenVectors(np.zeros((0, info.colbert_dimension), np.float32), start),
+    ).keep(outputs)

@@ -1,0 +1,173 @@
+"""A checkpoint on disk: where its files are, and the settings it encodes with.
+
+Layout as `BAAI/bge-m3`: config.json, tokenizer.json, weights, `sparse_linear.pt` and `colbert_linear.pt`
+(or `heads.safetensors`), and optionally `tercet.json` and `onnx/`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from models.errors import CheckpointError
+
+Pooling = Literal["cls", "mean"]
+JsonObject = dict[str, Any]
+
+SETTINGS_FILE = "tercet.json"
+CONFIG_FILE = "config.json"
+DEFAULT_MAX_LENGTH = 512
+# RoBERTa counts positions from pad_token_id + 1, so its table holds that many rows no text can use.
+OFFSET_POSITION_TYPES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "xmod"})
+# What a hub checkpoint may bring: data only, no code, and of pickles only those read with weights_only.
+HUB_FILES = (
+    "*.json",
+    "*.safetensors",
+    "pytorch_model*.bin",
+    "sparse_linear.pt",
+    "colbert_linear.pt",
+    "onnx/*",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingSettings:
+    """How a checkpoint turns text into vectors; the content of `tercet.json`.
+
+    pooling: `cls` or `mean` (see `models.heads.pool`); max_length: tokens, special tokens included;
+    colbert_dimension: must equal the head's, if given; query_instruction, document_instruction: put
+    before every text of that type; mcls_every: a CLS at every position divisible by it (MCLS).
+    """
+
+    pooling: Pooling = "cls"
+    max_length: int = DEFAULT_MAX_LENGTH
+    colbert_dimension: int | None = None
+    query_instruction: str = ""
+    document_instruction: str = ""
+    mcls_every: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.pooling not in get_args(Pooling):
+            raise CheckpointError(f"pooling is {self.pooling!r}; it must be one of {get_args(Pooling)}")
+        for name, least in (("max_length", 4), ("colbert_dimension", 1), ("mcls_every", 4)):
+            value = getattr(self, name)
+            if value is None and name != "max_length":
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise CheckpointError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+        for name in ("query_instruction", "document_instruction"):
+            if not isinstance(getattr(self, name), str):
+                raise CheckpointError(f"{name} is {getattr(self, name)!r}; it must be a string")
+
+    def to_json(self) -> JsonObject:
+        """All settings as a JSON object."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> EncodingSettings:
+        """Settings from a JSON object; absent keys take their defaults, unknown keys fail.
+
+        Raises CheckpointError for an unknown key or a value out of range.
+        """
+        known = [field.name for field in fields(EncodingSettings)]
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            raise CheckpointError(f"{SETTINGS_FILE} has unknown keys {unknown}; it may have {known}")
+        return EncodingSettings(**values)
+
+
+def read_json(path: Path) -> JsonObject:
+    """The JSON object in a file. Raises CheckpointError, naming the file, where there is none."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"{path} is missing; a checkpoint is a folder laid out as BAAI/bge-m3"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read as JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path} holds a {type(values).__name__}; a JSON object is expected")
+    return values
+
+
+def position_limit(config: Mapping[str, Any]) -> int | None:
+    """Most tokens the model has positions for, or None where its configuration names no limit."""
+    positions = config.get("max_position_embeddings")
+    if not isinstance(positions, int) or positions < 1:
+        return None
+    if config.get("model_type") in OFFSET_POSITION_TYPES:
+        return positions - int(config.get("pad_token_id", 1)) - 1
+    return positions
+
+
+def read_settings(folder: Path) -> EncodingSettings:
+    """Encoding settings of a checkpoint: `tercet.json`, and what it leaves out from the model's own files.
+
+    Raises CheckpointError for unknown keys, or a `max_length` past the model's positions.
+    """
+    limit = position_limit(read_json(folder / CONFIG_FILE))
+    path = folder / SETTINGS_FILE
+    values = read_json(path) if path.exists() else {}
+    settings = EncodingSettings.from_json(values)
+    if "max_length" not in values:
+        return replace(settings, max_length=_default_max_length(folder, limit))
+    if limit is not None and settings.max_length > limit:
+        raise CheckpointError(
+            f"{path}: max_length is {settings.max_length}, but the model has positions for {limit} tokens"
+        )
+    return settings
+
+
+def _default_max_length(folder: Path, limit: int | None) -> int:
+    path = folder / "tokenizer_config.json"
+    named = read_json(path).get("model_max_length") if path.exists() else None
+    # A tokenizer without a limit of its own writes a huge number here.
+    lengths = [limit] if limit is not None else []
+    if isinstance(named, int) and 0 < named < 1_000_000:
+        lengths.append(named)
+    return min(lengths, default=DEFAULT_MAX_LENGTH)
+
+
+def resolve_checkpoint(name_or_path: str, revision: str | None = None) -> Path:
+    """Folder of a checkpoint given as a path or as a hub id such as `BAAI/bge-m3`.
+
+    A hub checkpoint is fetched once into the hub's cache; no code is fetched or run.
+    Raises CheckpointError where there is neither such a folder nor such a repository.
+    """
+    folder = Path(name_or_path).expanduser()
+    if folder.is_dir():
+        return folder
+    if not _is_hub_id(name_or_path):
+        raise CheckpointError(
+            f"checkpoint {name_or_path!r} is neither a folder nor a hub id such as BAAI/bge-m3"
+        )
+    return _fetch(name_or_path, revision)
+
+
+def checkpoint_name(name_or_path: str) -> str:
+    """Name to show for a checkpoint: the folder's last part, or the hub id."""
+    folder = Path(name_or_path).expanduser()
+    return folder.resolve().name if folder.is_dir() else name_or_path
+
+
+def _is_hub_id(name: str) -> bool:
+    parts = name.split("/")
+    return len(parts) == 2 and all(part and not part.startswith((".", "~")) for part in parts)
+
+
+def _fetch(repository: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(repository, revision=revision, allow_patterns=list(HUB_FILES)))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        at = f" at revision {revision}" if revision else ""
+        raise CheckpointError(
+            f"checkpoint {repository!r}{at} could not be fetched from the hub ({error}); "
+            "check the name and the network, or give a local folder"
+        ) from error

@@ -1,0 +1,261 @@
+"""Writes a checkpoint as an ONNX graph, float32 or int8, and checks it against torch."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import AttentionInterface, AttentionMaskInterface
+
+from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_settings
+from models.encoder import encode
+from models.errors import UnsupportedError
+from models.fingerprint import file_digest, heads_digest, weights_digest
+from models.graphs import FOLDER, GRAPH_FILES, Export, Graph, has_export, read_export, write_export
+from models.head_weights import write_heads
+from models.onnx_encoder import OnnxEncoder
+from models.representations import OUTPUTS, Float32, Representations, SparseRows
+from models.tokenizer import TOKENIZER_FILE
+from models.torch_encoder import EncoderModel, TorchEncoder, load_model
+
+ATTENTION = "onnx_multi_head"
+TOKENIZER_FILES = (TOKENIZER_FILE, "tokenizer_config.json", "special_tokens_map.json")
+# A protobuf message ends at 2 GB; larger weights go to a file beside the graph.
+SINGLE_FILE_BYTES = 1_500_000_000
+# Engines of one checkpoint agree within this in float32; more means a wrong graph, not rounding.
+LARGEST_DIFFERENCE = 1e-3
+# Score given to padding keys before the softmax.
+MASKED_SCORE = -1e9
+VERIFIED_TEXTS = (
+    "",
+    "Hello, world!",
+    "An encoder gives a dense vector, lexical weights, and one vector for every token of a text.",
+    "밤하늘의 별은 왜 반짝이는가? 대기의 흔들림 때문이다.",
+    "東京都は日本の首都である。人口は約千四百万人。",
+    "Der Zug fährt um 18:45 Uhr ab; die Fahrt dauert 3½ Stunden.",
+    "def area(r): return 3.14159 * r ** 2  # 🙂",
+    "wing flow pressure boundary layer heat transfer supersonic speed " * 12,
+    "одна короткая строка, and then English again. " * 60,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What was written. differences: largest absolute difference from torch float32 of each output."""
+
+    folder: Path
+    graph: Path
+    precision: str
+    graph_bytes: int
+    fingerprint: str
+    texts: int
+    differences: dict[str, float]
+
+
+def export(checkpoint: Path, output: Path, *, int8: bool) -> ExportReport:
+    """Writes an exported graph into `output`, itself a checkpoint for the onnx engine, and verifies it.
+
+    int8: dynamic quantization, weights per output channel in 7 bits (so that the 16-bit sums of CPUs
+    without VNNI cannot saturate), embeddings in 8; otherwise float32. Another precision exported there
+    before from the same source stays. Raises CheckpointError where the checkpoint is incomplete.
+    """
+    settings = read_settings(checkpoint)
+    model = load_model(checkpoint, settings)
+    (output / FOLDER).mkdir(parents=True, exist_ok=True)
+    _copy_files(checkpoint, output, settings)
+    write_heads(output, model.heads.weights())
+    precision = "int8" if int8 else "float32"
+    path = output / FOLDER / GRAPH_FILES[precision]
+    for stale in (path, _data_file(path)):
+        stale.unlink(missing_ok=True)
+    if int8:
+        with tempfile.TemporaryDirectory(dir=output) as scratch:
+            source = Path(scratch) / GRAPH_FILES["float32"]
+            write_graph(model, source)
+            quantize(source, path)
+    else:
+        write_graph(model, path)
+    written = Export(
+        weights=weights_digest(checkpoint),
+        heads=heads_digest(model.heads.weights().arrays()),
+        pooling=settings.pooling,
+        mcls_every=settings.mcls_every,
+        graphs={precision: Graph(path.name, _digests(path), {})},
+    )
+    return _verify(checkpoint, output, written, precision)
+
+
+def write_graph(model: EncoderModel, path: Path) -> None:
+    """Traces the model to a float32 graph with inputs input_ids and attention_mask, int64[B, L] each.
+
+    Outputs as `Heads.forward`. Attention becomes one fused operator of onnxruntime.
+    """
+    AttentionInterface.register(ATTENTION, _fused_attention)
+    AttentionMaskInterface.register(ATTENTION, _key_mask)
+    ids = torch.full((2, 8), 4, dtype=torch.int64)
+    mask = torch.ones_like(ids)
+    dynamic = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    size = sum(parameter.nbytes for parameter in model.parameters())
+    body: Any = model.body
+    body.set_attn_implementation(ATTENTION)
+    try:
+        with _quiet():
+            torch.onnx.export(
+                model,
+                (ids, mask),
+                str(path),
+                input_names=["input_ids", "attention_mask"],
+                output_names=list(OUTPUTS),
+                dynamic_shapes=(dynamic, dynamic),
+                dynamo=True,
+                external_data=size > SINGLE_FILE_BYTES,
+                verbose=False,
+            )
+    finally:
+        body.set_attn_implementation("sdpa")
+
+
+def _fused_attention(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor,
+    scaling: float,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """Attention over query, key and value float[B, heads, L, d/heads] as onnxruntime's operator."""
+    batch, heads, length, width = query.shape
+    flat = [part.transpose(1, 2).reshape(batch, length, heads * width) for part in (query, key, value)]
+    attended = torch.onnx.ops.symbolic(
+        "com.microsoft::MultiHeadAttention",
+        [*flat, None, attention_mask],
+        {"num_heads": heads, "scale": float(scaling), "mask_filter_value": MASKED_SCORE},
+        dtype=query.dtype,
+        shape=(batch, length, heads * width),
+        version=1,
+    )
+    return attended.view(batch, length, heads, width), None
+
+
+def _key_mask(*_: Any, attention_mask: Tensor, **__: Any) -> Tensor:
+    """The padding mask int32[B, L] as the operator takes it."""
+    return attention_mask.to(torch.int32)
+
+
+def quantize(source: Path, target: Path) -> None:
+    """Writes a float32 graph with 8-bit matrix products and embeddings."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    large = _data_file(source).exists()
+    with _quiet():
+        quantize_dynamic(
+            source,
+            target,
+            per_channel=True,
+            reduce_range=True,
+            weight_type=QuantType.QInt8,
+            use_external_data_format=large,
+        )
+
+
+def largest_differences(one: Representations, other: Representations) -> dict[str, float]:
+    """Largest absolute difference of each output of the same texts.
+
+    A lexical weight that only one side has counts in full.
+    """
+    differences = {}
+    if one.dense is not None and other.dense is not None:
+        differences["dense"] = _largest(one.dense - other.dense)
+    if one.sparse is not None and other.sparse is not None:
+        differences["sparse"] = _sparse_difference(one.sparse, other.sparse)
+    if one.colbert is not None and other.colbert is not None:
+        differences["colbert"] = _largest(one.colbert.vectors - other.colbert.vectors)
+    return differences
+
+
+def _largest(values: Float32) -> float:
+    return float(np.abs(values).max(initial=0.0))
+
+
+def _sparse_difference(one: SparseRows, other: SparseRows) -> float:
+    size = 1 + int(max(one.token_ids.max(initial=0), other.token_ids.max(initial=0)))
+    largest = 0.0
+    for row in range(len(one)):
+        dense = np.zeros(size, np.float32)
+        ids, weights = one.row(row)
+        dense[ids] = weights
+        ids, weights = other.row(row)
+        dense[ids] -= weights
+        largest = max(largest, _largest(dense))
+    return largest
+
+
+def _verify(checkpoint: Path, output: Path, written: Export, precision: str) -> ExportReport:
+    """Records the graph, compares it with torch on varied texts, and records the differences."""
+    former = read_export(output) if has_export(output) else None
+    kept = former.graphs if former is not None and former.same_source(written) else {}
+    write_export(output, replace(written, graphs={**kept, **written.graphs}))
+    reference = TorchEncoder(checkpoint, "torch", device="cpu")
+    exported = OnnxEncoder(output, "onnx", device="cpu", precision=precision)
+    differences = largest_differences(encode(reference, VERIFIED_TEXTS), encode(exported, VERIFIED_TEXTS))
+    if precision == "float32" and max(differences.values()) > LARGEST_DIFFERENCE:
+        raise UnsupportedError(
+            f"the graph of {checkpoint} differs from torch by {differences}, more than {LARGEST_DIFFERENCE}; "
+            "this model cannot be exported, use the torch engine"
+        )
+    graph = replace(written.graphs[precision], differences=differences)
+    write_export(output, replace(written, graphs={**kept, precision: graph}))
+    path = output / FOLDER / graph.file
+    return ExportReport(
+        folder=output,
+        graph=path,
+        precision=precision,
+        graph_bytes=sum((output / FOLDER / name).stat().st_size for name in graph.files),
+        fingerprint=exported.info.fingerprint,
+        texts=len(VERIFIED_TEXTS),
+        differences=differences,
+    )
+
+
+def _copy_files(checkpoint: Path, output: Path, settings: EncodingSettings) -> None:
+    """Configuration, tokenizer and settings: all that the graph's folder needs beside it."""
+    for name in (CONFIG_FILE, *TOKENIZER_FILES):
+        source = checkpoint / name
+        if source.is_file() and source.resolve() != (output / name).resolve():
+            shutil.copyfile(source, output / name)
+    text = json.dumps(settings.to_json(), indent=2, ensure_ascii=False)
+    (output / SETTINGS_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def _data_file(graph: Path) -> Path:
+    """Where a large graph keeps its weights."""
+    return graph.with_name(graph.name + ".data")
+
+
+def _digests(graph: Path) -> dict[str, str]:
+    return {path.name: file_digest(path) for path in (graph, _data_file(graph)) if path.exists()}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silences the exporter's notes on its own internals; failures still raise."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)

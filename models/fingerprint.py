@@ -1,0 +1,74 @@
+"""What makes two encoders the same: a hash over weights, heads, tokenizer and encoding settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from models.checkpoint import EncodingSettings, read_json
+from models.errors import CheckpointError
+
+WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
+WEIGHT_INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+
+
+def file_digest(path: Path) -> str:
+    """sha256 of a file's bytes, hexadecimal. Raises CheckpointError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files holding a model's weights, shards in order of their names; empty where there are none."""
+    for name in WEIGHT_FILES:
+        if (folder / name).is_file():
+            return [folder / name]
+    for name in WEIGHT_INDEXES:
+        if (folder / name).is_file():
+            return [folder / shard for shard in sorted(set(read_json(folder / name)["weight_map"].values()))]
+    return []
+
+
+def weights_digest(folder: Path) -> str:
+    """sha256 over a model's weight files. Raises CheckpointError where there are none."""
+    files = weight_files(folder)
+    if not files:
+        raise CheckpointError(
+            f"{folder / WEIGHT_FILES[0]} is missing, and so is {WEIGHT_FILES[1]}: this folder has no "
+            "weights; the onnx engine needs none where onnx/ holds an exported graph"
+        )
+    if len(files) == 1:
+        return file_digest(files[0])
+    return hashlib.sha256("\n".join(file_digest(file) for file in files).encode()).hexdigest()
+
+
+def heads_digest(heads: Mapping[str, npt.NDArray[np.float32]]) -> str:
+    """sha256 over the heads' names, shapes and float32 values, whichever file format they came in."""
+    digest = hashlib.sha256()
+    for name in sorted(heads):
+        digest.update(f"{name} {list(heads[name].shape)}\n".encode())
+        digest.update(np.ascontiguousarray(heads[name], dtype="<f4").tobytes())
+    return digest.hexdigest()
+
+
+def fingerprint(
+    weights: str, heads: str, tokenizer: str, settings: EncodingSettings, quantized_graph: str | None = None
+) -> str:
+    """sha256, hexadecimal, over the digests of an encoder's parts and its settings.
+
+    quantized_graph: digest of an int8 graph, whose weights differ from their source; None in float32.
+    Engines and float precisions of one checkpoint share a fingerprint.
+    """
+    parts = {"weights": weights, "heads": heads, "tokenizer": tokenizer, "settings": settings.to_json()}
+    if quantized_graph is not None:
+        parts["quantized_graph"] = quantized_graph
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

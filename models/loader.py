@@ -1,0 +1,46 @@
+"""Opens a checkpoint with the engine asked for."""
+
+from __future__ import annotations
+
+from models.checkpoint import checkpoint_name, resolve_checkpoint
+from models.encoder import Encoder, Engine
+from models.errors import UnsupportedError
+
+
+def load_encoder(
+    checkpoint: str,
+    engine: Engine = "onnx",
+    *,
+    revision: str | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    batch_tokens: int | None = None,
+    precision: str | None = None,
+) -> Encoder:
+    """An encoder of a checkpoint folder or hub id.
+
+    device: auto, cpu or cuda; threads: CPU threads of one pass, by default the CPUs of this process;
+    batch_tokens: padded tokens of one pass; precision: float32, int8 (onnx), float16 or bfloat16
+    (torch on CUDA), by default int8 where it was exported and the device is a CPU, else float32.
+    Raises CheckpointError, or UnsupportedError where the engine is not installed.
+    """
+    folder = resolve_checkpoint(checkpoint, revision)
+    name = checkpoint_name(checkpoint)
+    # Each engine is imported only when chosen: serving on a CPU has no torch.
+    if engine == "onnx":
+        from models.onnx_encoder import OnnxEncoder
+
+        return OnnxEncoder(
+            folder, name, device=device, threads=threads, batch_tokens=batch_tokens, precision=precision
+        )
+    if engine == "torch":
+        try:
+            from models.torch_encoder import TorchEncoder
+        except ImportError as error:
+            raise UnsupportedError(
+                f"the torch engine needs torch and transformers ({error}): install tercet[torch]"
+            ) from error
+        return TorchEncoder(
+            folder, name, device=device, threads=threads, batch_tokens=batch_tokens, precision=precision
+        )
+    raise UnsupportedError(f"engine {engine!r} is not known; choose onnx or torch")

@@ -1,0 +1,99 @@
+"""The engine through onnxruntime: three outputs in one session run, on CPU or CUDA."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from models.batching import PaddedOutputs, encode_in_batches
+from models.checkpoint import CONFIG_FILE, read_json, read_settings
+from models.encoder import EncoderInfo
+from models.errors import CheckpointError, UnsupportedError
+from models.fingerprint import fingerprint, heads_digest
+from models.graphs import check_settings, choose_graph, read_export, verify_graph
+from models.head_weights import read_heads
+from models.representations import OUTPUTS, Int64, Output, Representations, TokenBatch
+from models.tokenizer import Tokenizer
+
+try:
+    import onnxruntime
+except ImportError as error:
+    raise UnsupportedError(
+        "the onnx engine needs onnxruntime: install tercet[cpu], or tercet[gpu] on a machine with CUDA"
+    ) from error
+
+CPU_BATCH_TOKENS = 2048
+CUDA_BATCH_TOKENS = 16384
+
+
+class OnnxEncoder:
+    """An `Encoder` on onnxruntime. precision: int8 or float32, by default what suits the device."""
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        *,
+        device: str = "auto",
+        threads: int | None = None,
+        batch_tokens: int | None = None,
+        precision: str | None = None,
+    ) -> None:
+        kind = _choose_device(device)
+        settings = read_settings(folder)
+        export = read_export(folder)
+        precision, graph = choose_graph(export, precision, kind)
+        heads = read_heads(folder, int(read_json(folder / CONFIG_FILE)["hidden_size"]))
+        check_settings(folder, export, settings, heads_digest(heads.arrays()))
+        self.tokenizer = Tokenizer.load(folder, settings)
+        self._session = _open_session(verify_graph(folder, graph), kind, threads)
+        self._batch_tokens = batch_tokens or (CUDA_BATCH_TOKENS if kind == "cuda" else CPU_BATCH_TOKENS)
+        quantized = graph.files[graph.file] if precision == "int8" else None
+        self.info = EncoderInfo(
+            name=name,
+            fingerprint=fingerprint(export.weights, export.heads, self.tokenizer.digest, settings, quantized),
+            engine="onnx",
+            precision=precision,
+            dense_dimension=heads.sparse_weight.shape[1],
+            colbert_dimension=heads.colbert_dimension,
+            vocabulary_size=self.tokenizer.vocabulary_size,
+            max_length=settings.max_length,
+            pooling=settings.pooling,
+        )
+
+    def encode_tokens(self, batch: TokenBatch, outputs: Sequence[Output] = OUTPUTS) -> Representations:
+        """Representations of each text of the batch, in the batch's order."""
+        return encode_in_batches(batch, outputs, self._batch_tokens, self.tokenizer, self.info, self._forward)
+
+    def _forward(self, ids: Int64, mask: Int64, outputs: Sequence[Output]) -> PaddedOutputs:
+        asked = [name for name in OUTPUTS if name in outputs]
+        arrays = self._session.run(asked, {"input_ids": ids, "attention_mask": mask})
+        found = dict(zip(asked, arrays, strict=True))
+        return PaddedOutputs(found.get("dense"), found.get("sparse"), found.get("colbert"))
+
+
+def _choose_device(device: str) -> str:
+    available = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
+    kind = device.split(":")[0]
+    if kind == "auto":
+        return "cuda" if available else "cpu"
+    if kind not in ("cpu", "cuda"):
+        raise UnsupportedError(f"device {device!r} is not known; choose auto, cpu or cuda")
+    if kind == "cuda" and not available:
+        raise UnsupportedError(
+            f"device {device!r} was asked for, but this onnxruntime has no CUDA provider; install tercet[gpu]"
+        )
+    return kind
+
+
+def _open_session(path: Path, kind: str, threads: int | None) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or len(os.sched_getaffinity(0))
+    providers = (
+        ["CUDAExecutionProvider", "CPUExecutionProvider"] if kind == "cuda" else ["CPUExecutionProvider"]
+    )
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=providers)
+    except Exception as error:
+        raise CheckpointError(f"{path} cannot be opened by onnxruntime: {error}") from error

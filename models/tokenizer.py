@@ -1,0 +1,188 @@
+"""Text to token ids, with the `tokenizers` library; truncation is reported per text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Tokenizer as Vocabulary
+
+from models.checkpoint import EncodingSettings
+from models.errors import CheckpointError, TextTooLongError, UnsupportedError
+from models.representations import Bool, InputType, Int32, TokenBatch, offsets_of
+
+TOKENIZER_FILE = "tokenizer.json"
+SPECIAL_NAMES = frozenset(
+    {"[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]", "[BOS]", "[EOS]"}
+    | {"<s>", "</s>", "<pad>", "<unk>", "<mask>", "<cls>", "<sep>", "<bos>", "<eos>"}
+)
+PAD_NAMES = ("[PAD]", "<pad>")
+# A text is first read up to this many characters for each token allowed, and further only if that gives too
+# few tokens; so the cost of a very long text depends on the length limit, not on the text.
+CHARACTERS_PER_TOKEN = 16
+# Tokens near the cut of a prefix may differ from those of the whole text; this many are not relied on.
+CUT_MARGIN_TOKENS = 128
+
+
+class Tokenizer:
+    """A checkpoint's vocabulary with its special tokens, instructions and length limit.
+
+    Safe to share between threads: nothing is changed after construction (padding and truncation,
+    which the library keeps as state, are done here on arrays).
+    """
+
+    def __init__(self, tokenizer_json: bytes, settings: EncodingSettings) -> None:
+        try:
+            vocabulary = Vocabulary.from_buffer(tokenizer_json)
+        except ValueError as error:
+            raise CheckpointError(f"{TOKENIZER_FILE} is damaged or not understood: {error}") from error
+        vocabulary.no_padding()
+        vocabulary.no_truncation()
+        self.settings = settings
+        self._json = tokenizer_json
+        self._vocabulary = vocabulary
+        self._prefix, self._suffix = _special_frame(vocabulary)
+        self.vocabulary_size = 1 + max(vocabulary.get_vocab(with_added_tokens=True).values())
+        self.special_ids = _special_ids(vocabulary, tokenizer_json, [*self._prefix, *self._suffix])
+        self.pad_id = next((i for i in map(vocabulary.token_to_id, PAD_NAMES) if i is not None), 0)
+
+    @staticmethod
+    def load(folder: Path, settings: EncodingSettings) -> Tokenizer:
+        """The tokenizer of a checkpoint folder. Raises CheckpointError where tokenizer.json is missing."""
+        path = folder / TOKENIZER_FILE
+        if not path.is_file():
+            raise CheckpointError(
+                f"{path} is missing; where the folder has only vocab.txt or sentencepiece.bpe.model, make it "
+                "with transformers, F being the folder: AutoTokenizer.from_pretrained(F).save_pretrained(F)"
+            )
+        return Tokenizer(path.read_bytes(), settings)
+
+    @staticmethod
+    def from_bytes(tokenizer_json: bytes, settings: EncodingSettings) -> Tokenizer:
+        """A tokenizer from the bytes of a tokenizer.json, such as another process serves."""
+        return Tokenizer(tokenizer_json, settings)
+
+    def to_bytes(self) -> bytes:
+        """The tokenizer.json this was made from, unchanged."""
+        return self._json
+
+    @property
+    def digest(self) -> str:
+        """sha256 of the tokenizer.json, hexadecimal."""
+        return hashlib.sha256(self._json).hexdigest()
+
+    def token_strings(self, token_ids: npt.NDArray[np.int32]) -> list[str]:
+        """The vocabulary's piece of each id; an id outside the vocabulary gives an empty string."""
+        return [self._vocabulary.id_to_token(i) or "" for i in token_ids.tolist()]
+
+    def tokenize(
+        self,
+        texts: Sequence[str],
+        input_type: InputType = "document",
+        *,
+        max_length: int | None = None,
+        truncate: bool = True,
+    ) -> TokenBatch:
+        """Token ids of texts, each within its special tokens and after the instruction of its type.
+
+        A text of more than `max_length` tokens (special tokens included; by default the checkpoint's
+        limit) keeps its first ones and its last special token, and is marked truncated.
+        Raises TextTooLongError instead where `truncate` is false, and UnsupportedError for a
+        `max_length` outside what the checkpoint allows.
+        """
+        limit = self._limit(max_length)
+        room = self._room(limit)
+        instruction = (
+            self.settings.query_instruction if input_type == "query" else self.settings.document_instruction
+        )
+        contents = self._contents([_valid(instruction + text) for text in texts], room)
+        truncated: Bool = np.fromiter((len(c) > room for c in contents), np.bool_, len(contents))
+        if not truncate and truncated.any():
+            row = int(truncated.argmax())
+            raise TextTooLongError(
+                f"text {row} has more than {limit} tokens, the limit; shorten it, or allow truncation"
+            )
+        rows = [self._framed(content[:room]) for content in contents]
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        token_ids = np.concatenate(rows) if rows else np.zeros(0, np.int32)
+        return TokenBatch(token_ids, offsets_of(lengths), truncated)
+
+    def _limit(self, max_length: int | None) -> int:
+        most = self.settings.max_length
+        least = len(self._prefix) + len(self._suffix) + 1
+        limit = most if max_length is None else max_length
+        if not least <= limit <= most:
+            raise UnsupportedError(f"max_length is {limit}; this encoder takes {least} to {most} tokens")
+        return limit
+
+    def _room(self, limit: int) -> int:
+        """Tokens of content that fit into `limit` beside the special tokens."""
+        room = limit - len(self._prefix) - len(self._suffix)
+        every = self.settings.mcls_every
+        if every is None:
+            return room
+        # Content and inserted CLS fill positions 1 … room, and every `every`-th position is a CLS.
+        return room - room // every
+
+    def _contents(self, texts: Sequence[str], room: int) -> list[Int32]:
+        """Ids of each text without special tokens: all of them, or more than `room` where there are more."""
+        contents: list[Int32] = [np.zeros(0, np.int32)] * len(texts)
+        characters = (room + CUT_MARGIN_TOKENS) * CHARACTERS_PER_TOKEN
+        pending = list(range(len(texts)))
+        while pending:
+            encoded = self._vocabulary.encode_batch_fast(
+                [texts[row][:characters] for row in pending], add_special_tokens=False
+            )
+            unfinished = []
+            for row, encoding in zip(pending, encoded, strict=True):
+                whole = len(texts[row]) <= characters
+                if whole or len(encoding) > room + CUT_MARGIN_TOKENS:
+                    contents[row] = np.array(encoding.ids, np.int32)
+                else:
+                    unfinished.append(row)
+            pending = unfinished
+            characters *= 4
+        return contents
+
+    def _framed(self, content: Int32) -> Int32:
+        """Content between the special tokens, with a CLS at every position divisible by `mcls_every`."""
+        every = self.settings.mcls_every
+        if every is not None:
+            starts = np.arange(every - len(self._prefix), len(content), every - 1)
+            content = np.insert(content, starts, self._prefix[0])
+        return np.concatenate([self._prefix, content, self._suffix])
+
+
+def _special_frame(vocabulary: Vocabulary) -> tuple[Int32, Int32]:
+    """Ids that the tokenizer puts before and after a text, such as [CLS] and [SEP]."""
+    plain = vocabulary.encode("a", add_special_tokens=False).ids
+    framed = vocabulary.encode("a", add_special_tokens=True).ids
+    start = next((i for i in range(len(framed)) if framed[i : i + len(plain)] == plain), None)
+    if not plain or start is None or start == 0 or start + len(plain) == len(framed):
+        raise CheckpointError(
+            f"{TOKENIZER_FILE} must put a first and a last special token around a text, such as [CLS] and "
+            f"[SEP]; it makes {framed} of {plain}"
+        )
+    return np.array(framed[:start], np.int32), np.array(framed[start + len(plain) :], np.int32)
+
+
+def _special_ids(vocabulary: Vocabulary, tokenizer_json: bytes, frame: list[np.int32]) -> frozenset[int]:
+    """Ids of cls, sep/eos, bos, pad, unk and mask: never lexical terms."""
+    added = vocabulary.get_added_tokens_decoder()
+    named = {i for i, token in added.items() if token.special and token.content in SPECIAL_NAMES}
+    model = json.loads(tokenizer_json)["model"]
+    unknown = model.get("unk_id")
+    if unknown is None and model.get("unk_token"):
+        unknown = vocabulary.token_to_id(model["unk_token"])
+    return frozenset({*named, *map(int, frame), *([] if unknown is None else [int(unknown)])})
+
+
+def _valid(text: str) -> str:
+    """The text with lone surrogates, which no Unicode encoding allows, replaced by U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,145 @@
+"""The reference engine: a transformers model with the three heads, on CPU or CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModel
+
+from models.batching import PaddedOutputs, encode_in_batches
+from models.checkpoint import CONFIG_FILE, EncodingSettings, read_json, read_settings
+from models.encoder import EncoderInfo
+from models.errors import CheckpointError, UnsupportedError
+from models.fingerprint import fingerprint, heads_digest, weights_digest
+from models.heads import Heads, load_heads
+from models.representations import OUTPUTS, Int64, Output, Representations, TokenBatch
+from models.tokenizer import Tokenizer
+
+PRECISIONS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+CPU_BATCH_TOKENS = 4096
+CUDA_BATCH_TOKENS = 32768
+
+
+class EncoderModel(nn.Module):
+    """A transformers body and its heads: one pass gives the three outputs."""
+
+    def __init__(self, body: nn.Module, heads: Heads) -> None:
+        super().__init__()
+        self.body = body
+        self.heads = heads
+
+    def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Last hidden states float[B, L, d] of input_ids and attention_mask, int64[B, L] each."""
+        states: Tensor = self.body(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        return states
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """input_ids, attention_mask: int64[B, L]. Returns as `Heads.forward`."""
+        outputs: tuple[Tensor, Tensor, Tensor] = self.heads(
+            self.hidden(input_ids, attention_mask), attention_mask
+        )
+        return outputs
+
+
+def load_body(folder: Path, precision: str = "float32") -> nn.Module:
+    """The transformers model of a checkpoint, without pooler, in evaluation mode.
+
+    Weights come from safetensors, or from .bin read as plain weights; no remote code.
+    Raises CheckpointError where the weights are missing, damaged or incomplete.
+    """
+    try:
+        body, report = AutoModel.from_pretrained(
+            str(folder),
+            local_files_only=True,
+            trust_remote_code=False,
+            dtype=PRECISIONS[precision],
+            attn_implementation="sdpa",
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise CheckpointError(f"{folder}: the model cannot be loaded: {error}") from error
+    missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
+    if missing:
+        raise CheckpointError(f"{folder}: the weight files lack {len(missing)} tensors, such as {missing[0]}")
+    if getattr(body, "pooler", None) is not None:
+        body.pooler = None
+    model: nn.Module = body.eval()
+    return model
+
+
+def load_model(folder: Path, settings: EncodingSettings, precision: str = "float32") -> EncoderModel:
+    """Body and heads of a checkpoint, in evaluation mode; the heads always in float32."""
+    heads = load_heads(folder, int(read_json(folder / CONFIG_FILE)["hidden_size"]), settings)
+    return EncoderModel(load_body(folder, precision), heads).eval()
+
+
+class TorchEncoder:
+    """An `Encoder` on torch. precision: float32, or float16 and bfloat16 on CUDA."""
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        *,
+        device: str = "auto",
+        threads: int | None = None,
+        batch_tokens: int | None = None,
+        precision: str | None = None,
+    ) -> None:
+        self._device = _choose_device(device)
+        precision = precision or "float32"
+        if precision not in PRECISIONS or (precision != "float32" and self._device.type == "cpu"):
+            raise UnsupportedError(
+                f"precision {precision!r} on {self._device.type} with the torch engine; choose float32, "
+                "or on cuda float16 or bfloat16 (the onnx engine has int8)"
+            )
+        if threads is not None:
+            torch.set_num_threads(threads)
+        settings = read_settings(folder)
+        self.tokenizer = Tokenizer.load(folder, settings)
+        self._model = load_model(folder, settings, precision).to(self._device)
+        on_cuda = self._device.type == "cuda"
+        self._batch_tokens = batch_tokens or (CUDA_BATCH_TOKENS if on_cuda else CPU_BATCH_TOKENS)
+        heads = self._model.heads.weights()
+        self.info = EncoderInfo(
+            name=name,
+            fingerprint=fingerprint(
+                weights_digest(folder), heads_digest(heads.arrays()), self.tokenizer.digest, settings
+            ),
+            engine="torch",
+            precision=precision,
+            dense_dimension=heads.sparse_weight.shape[1],
+            colbert_dimension=heads.colbert_dimension,
+            vocabulary_size=self.tokenizer.vocabulary_size,
+            max_length=settings.max_length,
+            pooling=settings.pooling,
+        )
+
+    def encode_tokens(self, batch: TokenBatch, outputs: Sequence[Output] = OUTPUTS) -> Representations:
+        """Representations of each text of the batch, in the batch's order."""
+        return encode_in_batches(batch, outputs, self._batch_tokens, self.tokenizer, self.info, self._forward)
+
+    @torch.inference_mode()
+    def _forward(self, ids: Int64, mask: Int64, outputs: Sequence[Output]) -> PaddedOutputs:
+        heads = self._model.heads
+        attended = torch.from_numpy(mask).to(self._device)
+        hidden = self._model.hidden(torch.from_numpy(ids).to(self._device), attended).float()
+        return PaddedOutputs(
+            heads.dense(hidden, attended).cpu().numpy() if "dense" in outputs else None,
+            heads.token_weights(hidden).cpu().numpy() if "sparse" in outputs else None,
+            heads.token_vectors(hidden).cpu().numpy() if "colbert" in outputs else None,
+        )
+
+
+def _choose_device(device: str) -> torch.device:
+    available = torch.cuda.is_available()
+    if device == "auto":
+        return torch.device("cuda" if available else "cpu")
+    if device.startswith("cuda") and not available:
+        raise UnsupportedError(f"device {device!r} was asked for, but torch finds no CUDA device; use cpu")
+    if device != "cpu" and not device.startswith("cuda"):
+        raise UnsupportedError(f"device {device!r} is not known; choose auto, cpu or cuda")
+    return torch.device(device)
