@@ -1,0 +1,129 @@
+"""What both images promise, read from the Dockerfiles."""
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+import yaml
+
+from cli.main import application
+from service.settings import Settings
+
+PINNED = re.compile(r"^python:3\.\d+-slim-[a-z]+( AS [a-z]+)?$")
+
+
+def parse_command(words: list[str]) -> None:
+    """Parses the words after `tercet` as the command line does, without running anything.
+
+    Raises KeyError for an unknown command and click.UsageError for a flag or argument that it lacks.
+    """
+    command: Any = typer.main.get_command(application(words))
+    rest = list(words)
+    while hasattr(command, "commands"):
+        command = command.commands[rest.pop(0)]
+    command.make_context("tercet", rest)
+
+
+def test_base_images_name_python_and_distribution(dockerfile: Any) -> None:
+    for entry in dockerfile.all("FROM"):
+        assert PINNED.match(entry.value), entry.value
+
+
+def test_every_copied_path_exists(dockerfile: Any, root: Path) -> None:
+    missing = [source for source in dockerfile.context_sources() if not (root / source).exists()]
+    assert not missing
+
+
+def test_the_build_context_holds_exactly_what_is_copied(cpu: Any, gpu: Any, root: Path) -> None:
+    lines = (root / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    assert patterns[0] == "*", "everything is left out unless named"
+    named = {pattern[1:] for pattern in patterns if pattern.startswith("!")}
+    assert named == set(cpu.context_sources()) | set(gpu.context_sources())
+
+
+def test_all_packages_of_the_distribution_are_copied(dockerfile: Any, root: Path) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    include = project["tool"]["setuptools"]["packages"]["find"]["include"]
+    packages = {pattern.rstrip("*") for pattern in include}
+    assert packages <= set(dockerfile.context_sources())
+
+
+def test_the_image_carries_the_version_of_the_distribution(dockerfile: Any, root: Path) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    labels = dict(word.partition("=")[::2] for word in dockerfile.last("LABEL").words)
+    assert labels["org.opencontainers.image.version"] == project["version"]
+    assert labels["org.opencontainers.image.licenses"] == project["license"]
+    assert {"org.opencontainers.image.title", "org.opencontainers.image.description"} <= set(labels)
+
+
+def test_it_runs_as_a_user_who_is_not_root(dockerfile: Any) -> None:
+    user = dockerfile.last("USER").value
+    assert user not in {"root", "0"}
+    created = [entry.value for entry in dockerfile.all("RUN") if "useradd" in entry.value]
+    assert len(created) == 1
+    assert created[0].split("useradd", 1)[1].split("&&")[0].split()[-1] == user
+    order = [entry.keyword for entry in dockerfile.instructions]
+    assert order.index("USER") < order.index("ENTRYPOINT")
+
+
+def test_it_checks_its_health(dockerfile: Any) -> None:
+    check = dockerfile.last("HEALTHCHECK").value
+    assert "/opt/tercet/app/docker/healthcheck.py" in check
+    assert "docker/healthcheck.py" in dockerfile.context_sources()
+
+
+def test_entrypoint_is_the_installed_command(dockerfile: Any, root: Path) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert dockerfile.last("ENTRYPOINT").words == list(project["scripts"])
+    assert dockerfile.environment()["PATH"].startswith("/opt/tercet/venv/bin:")
+
+
+def test_its_commands_exist_with_the_flags_used(dockerfile: Any) -> None:
+    parse_command(dockerfile.last("CMD").words)
+    lines = [part.strip() for entry in dockerfile.all("RUN") for part in entry.value.split("&&")]
+    used = [shlex.split(line)[1:] for line in lines if line.startswith("tercet ")]
+    assert {tuple(words[:1]) for words in used} == {("index",), ("search",)}, "a build and a search prove it"
+    for words in used:
+        parse_command(words)
+
+
+def test_commands_of_the_compose_file_exist(root: Path) -> None:
+    document = yaml.safe_load((root / "docker-compose.yml").read_text(encoding="utf-8"))
+    commands = [service["command"] for service in document["services"].values() if "command" in service]
+    assert commands
+    for words in commands:
+        parse_command(words)
+
+
+def test_its_settings_are_settings_of_the_service(dockerfile: Any) -> None:
+    named = {name for name in dockerfile.environment() if name.startswith("TERCET_")}
+    known = {f"TERCET_{name.upper()}" for name in Settings.model_fields}
+    assert named <= known
+    assert {"TERCET_HOST", "TERCET_DATA"} <= named
+
+
+def test_the_default_checkpoint_is_inside(dockerfile: Any) -> None:
+    copied = {tuple(entry.words) for entry in dockerfile.all("COPY")}
+    assert ("checkpoints/minilm-m3", "checkpoints/minilm-m3") in copied
+    assert dockerfile.environment()["PYTHONPATH"] == "/opt/tercet/app"
+
+
+def test_no_secret_is_written_into_it(dockerfile: Any) -> None:
+    for entry in dockerfile.instructions:
+        if entry.keyword in {"ENV", "ARG"}:
+            assert not re.search(r"KEY|TOKEN|SECRET|PASSWORD", entry.value), entry.value
+    assert not dockerfile.all("ADD"), "COPY takes only files of the build context"
+
+
+@pytest.mark.parametrize(("name", "extra"), [("cpu", "cpu"), ("gpu", "gpu")])
+def test_it_installs_one_extra_from_the_lock(name: str, extra: str, request: pytest.FixtureRequest) -> None:
+    image = request.getfixturevalue(name)
+    (install,) = [entry.value for entry in image.all("RUN") if entry.value.startswith("pip install")]
+    assert f"'.[{extra}]'" in install
+    assert "--constraint constraints.txt" in install
+    assert "--editable" not in install
