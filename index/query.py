@@ -48,7 +48,10 @@ def check_weights(query: Representations, weights: Weights, settings: Collection
 
     A collection without token vectors ignores the colbert weight.
     """
-    sides: list[tuple[str, float, object]] = [("dense", weights.dense, query.dense), ("sparse", weights.sparse, query.sparse)]
+    sides: list[tuple[str, float, object]] = [
+        ("dense", weights.dense, query.dense),
+        ("sparse", weights.sparse, query.sparse),
+    ]
     if settings.stores_token_vectors:
         sides.append(("colbert", weights.colbert, query.colbert))
     for side, weight, given in sides:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from index.fusion import best
 from index.query import CheckedQuery
 from index.scoring import Float64
 from index.segment import Segment
-from models.representations import Bool, Int64
+from models.representations import Bool, Float32, Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,64 +55,76 @@ def retrieve(
 ) -> Candidates:
     """The `limits.dense` documents of highest `s_dense` and the `limits.sparse` of highest `s_lex`.
 
-    Each segment proposes its best; the proposals are cut to the limits by exact score, then id, over all
-    segments together, so that the division into segments does not show.
+    Each segment proposes its best and all that tie with the last of them; the proposals are cut to the
+    limits by score, then id, over all segments together, so that the division into segments does not show.
     """
-    found = _concatenate(
-        [
-            _propose(place, segment, query, limits, options, condition)
-            for place, segment in enumerate(segments)
-        ]
-    )
-    ids_of = id_lookup(segments, found)
-    from_dense = _cut(found.from_dense, found.dense, limits.dense, ids_of)
-    from_sparse = _cut(found.from_sparse, found.sparse, limits.sparse, ids_of)
-    merged = Candidates(found.segments, found.rows, found.dense, found.sparse, from_dense, from_sparse)
-    return merged.take(np.flatnonzero(from_dense | from_sparse))
-
-
-def id_lookup(segments: Sequence[Segment], candidates: Candidates) -> Callable[[Int64], list[bytes]]:
-    """A function that gives the ids, as UTF-8 bytes, of the candidates at some places."""
-
-    def ids_of(places: Int64) -> list[bytes]:
-        chosen, rows = candidates.segments[places], candidates.rows[places]
-        ids = [b""] * len(places)
-        for segment in np.unique(chosen).tolist():
-            here = np.flatnonzero(chosen == segment)
-            found = segments[segment].documents.ids.take(rows[here])
-            for place, identifier in zip(here.tolist(), found, strict=True):
-                ids[place] = identifier
-        return ids
-
-    return ids_of
-
-
-def _propose(
-    place: int,
-    segment: Segment,
-    query: CheckedQuery,
-    limits: CandidateLimits,
-    options: DenseOptions,
-    condition: Filter | None,
-) -> Candidates:
-    allowed = None if condition is None else evaluate(condition, segment.columns, len(segment))
-    dense_rows = sparse_rows = np.empty(0, np.int64)
-    if allowed is None or allowed.any():
+    dense, sparse = _Proposals(), _Proposals()
+    for place, segment in enumerate(segments):
+        allowed = None if condition is None else evaluate(condition, segment.columns, len(segment))
         if query.dense is not None and limits.dense > 0:
-            count = min(limits.dense, len(segment))
-            dense_rows, _ = segment.dense_index.search(query.dense, count, allowed, options)
+            dense.add(place, *segment.dense_index.search(query.dense, limits.dense, allowed, options))
         if len(query.token_ids) and limits.sparse > 0:
-            count = min(limits.sparse, len(segment))
-            sparse_rows, _ = segment.inverted.search(query.token_ids, query.weights, count, allowed)
-    rows = np.union1d(dense_rows, sparse_rows).astype(np.int64)
-    return Candidates(
-        np.full(len(rows), place, np.int64),
-        rows,
-        segment.dense_scores(query.dense, rows),
-        segment.lexical_scores(query.token_ids, query.weights, rows),
-        np.isin(rows, dense_rows),
-        np.isin(rows, sparse_rows),
-    )
+            found = segment.inverted.search(query.token_ids, query.weights, limits.sparse, allowed)
+            sparse.add(place, *found)
+    return _united(segments, query, dense.cut(limits.dense, segments), sparse.cut(limits.sparse, segments))
+
+
+def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64) -> list[bytes]:
+    """The ids, as UTF-8 bytes, of rows int64[K] of the segments at places int64[K]."""
+    ids = [b""] * len(rows)
+    for place in np.unique(places).tolist():
+        here = np.flatnonzero(places == place)
+        found = segments[place].documents.ids.take(rows[here])
+        for position, identifier in zip(here.tolist(), found, strict=True):
+            ids[position] = identifier
+    return ids
+
+
+class _Proposals:
+    """What one retriever proposes, segment by segment."""
+
+    def __init__(self) -> None:
+        self._segments: list[Int64] = [np.empty(0, np.int64)]
+        self._rows: list[Int64] = [np.empty(0, np.int64)]
+        self._scores: list[Float64] = [np.empty(0)]
+
+    def add(self, segment: int, rows: Int64, scores: Float32) -> None:
+        """Adds rows of the segment at this place with the retriever's scores."""
+        self._segments.append(np.full(len(rows), segment, np.int64))
+        self._rows.append(rows)
+        self._scores.append(scores.astype(np.float64))
+
+    def cut(self, limit: int, segments: Sequence[Segment]) -> tuple[Int64, Int64]:
+        """Segments and rows of the `limit` best."""
+        places, rows = np.concatenate(self._segments), np.concatenate(self._rows)
+        order = best(
+            np.concatenate(self._scores), limit, lambda inner: ids_at(segments, places[inner], rows[inner])
+        )
+        return places[order], rows[order]
+
+
+def _united(
+    segments: Sequence[Segment],
+    query: CheckedQuery,
+    dense: tuple[Int64, Int64],
+    sparse: tuple[Int64, Int64],
+) -> Candidates:
+    """The documents of both sides, in order of segment and row, with both exact scores."""
+    parts = []
+    for place, segment in enumerate(segments):
+        dense_rows, sparse_rows = dense[1][dense[0] == place], sparse[1][sparse[0] == place]
+        rows = np.union1d(dense_rows, sparse_rows)
+        parts.append(
+            Candidates(
+                np.full(len(rows), place, np.int64),
+                rows,
+                segment.dense_scores(query.dense, rows),
+                segment.lexical_scores(query.token_ids, query.weights, rows),
+                np.isin(rows, dense_rows),
+                np.isin(rows, sparse_rows),
+            )
+        )
+    return _concatenate(parts)
 
 
 def _concatenate(parts: Sequence[Candidates]) -> Candidates:
@@ -127,13 +139,3 @@ def _concatenate(parts: Sequence[Candidates]) -> Candidates:
         np.concatenate([part.from_dense for part in parts]),
         np.concatenate([part.from_sparse for part in parts]),
     )
-
-
-def _cut(proposed: Bool, scores: Float64, limit: int, ids_of: Callable[[Int64], list[bytes]]) -> Bool:
-    """Which of the proposed are among the `limit` best."""
-    places = np.flatnonzero(proposed)
-    if len(places) <= limit:
-        return proposed
-    kept = np.zeros(len(proposed), np.bool_)
-    kept[places[best(scores[places], limit, lambda inner: ids_of(places[inner]))]] = True
-    return kept

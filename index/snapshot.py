@@ -24,7 +24,7 @@ from index.fusion import best, weighted_sum
 from index.layout import CollectionLayout
 from index.manifest import CollectionSettings, Manifest
 from index.query import CheckedQuery, check_options, check_query, check_weights
-from index.retrieval import Candidates, id_lookup, retrieve
+from index.retrieval import Candidates, ids_at, retrieve
 from index.scoring import Float64
 from index.segment import Segment
 from models.representations import Float32, Int64, Representations
@@ -168,7 +168,7 @@ class Snapshot:
         colbert = _colbert(segments, found, query, precise=True)
         components = np.stack([found.dense, found.sparse, colbert], axis=1)
         sums = weighted_sum(components, weights)
-        order = best(sums, top_k, id_lookup(segments, found))
+        order = best(sums, top_k, lambda places: ids_at(segments, found.segments[places], found.rows[places]))
         stored = self.settings.stores_token_vectors and query.colbert is not None
         return [
             Hit(

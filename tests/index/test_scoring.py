@@ -1,0 +1,116 @@
+"""Kernels against numbers by hand and against brute force."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from index import scoring
+from index.scoring import dense_scores, lexical_scores, maxsim, packed_maxsim
+from index.token_vectors import TokenCodec, TokenVectorStore, TokenVectorWriter
+from models.representations import SparseRows, TokenVectors, offsets_of
+
+
+def test_dense_by_hand() -> None:
+    vectors = np.array([[1, 0], [0, 1], [-0.5, 0.25]], np.float16)
+    scores = dense_scores(np.array([2, 4], np.float32), vectors, np.array([2, 0, 0]))
+    assert scores.tolist() == [0.0, 2.0, 2.0]
+    assert dense_scores(np.array([2, 4], np.float32), vectors, np.empty(0, np.int64)).shape == (0,)
+
+
+def test_lexical_by_hand() -> None:
+    rows = SparseRows(
+        np.array([0, 2, 2, 3]), np.array([1, 5, 9], np.int32), np.array([0.5, 2.0, 4.0], np.float32)
+    )
+    ids, weights = np.array([5, 7, 9], np.int32), np.array([3.0, 1.0, 0.25], np.float32)
+    assert lexical_scores(ids, weights, rows, np.array([0, 1, 2, 0])).tolist() == [6.0, 0.0, 1.0, 6.0]
+    assert lexical_scores(ids, weights, rows, np.empty(0, np.int64)).shape == (0,)
+    assert lexical_scores(ids[:0], weights[:0], rows, np.array([0, 2])).tolist() == [0.0, 0.0]
+    assert lexical_scores(ids, weights, rows, np.array([1])).tolist() == [0.0]
+
+
+def test_maxsim_by_hand() -> None:
+    query = np.array([[1, 0], [0, 1]], np.float32)
+    document = np.array([[[1, 0], [0, 0.5]], [[-1, -1], [9, 9]], [[9, 9], [9, 9]]], np.float32)
+    mask = np.array([[True, True], [True, False], [False, False]])
+    # (1 + 0.5) / 2; (-1 - 1) / 2, where a mask of 0 would have given 0; nothing at all.
+    assert maxsim(query, document, mask).tolist() == [0.75, -1.0, 0.0]
+    assert maxsim(query[:0], document, mask).tolist() == [0.0, 0.0, 0.0]
+    assert maxsim(query, document[:, :0], mask[:, :0]).tolist() == [0.0, 0.0, 0.0]
+
+
+def store(folder: Path, texts: TokenVectors, codec: TokenCodec = "int8") -> TokenVectorStore:
+    writer = TokenVectorWriter(folder, codec, texts.vectors.shape[1])
+    writer.append(texts)
+    writer.finish()
+    return TokenVectorStore.open(folder, codec, len(texts), texts.vectors.shape[1])
+
+
+def random_texts(seed: int, lengths: list[int], dimension: int = 8) -> TokenVectors:
+    vectors = np.random.default_rng(seed).standard_normal((sum(lengths), dimension)).astype(np.float32)
+    return TokenVectors(
+        vectors / np.linalg.norm(vectors, axis=1, keepdims=True), offsets_of(np.array(lengths, np.int64))
+    )
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 1000),
+    lengths=st.lists(st.integers(0, 9), min_size=1, max_size=12),
+    queries=st.integers(0, 5),
+    codec=st.sampled_from(["int8", "float16"]),
+    chunk=st.sampled_from([1, 4, 10, 2048]),
+    data=st.data(),
+)
+def test_packed_and_padded_agree(
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+    lengths: list[int],
+    queries: int,
+    codec: TokenCodec,
+    chunk: int,
+    data: Any,
+) -> None:
+    monkeypatch.setattr(scoring, "CHUNK_TOKENS", chunk)
+    found = store(tmp_path_factory.mktemp("tokens"), random_texts(seed, lengths), codec)
+    query = random_texts(seed + 1, [queries]).vectors
+    rows = np.array(data.draw(st.lists(st.integers(0, len(lengths) - 1), max_size=15)), np.int64)
+    padded = np.full((len(rows), max(lengths), 8), 1e9, np.float32)
+    mask = np.zeros(padded.shape[:2], np.bool_)
+    for place, row in enumerate(rows):
+        positions = np.arange(found.offsets[row], found.offsets[row + 1])
+        padded[place, : len(positions)] = found.vectors(positions)
+        mask[place, : len(positions)] = True
+    expected = maxsim(query, padded, mask)
+    for precise in (False, True):
+        np.testing.assert_allclose(packed_maxsim(query, found, rows, precise=precise), expected, atol=3e-6)
+
+
+def test_equal_documents_have_equal_precise_scores_wherever_they_lie(tmp_path: Path) -> None:
+    lengths = [13, 40, 7, 77] * 30
+    texts = random_texts(5, lengths, 128)
+    same = texts.take(np.array([3]))
+    mixed = TokenVectors.concatenate(
+        [part for row in range(60) for part in (texts.take(np.array([row])), same)]
+    )
+    found = store(tmp_path, mixed)
+    for seed in range(20):
+        query = random_texts(seed, [16], 128).vectors
+        scores = packed_maxsim(query, found, np.arange(1, 120, 2), precise=True)
+        assert len(set(scores.tolist())) == 1
+        quick = packed_maxsim(query, found, np.arange(1, 120, 2))
+        np.testing.assert_allclose(quick, scores, atol=2e-6)
+
+
+def test_documents_without_tokens_score_zero_not_less(tmp_path: Path) -> None:
+    found = store(tmp_path, random_texts(1, [0, 3, 0]))
+    query = -found.vectors(np.array([0]))
+    assert packed_maxsim(query, found, np.array([0, 2])).tolist() == [0.0, 0.0]
+    assert packed_maxsim(query[:0], found, np.array([0, 1])).tolist() == [0.0, 0.0]
+    assert packed_maxsim(query, found, np.empty(0, np.int64)).shape == (0,)

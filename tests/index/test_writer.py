@@ -1,0 +1,286 @@
+"""Writing: what is refused, how segments roll, and that no failure ever harms the current snapshot."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from index.candidates import Document
+from index.collection import Collection
+from index.errors import (
+    CollectionBusyError,
+    DuplicateDocumentError,
+    InvalidDocumentError,
+    SearchIndexError,
+)
+from index.manifest import Manifest
+from index.verify import verify
+from index.writer import SegmentLimits
+
+SCRIPT = Path(__file__).with_name("other_process.py")
+
+
+def start(repository: Path, *arguments: object) -> subprocess.Popen[str]:
+    """Starts `other_process.py` with one thread in each library, so that it may fork."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    path = os.pathsep.join([str(repository), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.Popen(
+        [sys.executable, str(SCRIPT), *map(str, arguments)],
+        cwd=repository,
+        env={**os.environ, **threads, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    output, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, output
+    return output
+
+
+def wait_until_ready(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+
+
+def test_segments_roll_by_documents(build: Any, random_corpus: Any) -> None:
+    collection = build(random_corpus(10, 1), segment=4)
+    manifest = Manifest.read(collection.layout.manifest("000001"))
+    assert [segment.documents for segment in manifest.segments] == [4, 4, 2]
+    assert manifest.documents == collection.snapshot().documents == 10
+
+
+def test_segments_roll_by_bytes(root: Path, random_corpus: Any, make_settings: Any) -> None:
+    documents, encoded = random_corpus(30, 1)
+    collection = Collection.create(root, "demo", make_settings(encoded, "demo"))
+    with collection.writer(SegmentLimits(total_bytes=2000)) as writer:
+        for row in range(30):
+            writer.add(documents[row : row + 1], encoded.take(np.array([row])))
+        assert writer.documents == 30
+        writer.publish()
+    manifest = Manifest.read(collection.layout.manifest("000001"))
+    assert 3 < len(manifest.segments) < 30
+    assert verify(root, "demo") == []
+
+
+def test_batches_of_any_size_give_the_same_snapshot(
+    build: Any, root: Path, random_corpus: Any, make_settings: Any
+) -> None:
+    documents, encoded = random_corpus(25, 4)
+    whole = build((documents, encoded), name="whole", segment=10).snapshot()
+    collection = Collection.create(root, "parts", make_settings(encoded, "parts"))
+    with collection.writer(SegmentLimits(documents=10)) as writer:
+        for first in range(0, 25, 3):
+            rows = np.arange(first, min(first + 3, 25))
+            writer.add([documents[row] for row in rows], encoded.take(rows))
+        writer.add([], encoded.take(np.empty(0, np.int64)))
+        writer.publish()
+    query = encoded.take(np.array([7]))
+    left, right = whole.search(query, top_k=25), collection.snapshot().search(query, top_k=25)
+    assert left.hits == right.hits
+
+
+def test_publishing_replaces_and_removes_the_former_snapshot(
+    build: Any, three: Any, random_corpus: Any
+) -> None:
+    collection = build(three)
+    former = collection.snapshot()
+    build((three[0][:2], three[1].take(np.array([0, 1]))))
+    assert collection.current() == "000002"
+    assert [path.name for path in collection.layout.manifests.iterdir()] == ["000002.json"]
+    assert len(list(collection.layout.segments.iterdir())) == 1
+    assert collection.snapshot().documents == 2
+    assert former.get("c") == three[0][2]  # an open snapshot goes on answering
+    assert len(former.search(three[1].take(np.array([0]))).hits) == 3
+
+
+def test_leaving_without_publishing_changes_nothing(build: Any, three: Any, random_corpus: Any) -> None:
+    collection = build(three)
+    with collection.writer(SegmentLimits(documents=2)) as writer:
+        writer.add([dataclasses.replace(d, text="new") for d in three[0]], three[1])
+    assert collection.current() == "000001"
+    assert collection.snapshot().get("a") == three[0][0]
+    assert len(list(collection.layout.segments.iterdir())) == 1
+    with pytest.raises(SearchIndexError, match="open another"):
+        writer.publish()
+
+
+def test_a_bad_document_is_refused_and_the_writer_goes_on(root: Path, three: Any, make_settings: Any) -> None:
+    documents, encoded = three
+    collection = Collection.create(root, "demo", make_settings(encoded, "demo"))
+    with collection.writer() as writer:
+        with pytest.raises(InvalidDocumentError, match="'b': a dense value is not finite"):
+            writer.add(documents, dataclasses.replace(encoded, dense=encoded.dense + [[0], [np.inf], [0]]))
+        assert writer.documents == 0
+        writer.add(documents, encoded)
+        writer.publish()
+    assert collection.snapshot().documents == 3
+
+
+def test_duplicate_ids_are_named_and_the_writer_goes_on(root: Path, three: Any, make_settings: Any) -> None:
+    documents, encoded = three
+    collection = Collection.create(root, "demo", make_settings(encoded, "demo"))
+    with collection.writer() as writer:
+        writer.add(documents[:2], encoded.take(np.array([0, 1])))
+        with pytest.raises(DuplicateDocumentError, match="'b'"):
+            writer.add([documents[2], Document("b", "again")], encoded.take(np.array([2, 0])))
+        writer.add(documents[2:], encoded.take(np.array([2])))
+        writer.publish()
+    assert collection.snapshot().documents == 3
+
+
+def test_only_one_writer_at_a_time(build: Any, three: Any) -> None:
+    collection = build(three)
+    with (
+        collection.writer(),
+        pytest.raises(CollectionBusyError, match="'demo' is being written"),
+        collection.writer(),
+    ):
+        pass
+    with collection.writer():
+        pass
+
+
+def test_the_lock_dies_with_its_process(build: Any, three: Any, root: Path, repository: Path) -> None:
+    collection = build(three)
+    holder = start(repository, "hold", root)
+    try:
+        wait_until_ready(holder)
+        with pytest.raises(CollectionBusyError), collection.writer():
+            pass
+    finally:
+        holder.kill()
+        holder.communicate()
+    build(three)
+    assert collection.current() == "000002"
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """No file may grow beyond this size, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("size", [0, 100, 130, 200, 300, 500, 1000, 3000, 6000])
+def test_a_full_disk_leaves_the_former_snapshot(
+    build: Any, three: Any, root: Path, random_corpus: Any, size: int
+) -> None:
+    documents, encoded = random_corpus(60, 2)
+    collection = build((documents[:9], encoded.take(np.arange(9))))
+    with pytest.raises(OSError, match="File too large"), largest_file(size):
+        build((documents, encoded), segment=25)
+    require_former(collection, root, 9)
+    build((documents, encoded), segment=25)
+    assert collection.snapshot().documents == 60
+
+
+def test_any_failing_sync_leaves_the_former_snapshot(
+    build: Any, three: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection = build(three)
+    real, left = os.fsync, 0
+
+    def failing(descriptor: int) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise OSError(5, "Input/output error")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    current = []
+    for countdown in range(1, 200):
+        left = countdown
+        try:
+            build(three)
+        except OSError:
+            left = 0
+            assert verify(root, "demo") == []
+            current.append(collection.current())
+            assert collection.snapshot().documents == 3
+        else:
+            break
+    assert len(current) > 15
+    # Only the last sync, of the folder, follows the rename that publishes.
+    assert set(current[:-1]) == {"000001"}
+
+
+def require_former(collection: Collection, root: Path, documents: int) -> None:
+    """The first snapshot is current and sound, and nothing else is left."""
+    assert collection.current() == "000001"
+    assert collection.snapshot().documents == documents
+    assert verify(root, "demo") == []
+    assert len(list(collection.layout.segments.iterdir())) == 1
+    assert [path.name for path in collection.layout.manifests.iterdir()] == ["000001.json"]
+
+
+def test_a_failed_writer_cannot_publish(build: Any, three: Any, root: Path) -> None:
+    collection = build(three)
+    with collection.writer() as writer:
+        writer.add(three[0], three[1])
+        with pytest.raises(OSError, match="File too large"), largest_file(100):
+            writer.publish()
+        with pytest.raises(SearchIndexError, match="failed"):
+            writer.publish()
+    require_former(collection, root, 3)
+
+
+def test_death_at_an_operation_leaves_the_former_snapshot_or_the_new_one(
+    root: Path, repository: Path
+) -> None:
+    root.mkdir()
+    assert int(finish(start(repository, "crash", root, 1, 19))) > 10
+
+
+def test_sigkill_at_random_moments(root: Path, repository: Path) -> None:
+    sys_random = np.random.default_rng()
+    write_first(root, repository)
+    for _ in range(3):
+        writer = start(repository, "write", root, 4)
+        wait_until_ready(writer)
+        time.sleep(float(sys_random.uniform(0, 0.7)))
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+        assert verify(root, "demo") == []
+        assert Collection.open(root, "demo").snapshot().documents in (5, 7, 9)
+
+
+def write_first(root: Path, repository: Path) -> None:
+    root.mkdir()
+    finish(start(repository, "crash", root, 100_000 - 1, 1))
+
+
+def test_readers_see_one_whole_version_while_others_are_published(root: Path, repository: Path) -> None:
+    write_first(root, repository)
+    readers = [start(repository, "read", root) for _ in range(2)]
+    writer = None
+    try:
+        for reader in readers:
+            wait_until_ready(reader)
+        writer = start(repository, "write", root, 2)
+        wait_until_ready(writer)
+        time.sleep(3)
+        (root / "stop").touch()
+        assert all(int(finish(reader)) > 1 for reader in readers)
+    finally:
+        for process in (*readers, *filter(None, [writer])):
+            process.kill()
+            process.communicate()
