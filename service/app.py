@@ -9,14 +9,15 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 import uvicorn
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Security
 
-from service.auth import AuthMiddleware, KeyRing
+from service.auth import AuthMiddleware, KeyRing, bearer
 from service.body import BodyMiddleware
 from service.encoding import EncodingService
 from service.errors import install_error_handlers
 from service.logs import configure_logging
 from service.middleware import RequestMiddleware
+from service.protocol import HttpProtocol
 from service.routes import collections, embed, jobs, operations, rerank, search, worker
 from service.runtime import Runtime
 from service.settings import Settings
@@ -74,17 +75,7 @@ def run_server(app: FastAPI, settings: Settings) -> None:
             settings.host,
         )
     runtime: Runtime = app.state.runtime
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app,
-            host=settings.host,
-            port=settings.port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=settings.shutdown_seconds,
-        )
-    )
+    server = server_for(app, settings)
 
     def stop() -> None:
         server.should_exit = True
@@ -93,6 +84,23 @@ def run_server(app: FastAPI, settings: Settings) -> None:
     server.run()
     if runtime.failure is not None:
         raise runtime.failure
+
+
+def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
+    """The HTTP server of an application, not yet started."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=settings.host,
+            port=settings.port,
+            http=HttpProtocol,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=settings.shutdown_seconds,
+        )
+    )
 
 
 def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -> FastAPI:
@@ -116,7 +124,8 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     )
     app.state.runtime = runtime
     for router in routers:
-        app.include_router(router)
+        needs_key = settings.needs_key and router is not operations.open_routes
+        app.include_router(router, dependencies=[Security(bearer)] if needs_key else [])
     install_error_handlers(app)
     keys = KeyRing(
         [key.get_secret_value() for key in settings.api_keys],

@@ -27,7 +27,10 @@ class BodyMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if self._in_work >= self._max_concurrent and scope["path"] not in ALWAYS_SERVED:
+        if scope["path"] in ALWAYS_SERVED:
+            await self._answer(scope, receive, send)
+            return
+        if self._in_work >= self._max_concurrent:
             error = OverloadedError(
                 f"{self._in_work} requests are in work, the limit (setting max_concurrent_requests): "
                 "try again in a second",
@@ -37,13 +40,16 @@ class BodyMiddleware:
             return
         self._in_work += 1
         try:
-            body = await self._read(scope, receive)
-            if isinstance(body, Failure):
-                await body.response()(scope, receive, send)
-            elif body is not None:
-                await self._serve(scope, body, receive, send)
+            await self._answer(scope, receive, send)
         finally:
             self._in_work -= 1
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = await self._read(scope, receive)
+        if isinstance(body, Failure):
+            await body.response()(scope, receive, send)
+        elif body is not None:
+            await self._serve(scope, body, receive, send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | Failure | None:
         """The whole body; a failure to answer with; or None where the client left."""

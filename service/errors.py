@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from index.errors import (
     CollectionBusyError,
     CollectionExistsError,
     CollectionNotFoundError,
+    DamagedIndexError,
     DuplicateDocumentError,
     FingerprintMismatchError,
     InvalidDocumentError,
@@ -35,6 +37,8 @@ from service.exceptions import (
     RequestTooLargeError,
     UnauthenticatedError,
 )
+
+log = logging.getLogger("tercet")
 
 # Status → the `type` of its errors.
 TYPES = {
@@ -69,6 +73,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     TextTooLongError: (422, "text_too_long"),
     UnsupportedError: (422, "unsupported"),
     OverloadedError: (429, "overloaded"),
+    DamagedIndexError: (503, "damaged_index"),
     NotReadyError: (503, "not_ready"),
     EncoderUnavailableError: (503, "encoder_unavailable"),
 }
@@ -105,6 +110,8 @@ INTERNAL = Failure(500, "an internal error; the server's log has the details", "
 
 def failure_of(error: Exception) -> Failure:
     """What to answer for an exception; `INTERNAL` for one that is not in the table."""
+    if isinstance(error, DamagedIndexError):  # its message tells paths of this machine
+        return Failure(503, "the collection is damaged; the server's log names the file", "damaged_index")
     for kind in type(error).__mro__:
         if kind in TABLE:
             status, code = TABLE[kind]
@@ -122,6 +129,8 @@ def install_error_handlers(app: FastAPI) -> None:
     """Makes every error of the application's routes take the one shape."""
 
     async def known(_request: Request, error: Exception) -> Response:
+        if isinstance(error, DamagedIndexError | EncoderUnavailableError):
+            log.error("%s", error)
         return failure_of(error).response()
 
     for kind in TABLE:
@@ -145,6 +154,8 @@ async def _invalid(_request: Request, error: Exception) -> Response:
     message = str(detail["msg"]).removeprefix("Value error, ")
     if detail["type"] == "extra_forbidden":
         message = "no such field"
+    elif not path and detail["type"] in ("model_attributes_type", "model_type"):
+        message = "send a JSON object"
     code = {"missing": "missing_field", "extra_forbidden": "unknown_field"}.get(
         detail["type"], "invalid_value"
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from index.dense import DenseKind
 from index.fields import FieldType
@@ -18,10 +18,18 @@ from service.job_store import JobState
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 PresetName = Literal["sum", "miracl", "mldr", "flag"]
 
+
+def _whole(value: object) -> object:
+    """JSON has one kind of number, so 3.0 is the integer 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Integer = Annotated[int, BeforeValidator(_whole)]
+
 # Beyond these a float32 sum could overflow; unit vectors and lexical weights are far below.
 Component = Annotated[float, Field(ge=-1e4, le=1e4, allow_inf_nan=False)]
 LexicalWeight = Annotated[float, Field(ge=0, le=1e4, allow_inf_nan=False)]
-TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+TokenId = Annotated[Integer, Field(ge=0, lt=2**31)]
 Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Text = Annotated[str, Field(description="A text; characters are limited by the setting `max_characters`.")]
 CollectionName = Annotated[str, Field(pattern=NAME_PATTERN, description="A collection.")]
@@ -48,10 +56,10 @@ class EmbedRequest(Request):
         None, description="Which representations; all three by default."
     )
     truncate: bool | None = Field(True, description="Cut longer texts; otherwise they are errors.")
-    max_length: Annotated[int, Field(ge=1)] | None = Field(
+    max_length: Annotated[Integer, Field(ge=1)] | None = Field(
         None, description="Tokens of a text, special tokens included; by default the encoder's limit."
     )
-    dimensions: Annotated[int, Field(ge=1)] | None = Field(
+    dimensions: Annotated[Integer, Field(ge=1)] | None = Field(
         None, description="Keep this many values of the dense vector, normalized again."
     )
     encoding: Literal["float", "base64"] | None = Field(
@@ -111,8 +119,8 @@ class WeightsRequest(Request):
 class CandidatesRequest(Request):
     """How many documents each retriever proposes, at most `max_candidates`; 0 turns one off."""
 
-    dense: Annotated[int, Field(ge=0)] | None = 200
-    sparse: Annotated[int, Field(ge=0)] | None = 200
+    dense: Annotated[Integer, Field(ge=0)] | None = 200
+    sparse: Annotated[Integer, Field(ge=0)] | None = 200
 
 
 class SparseQuery(Request):
@@ -137,8 +145,10 @@ class RepresentationsQuery(Request):
 class SearchOptions(Request):
     """Effort of the approximate dense search."""
 
-    ef_search: Annotated[int, Field(ge=1, le=100_000)] | None = Field(None, description="For kind `hnsw`.")
-    nprobe: Annotated[int, Field(ge=1, le=100_000)] | None = Field(None, description="For kind `ivfpq`.")
+    ef_search: Annotated[Integer, Field(ge=1, le=100_000)] | None = Field(
+        None, description="For kind `hnsw`."
+    )
+    nprobe: Annotated[Integer, Field(ge=1, le=100_000)] | None = Field(None, description="For kind `ivfpq`.")
 
 
 class SearchRequest(Request):
@@ -150,7 +160,7 @@ class SearchRequest(Request):
 
     collection: CollectionName
     query: Text | RepresentationsQuery
-    top_k: Annotated[int, Field(ge=1)] | None = Field(
+    top_k: Annotated[Integer, Field(ge=1)] | None = Field(
         10, description="Hits; limited by the setting `max_top_k`."
     )
     weights: WeightsRequest | PresetName | None = Field(
@@ -255,7 +265,7 @@ class RerankRequest(Request):
     documents: Annotated[list[Text], Field(min_length=1)] = Field(
         description="Their number is limited by the setting `max_documents`."
     )
-    top_n: Annotated[int, Field(ge=1)] | None = Field(None, description="Results; all by default.")
+    top_n: Annotated[Integer, Field(ge=1)] | None = Field(None, description="Results; all by default.")
     weights: WeightsRequest | PresetName | None = Field(None, description="As in `/search`.")
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Response
 
+from index.errors import InvalidNameError
 from index.manifest import CollectionSettings
 from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError, NotFoundError
@@ -63,7 +64,7 @@ async def create_collection(
             token_codec=wanted.token_codec or "int8",
             fields=wanted.fields or {},
         )
-    except ValueError as error:
+    except (ValueError, InvalidNameError) as error:
         raise InvalidRequestError(str(error), "fields") from error
     return json_response(_record(await asyncio.to_thread(services.collections.create, name, settings)), 201)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Request, Response, Security
+from fastapi import APIRouter, Depends, Request, Response
 
-from service.auth import bearer, require_write
+from service.auth import require_write
 from service.json_route import JsonRoute
 from service.runtime import Runtime
 from service.schemas import ErrorResponse
@@ -34,10 +34,9 @@ Services = Annotated[Runtime, Depends(_runtime)]
 WRITE = [Depends(require_write)]
 
 
-def router(tag: str, *, is_open: bool = False) -> APIRouter:
-    """A group of routes; `is_open` where no key is ever needed."""
-    dependencies = [] if is_open else [Security(bearer)]
-    return APIRouter(tags=[tag], route_class=JsonRoute, dependencies=dependencies)
+def router(tag: str) -> APIRouter:
+    """A group of routes."""
+    return APIRouter(tags=[tag], route_class=JsonRoute)
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

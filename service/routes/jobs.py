@@ -37,14 +37,17 @@ async def list_jobs(services: Services) -> Response:
     return json_response({"jobs": [asdict(job) for job in services.jobs.list()]})
 
 
-@routes.get("/jobs/{job_id}", response_model=JobResponse, responses=errors(401, 404, 503))
+@routes.get("/jobs/{job_id}", response_model=JobResponse, responses=errors(401, 404, 422, 503))
 async def get_job(job_id: JobId, services: Services) -> Response:
     """A job's progress and outcome."""
     return json_response(asdict(services.jobs.get(job_id)))
 
 
 @routes.delete(
-    "/jobs/{job_id}", response_model=JobResponse, responses=errors(401, 403, 404, 503), dependencies=WRITE
+    "/jobs/{job_id}",
+    response_model=JobResponse,
+    responses=errors(401, 403, 404, 422, 503),
+    dependencies=WRITE,
 )
 async def cancel_job(job_id: JobId, services: Services) -> Response:
     """Cancel a queued or running job and return it; a finished one stays as it is."""

@@ -12,7 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from service.routes.common import Services, errors, json_response, router
 from service.schemas import InfoResponse, StatusResponse
 
-open_routes = router("operations", is_open=True)
+open_routes = router("operations")
 routes = router("operations")
 
 

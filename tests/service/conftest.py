@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -12,7 +18,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-import uvicorn
 from fastapi import FastAPI
 from tokenizers import Tokenizer as Vocabulary
 from tokenizers import models, normalizers, pre_tokenizers, processors
@@ -32,7 +37,7 @@ from models.representations import (
     offsets_of,
 )
 from models.tokenizer import Tokenizer
-from service.app import create_app
+from service.app import create_app, server_for
 from service.encoding import LocalEncoding
 from service.settings import Settings
 
@@ -134,9 +139,9 @@ def build_demo(data: Path, encoder: TinyEncoder, name: str = "demo") -> None:
         writer.publish()
 
 
-def local_encoding(encoder: TinyEncoder, **options: Any) -> LocalEncoding:
+def local_encoding(encoder: TinyEncoder, settings: Settings) -> LocalEncoding:
     """The encoder behind a batcher."""
-    return LocalEncoding(encoder, **{"batch_tokens": 64, "queue_tokens": 4096, **options})
+    return LocalEncoding(encoder, batch_tokens=settings.batch_tokens, queue_tokens=settings.queue_tokens)
 
 
 @asynccontextmanager
@@ -157,12 +162,8 @@ async def serving(app: FastAPI, headers: dict[str, str] | None = None) -> AsyncI
 
 @contextmanager
 def real_server(app: FastAPI) -> Iterator[str]:
-    """The address of an application behind uvicorn on a free port, in a thread."""
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app, host="127.0.0.1", port=0, log_config=None, access_log=False, timeout_graceful_shutdown=5
-        )
-    )
+    """The address of an application behind a real server on a free port, in a thread."""
+    server = server_for(app, Settings(port=0, shutdown_seconds=5))
     thread = Thread(target=server.run, daemon=True)
     thread.start()
     try:
@@ -184,26 +185,67 @@ def tiny() -> TinyEncoder:
     return TinyEncoder()
 
 
+@pytest.fixture(scope="session")
+def built_data(tmp_path_factory: pytest.TempPathFactory, tiny: TinyEncoder) -> Path:
+    """A data root with the collection `demo`, not to be changed."""
+    root = tmp_path_factory.mktemp("data")
+    build_demo(root, tiny)
+    return root
+
+
 @pytest.fixture
-def data(tmp_path: Path, tiny: TinyEncoder) -> Path:
-    """A data root with the collection `demo`."""
-    build_demo(tmp_path, tiny)
-    return tmp_path
+def data(tmp_path: Path, built_data: Path) -> Path:
+    """A data root with the collection `demo`, of this test alone."""
+    return Path(shutil.copytree(built_data, tmp_path / "data"))
 
 
+MakeApp = Callable[..., FastAPI]
 MakeClient = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+MakeServer = Callable[..., AbstractContextManager[str]]
 
 
 @pytest.fixture
-def make_client(data: Path, tiny: TinyEncoder) -> MakeClient:
-    """Makes a client of a search server over `data`, with these settings."""
+def make_app(data: Path, tiny: TinyEncoder) -> MakeApp:
+    """Makes a search server over `data`, or an encoder worker, with these settings."""
 
     def make(
-        headers: dict[str, str] | None = None, encoder: TinyEncoder = tiny, **settings: Any
-    ) -> AbstractAsyncContextManager[httpx.AsyncClient]:
-        return serving(create_app(Settings(data=data, **settings), local_encoding(encoder)), headers)
+        encoder: TinyEncoder = tiny, create: Callable[..., FastAPI] = create_app, **settings: Any
+    ) -> FastAPI:
+        complete = Settings(**{"data": data, "batch_tokens": 64, "queue_tokens": 4096, **settings})
+        return create(complete, local_encoding(encoder, complete))
 
     return make
+
+
+@pytest.fixture
+def make_client(make_app: MakeApp) -> MakeClient:
+    """Makes a client of an application in the test's event loop; options as for `make_app`."""
+
+    def make(
+        headers: dict[str, str] | None = None, **options: Any
+    ) -> AbstractAsyncContextManager[httpx.AsyncClient]:
+        return serving(make_app(**options), headers)
+
+    return make
+
+
+@pytest.fixture
+def make_server(make_app: MakeApp) -> MakeServer:
+    """Makes a real server on a free port and gives its address; options as for `make_app`."""
+
+    def make(**options: Any) -> AbstractContextManager[str]:
+        return real_server(make_app(**options))
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, built_data: Path, tiny: TinyEncoder) -> Iterator[str]:
+    """The address of a real server that the tests of one module share."""
+    copy = shutil.copytree(built_data, tmp_path_factory.mktemp("server") / "data")
+    settings = Settings(data=copy, batch_tokens=64, queue_tokens=4096)
+    with real_server(create_app(settings, local_encoding(tiny, settings))) as url:
+        yield url
 
 
 @pytest.fixture

@@ -1,0 +1,87 @@
+"""Collections and documents over HTTP."""
+
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+
+async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any) -> None:
+    body = {"dense_kind": "flat", "token_codec": "float16", "fields": {"year": "integer"}}
+    created = await client.put("/collections/mine", json=body)
+    assert created.status_code == 201
+    assert created.json() == {
+        "name": "mine",
+        "snapshot": None,
+        "documents": 0,
+        "encoder": "tiny",
+        "fingerprint": tiny.info.fingerprint,
+        "dense_dimension": 8,
+        "colbert_dimension": 4,
+        "vocabulary_size": tiny.info.vocabulary_size,
+        **body,
+    }
+    assert (await client.get("/collections/mine")).json() == created.json()
+    again = await client.put("/collections/mine", json=body)
+    assert again.status_code == 409
+    assert again.json()["error"]["code"] == "collection_exists"
+    listed = (await client.get("/collections")).json()["collections"]
+    assert [(each["name"], each["documents"]) for each in listed] == [("demo", 5), ("mine", 0)]
+    deleted = await client.delete("/collections/mine")
+    assert deleted.status_code == 204
+    assert deleted.content == b""
+    assert (await client.get("/collections/mine")).status_code == 404
+    assert (await client.delete("/collections/mine")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"json": {}}, {"json": None}, {"json": {"dense_kind": None, "fields": None}}]
+)
+async def test_all_settings_are_optional(client: httpx.AsyncClient, options: dict[str, Any]) -> None:
+    created = await client.put("/collections/plain", **options)
+    assert created.status_code == 201
+    assert (created.json()["dense_kind"], created.json()["token_codec"]) == ("auto", "int8")
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"dense_kind": "annoy"}, "dense_kind"),
+        ({"token_codec": 8}, "token_codec"),
+        ({"fields": {"year": "date"}}, "fields.year"),
+        ({"fields": {"a b": "integer"}}, "fields"),
+        ({"fields": {f"f{n}": "integer" for n in range(101)}}, "fields"),
+        ({"codec": "int8"}, "codec"),
+    ],
+)
+async def test_wrong_settings_are_422(client: httpx.AsyncClient, body: dict[str, Any], param: str) -> None:
+    response = await client.put("/collections/wrong", json=body)
+    assert response.status_code == 422
+    assert response.json()["error"]["param"] == param
+
+
+@pytest.mark.parametrize("name", ["Demo", "-a", "a" * 65, "a.b", "%20", "a%00", "é"])
+async def test_wrong_names_are_422(client: httpx.AsyncClient, name: str) -> None:
+    for method in ("GET", "PUT", "DELETE"):
+        response = await client.request(method, f"/collections/{name}")
+        assert response.status_code == 422
+        assert response.json()["error"]["param"] == "name"
+
+
+@pytest.mark.parametrize(
+    ("document_id", "title"), [("tea", "green tea"), ("steam/engine", "steam"), ("leaf", None)]
+)
+async def test_a_document_by_its_id(client: httpx.AsyncClient, document_id: str, title: str | None) -> None:
+    for escaped in (document_id, quote(document_id, safe="")):
+        response = await client.get(f"/collections/demo/documents/{escaped}")
+        assert response.status_code == 200
+        assert set(response.json()) == {"id", "title", "text", "metadata"}
+        assert (response.json()["id"], response.json()["title"]) == (document_id, title)
+
+
+async def test_an_empty_collection_has_nothing_to_search_yet(client: httpx.AsyncClient) -> None:
+    await client.put("/collections/empty")
+    response = await client.post("/search", json={"collection": "empty", "query": "tea"})
+    assert response.status_code in (200, 404)
+    assert (await client.get("/collections/empty/documents/x")).status_code == 404

@@ -1,0 +1,171 @@
+"""One shape for every error, and the right status for each."""
+
+import json
+import socket
+from typing import Any
+
+import httpx
+import pytest
+
+import index.errors
+import models.errors
+from service.errors import TABLE, failure_of
+from service.exceptions import InvalidRequestError, OverloadedError
+
+DEEP = "[" * 100_000
+SEARCH = b'{"collection": "demo", "query": "tea"'
+
+
+def error_of(response: httpx.Response) -> dict[str, Any]:
+    """The error of an answer, after checking its shape."""
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["x-request-id"]
+    body = response.json()
+    assert set(body) == {"error"}
+    assert set(body["error"]) == {"type", "message", "param", "code"}
+    error: dict[str, Any] = body["error"]
+    assert error["message"]
+    assert "Traceback" not in error["message"]
+    return error
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/nowhere", 404, "unknown_path"),
+        ("GET", "/embed/", 404, "unknown_path"),
+        ("GET", "/embed", 405, "method_not_allowed"),
+        ("PATCH", "/collections/demo", 405, "method_not_allowed"),
+        ("BREW", "/search", 405, "method_not_allowed"),
+        ("GET", "/collections/none", 404, "collection_not_found"),
+        ("GET", "/collections/..%2f..%2fetc", 404, "unknown_path"),
+        ("GET", "/collections/%2e%2e", 422, "invalid_value"),
+        ("GET", "/collections/Demo", 422, "invalid_value"),
+        ("DELETE", "/collections/%00", 422, "invalid_value"),
+        ("GET", "/collections/%ff%fe", 422, "invalid_value"),
+        ("GET", "/collections/demo/documents/none", 404, "document_not_found"),
+        ("GET", "/collections/demo/documents/..%2f..%2fetc%2fpasswd", 404, "document_not_found"),
+        ("GET", f"/collections/demo/documents/{'x' * 5000}", 404, "document_not_found"),
+        ("GET", "/jobs/none", 404, "job_not_found"),
+        ("DELETE", "/jobs/..%2f..%2fetc", 404, "unknown_path"),
+    ],
+)
+async def test_paths_and_methods(
+    client: httpx.AsyncClient, method: str, path: str, status: int, code: str
+) -> None:
+    response = await client.request(method, path)
+    assert response.status_code == status
+    assert error_of(response)["code"] == code
+
+
+@pytest.mark.parametrize(
+    ("content", "content_type", "status", "code"),
+    [
+        (b"", "application/json", 400, "empty_body"),
+        (b"", "text/plain", 400, "empty_body"),
+        (SEARCH, "application/json", 400, "invalid_json"),
+        (SEARCH + b', "top_k": NaN}', "application/json", 400, "invalid_json"),
+        (SEARCH + b', "top_k": -Infinity}', "application/json", 400, "invalid_json"),
+        (SEARCH + b', "top_k": 1e400}', "application/json", 400, "invalid_json"),
+        (SEARCH + b', "top_k": 1' + b"0" * 5000 + b"}", "application/json", 400, "invalid_json"),
+        (SEARCH + b', "top_k": 99999999999999999999}', "application/json", 422, "invalid_value"),
+        (
+            SEARCH + b', "filter": ' + b'{"not": ' * 500 + b"1" + b"}" * 501,
+            "application/json",
+            422,
+            "invalid_filter",
+        ),
+        (DEEP.encode(), "application/json", 400, "invalid_json"),
+        (b'{"a":' * 100_000, "application/json", 400, "invalid_json"),
+        (b'"\xff\xfe"', "application/json", 400, "invalid_json"),
+        (b'{"collection": "demo", "query": "\\ud800"}', "application/json", 400, "invalid_json"),
+        ('{"collection": "demo", "query": "a"}'.encode("utf-16"), "application/json", 400, "invalid_json"),
+        (b"[]", "application/json", 422, "invalid_value"),
+        (b"null", "application/json", 422, "invalid_value"),
+        (b'"text"', "application/json", 422, "invalid_value"),
+        (SEARCH + b"}", "text/plain", 400, "unsupported_content_type"),
+        (SEARCH + b"}", "application/x-www-form-urlencoded", 400, "unsupported_content_type"),
+        (SEARCH + b"}", "multipart/form-data; boundary=x", 400, "unsupported_content_type"),
+        (SEARCH + b"}", "application/jsonp", 400, "unsupported_content_type"),
+        (SEARCH + b"}", "\xff", 400, "unsupported_content_type"),
+        (SEARCH + b', "query": "train"}', "application/json; charset=utf-8", 200, None),
+    ],
+)
+async def test_bodies(
+    client: httpx.AsyncClient, content: bytes, content_type: str, status: int, code: str | None
+) -> None:
+    response = await client.post(
+        "/search", content=content, headers={b"Content-Type": content_type.encode("latin-1")}
+    )
+    assert response.status_code == status, response.text
+    if code is not None:
+        assert error_of(response)["code"] == code
+
+
+async def test_a_bug_is_500_without_a_traceback(make_client: Any, tiny: Any, caplog: Any) -> None:
+    class Broken(type(tiny)):  # type: ignore[misc]
+        def encode_tokens(self, batch: Any, outputs: Any = ()) -> Any:
+            if len(batch.token_ids) == 5:
+                raise ZeroDivisionError("a secret detail")
+            return super().encode_tokens(batch, outputs or ("dense",))
+
+    async with make_client(encoder=Broken()) as client:
+        response = await client.post("/embed", json={"inputs": "tea tea tea"})
+        assert response.status_code == 500
+        assert error_of(response)["type"] == "internal"
+        assert "secret" not in response.text
+        assert "a secret detail" in caplog.text
+        assert (await client.post("/embed", json={"inputs": "tea", "outputs": ["dense"]})).status_code == 200
+
+
+def test_what_clients_can_cause_has_a_status() -> None:
+    own_bugs = {index.errors.SearchIndexError, models.errors.ModelError, models.errors.CheckpointError}
+    for module in (index.errors, models.errors):
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, Exception):
+                assert (value in TABLE) != (value in own_bugs), value
+
+
+def test_messages_that_json_cannot_carry_are_mended() -> None:
+    failure = failure_of(InvalidRequestError("bad \ud800 value", "inputs.0", "text_too_long"))
+    assert failure.status == 422
+    assert b'"bad ? value"' in failure.body
+
+
+def test_overload_says_when_to_try_again() -> None:
+    response = failure_of(OverloadedError("full", 2.3)).response()
+    assert response.status_code == 429
+    assert response.headers["Retry-After"] == "3"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"BREW /search HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET http://[::bad/ HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+        b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 this is TLS",
+        b"\r\n\r\nnot http at all\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        b"GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + b"X-A: b\r\n" * 500 + b"\r\n",
+    ],
+)
+def test_what_is_hardly_http_is_answered_in_the_one_shape(server: str, sent: bytes) -> None:
+    host, port = server.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(sent)
+        received = b""
+        while b"\r\n\r\n" not in received or len(received.split(b"\r\n\r\n", 1)[1]) < 10:
+            part = connection.recv(65536)
+            if not part:
+                break
+            received += part
+    head, body = received.split(b"\r\n\r\n", 1)
+    status = int(head.split(b" ")[1])
+    assert b"content-type: application/json" in head.lower()
+    if status != 200:
+        assert status < 500
+        assert set(json.loads(body)["error"]) == {"type", "message", "param", "code"}

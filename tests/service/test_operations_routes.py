@@ -1,0 +1,213 @@
+"""Health, readiness, info, metrics, request ids, logs and the OpenAPI description."""
+
+import json
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from models.checkpoint import EncodingSettings
+from service.app import create_app, create_worker_app
+from service.logs import configure_logging
+from service.runtime import Runtime
+from service.settings import Settings
+from service.telemetry import Telemetry
+
+
+async def test_ready_waits_for_the_encoder_and_tells_why_it_fails(tmp_path: Path) -> None:
+    app = create_app(Settings(data=tmp_path, checkpoint=str(tmp_path / "nothing")))
+    called = []
+    app.state.runtime.failed = lambda: called.append(True)
+    transport = httpx.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://t") as client,
+    ):
+        response = await client.get("/ready")
+        assert response.status_code == 503
+        assert response.json()["error"]["type"] == "not_ready"
+        assert (await client.get("/health")).json() == {"status": "ok"}
+        assert (await client.post("/embed", json={"inputs": "a"})).status_code == 503
+        assert (await client.get("/jobs")).status_code == 503
+        assert (await client.get("/collections")).json() == {"collections": []}
+        while not called:
+            response = await client.get("/ready")
+        response = await client.get("/ready")
+        assert "nothing" in response.json()["error"]["message"]
+
+
+def put_a_file_in_the_way(folder: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+    folder.write_text("no folder")
+
+
+async def test_ready_needs_a_data_root_to_write_to(make_client: Any, data: Path) -> None:
+    async with make_client() as client:
+        assert (await client.get("/ready")).json() == {"status": "ready"}
+        put_a_file_in_the_way(data)
+        response = await client.get("/ready")
+        assert response.status_code == 503
+        assert "cannot be written" in response.json()["error"]["message"]
+
+
+async def test_info_names_encoder_and_limits(client: httpx.AsyncClient, tiny: Any) -> None:
+    answer = (await client.get("/info")).json()
+    assert answer["name"] == "tercet"
+    assert answer["encoder"]["fingerprint"] == tiny.info.fingerprint
+    assert EncodingSettings.from_json(answer["encoding_settings"]) == tiny.tokenizer.settings
+    assert answer["limits"]["top_k"] == 1000
+
+
+async def test_metrics_count_requests_by_route_and_never_by_path(client: httpx.AsyncClient) -> None:
+    await client.post("/search", json={"collection": "demo", "query": "tea"})
+    for path in ("/nowhere", "/elsewhere", "/collections/none"):
+        await client.get(path)
+    await client.request("BREW", "/search")
+    text = (await client.get("/metrics")).text
+    assert 'tercet_requests_total{method="POST",route="/search",status="200"} 1.0' in text
+    assert 'tercet_requests_total{method="GET",route="unmatched",status="404"} 2.0' in text
+    assert 'tercet_requests_total{method="GET",route="/collections/{name}",status="404"} 1.0' in text
+    assert 'method="other"' in text
+    assert "elsewhere" not in text
+    assert 'tercet_documents{collection="demo"} 5.0' in text
+    assert "tercet_queue_tokens 0.0" in text
+    for stage in ("encode", "retrieve", "score", "total"):
+        assert f'tercet_stage_seconds_count{{stage="{stage}"}} 1.0' in text
+
+
+def test_each_application_has_its_own_registry() -> None:
+    first, second = Telemetry(), Telemetry()
+    first.observe_batch(2, 10, 0.1)
+    assert b"tercet_batch_tokens_sum 10.0" in first.render()
+    assert b"tercet_batch_tokens_sum 0.0" in second.render()
+
+
+async def test_request_ids_are_kept_where_sane_and_made_otherwise(client: httpx.AsyncClient) -> None:
+    kept = await client.get("/health", headers={"X-Request-ID": "order-66.retry:1"})
+    assert kept.headers["X-Request-ID"] == "order-66.retry:1"
+    for bad in ("", "a b", "x" * 200, "<script>"):
+        made = await client.get("/health", headers={"X-Request-ID": bad})
+        assert re.fullmatch(r"[0-9a-f]{32}", made.headers["X-Request-ID"])
+
+
+async def test_one_log_line_for_each_request(client: httpx.AsyncClient, caplog: Any) -> None:
+    with caplog.at_level(logging.INFO, "tercet.request"):
+        await client.get(
+            "/collections/x%0Ay%1b", headers={"X-Request-ID": "mine", "Authorization": "Bearer s3cret"}
+        )
+    (record,) = [record for record in caplog.records if record.name == "tercet.request"]
+    assert (record.method, record.path, record.status) == ("GET", "/collections/x\\ny\\x1b", 422)
+    assert record.request_id == "mine"
+    assert record.milliseconds > 0
+    assert "s3cret" not in repr(vars(record))
+
+
+@pytest.fixture
+def _logging_restored() -> Any:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.mark.usefixtures("_logging_restored")
+def test_logs_are_json_or_text(capsys: Any) -> None:
+    facts = {"request_id": "r", "method": "GET", "path": "/x", "status": 200, "milliseconds": 1.5}
+    configure_logging("info", "json")
+    logging.getLogger("tercet.request").info("request", extra=facts)
+    line = json.loads(capsys.readouterr().err)
+    assert {
+        **facts,
+        "level": "INFO",
+        "logger": "tercet.request",
+        "message": "request",
+    }.items() <= line.items()
+    configure_logging("warning", "text")
+    logging.getLogger("tercet.request").info("hidden")
+    logging.getLogger("tercet.request").warning("request", extra=facts)
+    assert capsys.readouterr().err.endswith(
+        "WARNING request method=GET path=/x status=200 milliseconds=1.5 request_id=r\n"
+    )
+
+
+def operations(description: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (f"{method.upper()} {path}", operation)
+        for path, methods in description["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> None:
+    described = {name for name, _ in operations(make_app().openapi())}
+    assert described == {
+        "POST /embed",
+        "POST /search",
+        "POST /rerank",
+        "GET /collections",
+        "GET /collections/{name}",
+        "PUT /collections/{name}",
+        "DELETE /collections/{name}",
+        "GET /collections/{name}/documents/{document_id}",
+        "POST /collections/{name}/jobs",
+        "GET /jobs",
+        "GET /jobs/{job_id}",
+        "DELETE /jobs/{job_id}",
+        "GET /health",
+        "GET /ready",
+        "GET /info",
+        "GET /metrics",
+    }
+    worker = {name for name, _ in operations(make_app(create=create_worker_app).openapi())}
+    assert worker == {
+        "POST /embed",
+        "GET /tokenizer",
+        "GET /health",
+        "GET /ready",
+        "GET /info",
+        "GET /metrics",
+    }
+
+
+def test_every_route_is_described_with_its_errors_and_key(make_app: Any) -> None:
+    for create in (create_app, create_worker_app):
+        open_operations = operations(make_app(create=create).openapi())
+        assert not any("security" in operation for _, operation in open_operations)
+        for name, operation in operations(make_app(create=create, api_keys="key").openapi()):
+            assert operation["tags"], name
+            assert operation["description"], name
+            is_open = name in ("GET /health", "GET /ready")
+            assert ("security" in operation) != is_open, name
+            for status, response in operation["responses"].items():
+                if int(status) >= 400:
+                    schema = response["content"]["application/json"]["schema"]
+                    assert schema == {"$ref": "#/components/schemas/ErrorResponse"}, name
+
+
+async def test_the_examples_of_the_description_are_valid(client: httpx.AsyncClient, data: Path) -> None:
+    (data / "sources").mkdir()
+    (data / "sources" / "articles.jsonl").write_text('{"id": "a", "text": "tea"}\n')
+    description = (await client.get("/openapi.json")).json()
+    seen = 0
+    for name, operation in operations(description):
+        if "requestBody" not in operation:
+            continue
+        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        reference = next(part["$ref"] for part in schema.get("anyOf", [schema]) if "$ref" in part)
+        for example in description["components"]["schemas"][reference.split("/")[-1]]["examples"]:
+            method, path = name.split(" ")
+            response = await client.request(method, path.replace("{name}", "example"), json=example)
+            assert response.status_code < 300, (name, response.text)
+            seen += 1
+    assert seen == 5
+
+
+async def test_a_runtime_that_closes_while_loading_ends(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path, encoder_urls="http://127.0.0.1:9", encoder_retry_seconds=60)
+    runtime = Runtime(settings, Telemetry(), searches=True)
+    await runtime.start()
+    await runtime.stop()
