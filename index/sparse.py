@@ -1,0 +1,232 @@
+"""Inverted index over lexical weights: the exact best documents of a sparse query.
+
+Layout, in arrays of the segment's folder. Documents are cut into blocks of `BLOCK`; a term's occurrence in
+a block is an *entry*. A term in few documents of a block has postings there (document within the block and
+8-bit impact, in document order); one in more than an eighth of them has a column (the impact of every
+document), which vector instructions add an order of magnitude faster. The directory lists, term by term, only
+entries that exist, so it never grows with vocabulary × blocks:
+
+    inverted_terms.npy         int32[T]      token ids that occur, ascending
+    inverted_largest.npy       float32[T]    largest weight of each
+    inverted_term_entries.npy  int64[T+1]    first entry of each
+    inverted_entry_block.npy   int32[E]      block number of an entry
+    inverted_entry_start.npy   int64[E+1]    first posting of an entry
+    inverted_entry_column.npy  int32[E]      column of an entry, -1 where it has postings
+    inverted_documents.npy     uint16[P]     document within the block
+    inverted_impacts.npy       uint8[P]      ceil(255 · weight / largest weight of the term)
+    inverted_columns.npy       uint8[C, min(N, BLOCK)]  impacts, 0 where the term is absent
+
+Exactness. Let c = query weight · largest / 255 and u a unit chosen so that no sum can exceed the
+accumulator. Each term adds floor(impact · ⌈256 c / u⌉ / 256) + 1, so the sum a of a document satisfies
+exact ≤ u·a ≤ exact + Σ(c + 2u). Documents whose a is below the k-th largest by more than that slack cannot
+be among the best k; the others are scored from the forward rows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
+from index.sparse_kernels import (
+    BLOCK,
+    add_sizes,
+    count_block,
+    fill_block,
+    find_candidates,
+    quantize_query,
+    score_candidates,
+)
+from models.representations import Bool, Float32, Int32, Int64, SparseRows
+
+INVERTED_FILES = tuple(
+    f"inverted_{name}.npy"
+    for name in (
+        "terms",
+        "largest",
+        "term_entries",
+        "entry_block",
+        "entry_start",
+        "entry_column",
+        "documents",
+        "impacts",
+        "columns",
+    )
+)
+FEW_ALLOWED = 1_024  # documents; as few as these are scored one by one
+
+Array = npt.NDArray[Any]
+_EVERY: Bool = np.empty(0, np.bool_)  # stands for "no filter"
+
+
+def _frozen(array: Array) -> Array:
+    """The same memory as a plain read-only array, the one type the kernels are compiled for."""
+    view = np.asarray(array).view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
+def _frozen_rows(rows: SparseRows) -> SparseRows:
+    return SparseRows(_frozen(rows.indptr), _frozen(rows.token_ids), _frozen(rows.weights))
+
+
+def _create(folder: Path, name: str, dtype: type, shape: tuple[int, ...]) -> Array:
+    array: Array = np.lib.format.open_memmap(folder / f"inverted_{name}.npy", "w+", dtype=dtype, shape=shape)
+    return array
+
+
+def build_inverted(forward: SparseRows, vocabulary_size: int, folder: Path) -> None:
+    """Write the inverted index of N documents into `folder`.
+
+    Reads the forward rows twice, block by block; private memory is a few arrays of V numbers. Raises
+    InvalidDocumentError where a row's token ids do not ascend below `vocabulary_size` or a weight is not
+    finite and above 0.
+    """
+    rows = _frozen_rows(forward)
+    arrays = (rows.indptr, rows.token_ids, rows.weights)
+    starts = range(0, len(rows), BLOCK)
+    counts = np.zeros(vocabulary_size, np.int64)
+    largest = np.zeros(vocabulary_size, np.float32)
+    entries, postings, columns = (np.zeros(vocabulary_size, np.int64) for _ in range(3))
+    for first in starts:
+        last = min(first + BLOCK, len(rows))
+        wrong = count_block(*arrays, first, last, counts, largest)
+        if wrong >= 0:
+            raise InvalidDocumentError(
+                f"the sparse weights of document row {wrong} are invalid: token ids must ascend and stay "
+                f"below {vocabulary_size}, weights must be finite and above 0; encode the document again"
+            )
+        add_sizes(counts, last - first, entries, postings, columns)
+
+    terms = np.flatnonzero(entries)
+    np.save(folder / "inverted_terms.npy", terms.astype(np.int32))
+    np.save(folder / "inverted_largest.npy", largest[terms])
+    np.save(folder / "inverted_term_entries.npy", np.append(0, np.cumsum(entries[terms])))
+    total_entries, total_postings, total_columns = (int(x.sum()) for x in (entries, postings, columns))
+    entry_start = _create(folder, "entry_start", np.int64, (total_entries + 1,))
+    entry_start[-1] = total_postings
+    outputs = (
+        _create(folder, "entry_block", np.int32, (total_entries,)),
+        entry_start,
+        _create(folder, "entry_column", np.int32, (total_entries,)),
+        _create(folder, "documents", np.uint16, (total_postings,)),
+        _create(folder, "impacts", np.uint8, (total_postings,)),
+        _create(folder, "columns", np.uint8, (total_columns, min(len(rows), BLOCK))),
+    )
+    cursors = tuple(np.cumsum(x) - x for x in (entries, postings, columns))
+    plain = tuple(output.view(np.ndarray) for output in outputs)
+    for block, first in enumerate(starts):
+        count_block(*arrays, first, min(first + BLOCK, len(rows)), counts, largest)
+        fill_block(*arrays, block, counts, largest, *cursors, *plain)
+    for output in outputs:
+        if isinstance(output, np.memmap):
+            output.flush()
+
+
+def _checked_query(token_ids: Int32, weights: Float32) -> tuple[Int32, Float32]:
+    """Ascending distinct token ids int32[Q] and their summed weights float32[Q], all above 0."""
+    token_ids, weights = np.asarray(token_ids, np.int32), np.asarray(weights, np.float32)
+    if len(token_ids) != len(weights):
+        raise InvalidQueryError(
+            f"a sparse query has {len(token_ids)} token ids but {len(weights)} weights; give one each"
+        )
+    smallest, largest = weights.min(initial=1), weights.max(initial=0)
+    if not (smallest >= 0 and largest < np.inf):
+        raise InvalidQueryError(
+            "a sparse query has a weight that is negative or not finite; weights must be 0 or more"
+        )
+    if smallest > 0 and (token_ids[1:] > token_ids[:-1]).all():
+        return np.array(token_ids), np.array(weights)
+    distinct, inverse = np.unique(token_ids, return_inverse=True)
+    totals = np.bincount(inverse, weights, len(distinct)).astype(np.float32)
+    return distinct[totals > 0], totals[totals > 0]
+
+
+class InvertedIndex:
+    """An opened inverted index; its arrays stay memory-mapped, and any number of threads may search."""
+
+    def __init__(self, arrays: dict[str, Array], forward: SparseRows) -> None:
+        self._terms: Int32 = arrays["terms"]
+        self._largest: Float32 = arrays["largest"]
+        self._postings = (
+            arrays["term_entries"],
+            arrays["entry_block"],
+            arrays["entry_start"],
+            arrays["entry_column"],
+            arrays["documents"],
+            arrays["impacts"],
+            arrays["columns"],
+        )
+        self._forward = _frozen_rows(forward)
+
+    @staticmethod
+    def open(folder: Path, forward: SparseRows) -> InvertedIndex:
+        """Map the files of `folder` over the forward rows they were built from.
+
+        Raises DamagedIndexError where a file is missing or the sizes do not agree.
+        """
+        arrays: dict[str, Array] = {}
+        for name in INVERTED_FILES:
+            try:
+                arrays[name[len("inverted_") : -len(".npy")]] = _frozen(np.load(folder / name, mmap_mode="r"))
+            except (OSError, ValueError) as error:
+                raise DamagedIndexError(
+                    f"{folder / name} cannot be read ({error}); build the index again"
+                ) from error
+        terms, entries = len(arrays["terms"]), len(arrays["entry_block"])
+        agree = (
+            len(arrays["largest"]) == terms
+            and len(arrays["term_entries"]) == terms + 1
+            and arrays["term_entries"][-1] == entries == len(arrays["entry_column"])
+            and len(arrays["entry_start"]) == entries + 1
+            and arrays["entry_start"][-1] == len(arrays["documents"]) == len(arrays["impacts"])
+            and arrays["columns"].shape[1] == min(len(forward), BLOCK)
+        )
+        if not agree:
+            raise DamagedIndexError(
+                f"the inverted_*.npy files in {folder} do not belong together; build the index again"
+            )
+        return InvertedIndex(arrays, forward)
+
+    def search(
+        self, token_ids: Int32, weights: Float32, k: int, allowed: Bool | None = None
+    ) -> tuple[Int64, Float32]:
+        """The k documents with the largest Σ query weight · document weight, and all that tie with the last.
+
+        token_ids: int32[T], any order, unknown ones match nothing; weights: float32[T]; allowed: bool[N],
+        documents that may be returned, or None for all. Returns rows int64[K] and scores float32[K], best
+        first, equal scores by row, only scores above 0; K exceeds k where documents tie with the k-th.
+        Raises InvalidQueryError for weights that are negative or not finite.
+        """
+        query_ids, query_weights = _checked_query(token_ids, weights)
+        if k <= 0 or len(query_ids) == 0:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        rows, bounds, unit = self._candidates(query_ids, query_weights, k, allowed)
+        forward = (self._forward.indptr, self._forward.token_ids, self._forward.weights)
+        best, scores = score_candidates(*forward, rows, bounds, unit, query_ids, query_weights, k)
+        return best, scores
+
+    def _candidates(
+        self, query_ids: Int32, query_weights: Float32, k: int, allowed: Bool | None
+    ) -> tuple[Int64, Int64, float]:
+        """Rows int64[K] among which the best are, ascending, with bounds int64[K] and their unit."""
+        if allowed is not None and np.count_nonzero(allowed) <= FEW_ALLOWED:
+            few = np.flatnonzero(allowed)
+            return few, np.zeros(len(few), np.int64), 0.0
+        terms, multipliers, unit, slack, narrow = quantize_query(
+            self._terms, self._largest, query_ids, query_weights
+        )
+        rows, bounds = find_candidates(
+            *self._postings,
+            len(self._forward),
+            terms,
+            multipliers,
+            slack,
+            k,
+            _EVERY if allowed is None else allowed,
+            np.empty(1 << 16, np.uint16 if narrow else np.uint32),
+        )
+        return rows, bounds, unit
