@@ -1,0 +1,135 @@
+"""`tercet demo`: builds the bundled corpus, answers a few queries, then serves it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli import options
+from cli.output import console, error_console, print_hits
+from service.exceptions import ServiceError
+
+if TYPE_CHECKING:
+    from models.encoder import Encoder
+    from service.settings import Settings
+
+CORPUS = Path(__file__).resolve().parent.parent / "examples" / "demo"
+COLLECTION = "demo"
+QUERIES = 3
+HITS = 3
+
+
+def demo(
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on. [TERCET_HOST]", show_default=False)
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="Port to listen on. [TERCET_PORT, default 8080]", show_default=False
+        ),
+    ] = None,
+    serve: Annotated[bool, typer.Option(help="Serve after the queries are answered.")] = True,
+    data: options.Data = None,
+    checkpoint: options.Checkpoint = None,
+    engine: options.Engine = None,
+) -> None:
+    """Index the bundled corpus, answer three queries, and serve."""
+    settings = options.settings_from(host=host, port=port, data=data, checkpoint=checkpoint, engine=engine)
+    if serve:
+        _require_free_port(settings)
+    encoder = options.encoder_from(settings)
+    _build(settings, encoder)
+    _answer(settings, encoder)
+    if serve:
+        from service.app import create_app, run_server
+
+        del encoder  # the service loads its own
+        _announce(settings)
+        run_server(create_app(settings), settings)
+
+
+def _require_free_port(settings: Settings) -> None:
+    """Fails before the work rather than after it. Raises ServiceError."""
+    with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            raise ServiceError(
+                f"cannot listen on {settings.host}:{settings.port} ({error.strerror}); "
+                "choose another port with --port or TERCET_PORT"
+            ) from error
+
+
+def _build(settings: Settings, encoder: Encoder) -> None:
+    """Builds the collection, unless the same corpus and encoder did so before."""
+    from cli.progress import build_progress
+    from index.collection import delete_collection
+    from index.errors import CollectionNotFoundError
+    from service.collections import CollectionRegistry
+    from service.indexing import build_collection
+
+    corpus = CORPUS / "corpus.jsonl"
+    root = options.collections_root(settings)
+    # A copy below sources/ lets the same build be started over HTTP.
+    source = settings.data / "sources" / "demo.jsonl"
+    marker = settings.data / "demo.json"
+    built = {"corpus": hashlib.sha256(corpus.read_bytes()).hexdigest(), "encoder": encoder.info.fingerprint}
+    former = json.loads(marker.read_bytes()) if marker.is_file() else None
+    remarks = error_console()
+    try:
+        present = CollectionRegistry(root).describe(COLLECTION)
+    except CollectionNotFoundError:
+        present = None
+    if former == built and present is not None and present.settings.fingerprint == built["encoder"]:
+        remarks.print(f"The collection {COLLECTION!r} is up to date: {present.documents} documents.")
+        return
+    if present is not None and former is not None and present.settings.fingerprint != built["encoder"]:
+        delete_collection(root, COLLECTION)  # made by an earlier demo, with another encoder
+    source.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(corpus, source)
+    with build_progress("auto") as report:
+        done = build_collection(
+            encoder,
+            root,
+            COLLECTION,
+            source,
+            fields={"lang": "keyword", "topic": "keyword"},
+            progress=report,
+        )
+    marker.write_text(json.dumps(built), encoding="utf-8")
+    remarks.print(f"Indexed {done.documents} documents in {done.seconds:.1f} s.")
+
+
+def _answer(settings: Settings, encoder: Encoder) -> None:
+    from cli.search import run_queries
+    from service.search import SearchQuery
+
+    lines = (CORPUS / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = [json.loads(line)["query"] for line in lines[:QUERIES]]
+    outcomes = run_queries(settings, encoder, [SearchQuery(COLLECTION, text, top_k=HITS) for text in texts])
+    out = console()
+    for text, outcome in zip(texts, outcomes, strict=True):
+        out.print()
+        out.print(f"[bold]{text}[/bold]  [dim]{outcome.total_seconds * 1000:.1f} ms[/dim]")
+        print_hits(outcome.hits, out)
+
+
+def _announce(settings: Settings) -> None:
+    url = f"http://{settings.host}:{settings.port}"
+    body = json.dumps(
+        {"collection": COLLECTION, "query": "how do bees tell each other where food is?", "top_k": 3}
+    )
+    error_console().print(
+        f"\nServing on {url} (interactive description: {url}/docs). Stop with Ctrl-C. Try:\n"
+        f"curl -s {url}/search -H 'Content-Type: application/json' -d '{body}'\n",
+        markup=False,
+        soft_wrap=True,
+    )

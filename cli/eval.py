@@ -1,0 +1,58 @@
+"""`tercet eval`: quality on a judged data set, each side, their sums, and BM25."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from cli import options
+from cli.output import console, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def evaluate(
+    folder: Annotated[Path, typer.Argument(help="BEIR folder: corpus, queries and qrels/test.tsv.")],
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="Score every document instead of searching the index.")
+    ] = False,
+    checkpoint: options.Checkpoint = None,
+    engine: options.Engine = None,
+    revision: options.Revision = None,
+    device: options.Device = None,
+    threads: options.Threads = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Measure nDCG@10, recall@100 and reciprocal rank@10 on a judged data set."""
+    from evaluation.run import evaluate as run
+
+    settings = options.settings_from(
+        checkpoint=checkpoint, engine=engine, revision=revision, device=device, threads=threads
+    )
+    report = run(folder, options.encoder_from(settings), exhaustive=exhaustive)
+    if as_json:
+        print_json(report)
+    else:
+        _print_table(report)
+
+
+def _print_table(report: Mapping[str, Any]) -> None:
+    way = "every document scored" if report["exhaustive"] else "through the index"
+    out = console()
+    out.print(
+        f"{report['dataset']}: {report['documents']:,} documents, {report['queries']:,} queries, "
+        f"{report['checkpoint']}, {way}"
+    )
+    table = Table(box=None, padding=(0, 2))
+    table.add_column("ranking")
+    results: Mapping[str, Mapping[str, float]] = report["results"]
+    measures = list(next(iter(results.values())))
+    for measure in measures:
+        table.add_column(measure, justify="right")
+    for ranking, means in results.items():
+        table.add_row(ranking, *(f"{means[measure]:.4f}" for measure in measures))
+    out.print(table)

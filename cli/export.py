@@ -1,0 +1,58 @@
+"""`tercet export`: a checkpoint as one ONNX graph with three outputs, checked against torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli import options
+from cli.output import console, print_json, print_pairs
+
+
+def export(
+    checkpoint: Annotated[str, typer.Argument(help="A folder or a hub id.")],
+    output: Annotated[Path, typer.Option(help="Folder to write; itself a checkpoint afterwards.")],
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Quantize: a quarter of the size, faster on CPUs.")
+    ] = False,
+    revision: options.Revision = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Write a checkpoint for the onnx engine, and print how far each output is from torch at most."""
+    from models.checkpoint import resolve_checkpoint
+    from models.errors import UnsupportedError
+
+    folder = resolve_checkpoint(checkpoint, revision)
+    try:
+        from models.export_onnx import export as export_checkpoint
+    except ImportError as error:
+        raise UnsupportedError(
+            f"export needs torch ({error}): pip install -c constraints.txt -e '.[cpu,torch]'"
+        ) from error
+
+    report = export_checkpoint(folder, output, int8=int8)
+    if as_json:
+        print_json(
+            {
+                "output": str(report.folder),
+                "precision": report.precision,
+                "bytes": report.graph_bytes,
+                "fingerprint": report.fingerprint,
+                "texts": report.texts,
+                "differences": report.differences,
+            }
+        )
+        return
+    print_pairs(
+        {
+            "graph": f"{report.graph} ({report.graph_bytes / 1e6:,.1f} MB, {report.precision})",
+            "fingerprint": report.fingerprint,
+            **{
+                f"largest difference, {name}": f"{difference:.2e} over {report.texts} texts"
+                for name, difference in report.differences.items()
+            },
+        },
+        console(),
+    )

@@ -1,0 +1,90 @@
+"""The `tercet` command: its subcommands, and how failures become exit codes.
+
+0 done, 1 failed (one line on standard error says why), 2 wrong usage, 130 interrupted. Each subcommand
+loads what it needs when it runs, so that `tercet --help` and `tercet index verify` load no encoder.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+import cli.demo
+import cli.embed
+import cli.eval
+import cli.export
+import cli.index
+import cli.search
+import cli.serve
+from cli.output import print_failure
+from index.errors import SearchIndexError
+from models.errors import ModelError
+from service.exceptions import ServiceError, SettingsError
+
+FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+
+
+def application(arguments: list[str]) -> typer.Typer:
+    """The command line. Flags of `serve` and `encoder` are made from the settings only where needed."""
+    app = typer.Typer(
+        help="Hybrid retrieval: dense, sparse and ColBERT from one encoder pass, and their exact sum.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_tercet)
+    app.command()(cli.demo.demo)
+    server = bool({"serve", "encoder"} & set(arguments[:1]))
+    app.command()(cli.serve.serve_command(with_flags=server))
+    app.command()(cli.serve.encoder_command(with_flags=server))
+    app.add_typer(cli.index.app, name="index")
+    app.command()(cli.search.search)
+    app.command()(cli.embed.embed)
+    app.command("eval")(cli.eval.evaluate)
+    app.command()(cli.export.export)
+    return app
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"tercet {metadata.version('tercet')}\n")
+        raise typer.Exit
+
+
+def _tercet(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options of the command itself; `--version` has done its work in its callback."""
+
+
+def main() -> None:
+    """Runs the command line and exits."""
+    arguments = sys.argv[1:]
+    try:
+        application(arguments)(args=arguments, prog_name="tercet")
+    except SettingsError as error:
+        print_failure(str(error))
+        sys.exit(WRONG_USAGE)
+    except (ModelError, SearchIndexError, ServiceError) as error:
+        print_failure(str(error))
+        sys.exit(FAILED)
+    except BrokenPipeError:
+        # The reader of our output has gone; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILED)
+    except OSError as error:
+        print_failure(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        sys.exit(FAILED)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

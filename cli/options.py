@@ -1,0 +1,69 @@
+"""Options that several commands share, and what they lead to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from models.encoder import Encoder
+    from service.settings import Settings
+
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        help="Data root with collections/ below it. [TERCET_DATA, default data]", show_default=False
+    ),
+]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(
+        help="Encoder: a folder, a hub id, or the embedded default. [TERCET_CHECKPOINT, default minilm-m3]",
+        show_default=False,
+    ),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        help="What runs the encoder: onnx or torch. [TERCET_ENGINE, default onnx]", show_default=False
+    ),
+]
+Revision = Annotated[
+    str | None, typer.Option(help="Revision of a checkpoint named by hub id.", show_default=False)
+]
+Device = Annotated[
+    str | None, typer.Option(help="auto, cpu, cuda, cuda:1. [TERCET_DEVICE]", show_default=False)
+]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="Encoder threads; by default one per core.", show_default=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+
+
+def settings_from(**given: object) -> Settings:
+    """Settings with these flags, where given, over the environment and tercet.toml."""
+    from service.settings import load_settings
+
+    return load_settings(given)
+
+
+def encoder_from(settings: Settings) -> Encoder:
+    """The encoder of this process that the settings describe."""
+    from models.loader import load_encoder
+
+    return load_encoder(
+        settings.checkpoint,
+        settings.engine,
+        revision=settings.revision,
+        device=settings.device,
+        threads=settings.threads,
+        batch_tokens=settings.batch_tokens,
+        precision=settings.precision,
+    )
+
+
+def collections_root(settings: Settings) -> Path:
+    """The folder of all collections."""
+    return settings.data / "collections"

@@ -1,0 +1,80 @@
+"""What commands print: tables for people, JSON for programs, and one line on standard error for failures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from index.candidates import Hit
+
+EXCERPT_CHARACTERS = 200
+
+
+def console() -> Console:
+    """Standard output; 80 columns where it is no terminal and COLUMNS says nothing else."""
+    return Console(highlight=False)
+
+
+def error_console() -> Console:
+    """Standard error: progress, remarks, failures."""
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(value: object) -> None:
+    """One JSON object on one line of standard output."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def print_failure(message: str) -> None:
+    """The one line that says why a command failed."""
+    sys.stderr.write(f"Error: {one_line(message)}\n")
+    sys.stderr.flush()
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks and control characters, which could move a terminal's cursor."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def print_hits(hits: Sequence[Hit], out: Console) -> None:
+    """A page of results: rank, id, the score, its three parts, and how the document begins."""
+    table = Table(box=None, padding=(0, 1), expand=True, header_style="bold", row_styles=("", ""))
+    table.add_column("#", justify="right", style="dim")
+    table.add_column("score", justify="right", style="bold")
+    for side in ("dense", "sparse", "colbert"):
+        table.add_column(side, justify="right", style="cyan")
+    table.add_column("document", ratio=1)
+    for rank, hit in enumerate(hits, start=1):
+        scores = (hit.scores.dense, hit.scores.sparse, hit.scores.colbert)
+        parts = ["–" if score is None else f"{score:.3f}" for score in scores]
+        table.add_row(str(rank), f"{hit.score:.3f}", *parts, _described(hit))
+    out.print(table)
+
+
+def _described(hit: Hit) -> Text:
+    title = one_line(hit.document.title or "")
+    text = one_line(hit.document.text)
+    if len(text) > EXCERPT_CHARACTERS:
+        text = text[:EXCERPT_CHARACTERS].rsplit(" ", 1)[0] + "…"
+    lines = [Text(one_line(hit.document.id), style="green")]
+    if title:
+        lines[0].append(Text(f"  {title}", style="bold"))
+    lines.append(Text(text))
+    return Text("\n").join(lines)
+
+
+def print_pairs(pairs: Mapping[str, Any], out: Console) -> None:
+    """Names and values, one pair a line."""
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in pairs.items():
+        table.add_row(name, Text(f"{value:,}" if isinstance(value, int) else one_line(str(value))))
+    out.print(table)

@@ -1,0 +1,105 @@
+"""How far a build is: a bar on a terminal, plain lines elsewhere, JSON lines for the service."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from cli.output import error_console, print_json
+from service.indexing import BuildProgress
+
+ProgressKind = Literal["auto", "bar", "lines", "json", "none"]
+Report = Callable[[BuildProgress], None]
+
+LINES_EVERY_SECONDS = 5.0
+JSON_EVERY_SECONDS = 0.5
+
+
+@contextmanager
+def build_progress(kind: ProgressKind) -> Iterator[Report]:
+    """A function that shows progress; "auto" is a bar on a terminal and lines elsewhere."""
+    if kind == "auto":
+        kind = "bar" if sys.stderr.isatty() else "lines"
+    if kind == "bar":
+        with _bar() as report:
+            yield report
+    elif kind == "lines":
+        yield _seldom(_print_line, LINES_EVERY_SECONDS)
+    elif kind == "json":
+        yield _seldom(_print_json_line, JSON_EVERY_SECONDS)
+    else:
+        yield lambda _: None
+
+
+@contextmanager
+def _bar() -> Iterator[Report]:
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TaskProgressColumn())
+    with Progress(*columns, TextColumn("{task.fields[numbers]}"), console=error_console()) as progress:
+        task = progress.add_task("Building", total=1.0, numbers="")
+
+        def report(now: BuildProgress) -> None:
+            if now.publishing:
+                progress.update(task, description="Publishing", completed=1.0, numbers=_numbers(now))
+            else:
+                progress.update(task, completed=_share(now), numbers=_numbers(now))
+
+        yield report
+
+
+def _seldom(show: Report, every_seconds: float) -> Report:
+    """`show`, at most once in so many seconds, but always when publishing starts."""
+    shown_at = time.monotonic()
+
+    def report(now: BuildProgress) -> None:
+        nonlocal shown_at
+        if now.publishing or time.monotonic() - shown_at >= every_seconds:
+            shown_at = time.monotonic()
+            show(now)
+
+    return report
+
+
+def _print_line(now: BuildProgress) -> None:
+    share = "publishing" if now.publishing else f"{_share(now):.0%}"
+    sys.stderr.write(f"{share}  {_numbers(now)}\n")
+    sys.stderr.flush()
+
+
+def _print_json_line(now: BuildProgress) -> None:
+    print_json(
+        {
+            "documents_done": now.documents,
+            "documents_total": now.total,
+            "tokens": now.tokens,
+            "skipped": now.skipped,
+            "fraction": round(_share(now), 4),
+        }
+    )
+
+
+def _share(now: BuildProgress) -> float:
+    """Share of the work done, from 0 to 1; by bytes read where the number of documents is not known."""
+    return min(1.0, now.documents / now.total) if now.total else now.fraction
+
+
+def _numbers(now: BuildProgress) -> str:
+    total = "" if now.total is None else f"/{now.total:,}"
+    parts = [f"{now.documents:,}{total} documents"]
+    if now.seconds > 0:
+        parts.append(f"{now.documents / now.seconds:,.0f} documents/s")
+        parts.append(f"{now.tokens / now.seconds:,.0f} tokens/s")
+    share = _share(now)
+    if 0 < share < 1:
+        parts.append(f"{_duration(now.seconds * (1 - share) / share)} left")
+    return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,143 @@
+"""`tercet search`: one query, answered by this process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli import options
+from cli.output import console, print_hits, print_json
+
+if TYPE_CHECKING:
+    from index.candidates import Hit, Weights
+    from index.filters import Filter
+    from models.encoder import Encoder
+    from service.search import SearchOutcome, SearchQuery
+    from service.settings import Settings
+
+
+def search(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.")],
+    query: Annotated[str, typer.Argument(help="What to search for.")],
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Number of hits.")] = 10,
+    weights: Annotated[
+        str,
+        typer.Option(
+            metavar="PRESET|D,S,C",
+            help="Weights of dense, sparse and colbert: sum, miracl, mldr, flag, or three numbers.",
+        ),
+    ] = "sum",
+    filter_json: Annotated[
+        str | None,
+        typer.Option("--filter", metavar="JSON", help='Such as {"eq": {"lang": "en"}}.', show_default=False),
+    ] = None,
+    data: options.Data = None,
+    checkpoint: options.Checkpoint = None,
+    engine: options.Engine = None,
+    revision: options.Revision = None,
+    device: options.Device = None,
+    threads: options.Threads = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Search a collection and show each hit's score and its three parts."""
+    from service.search import SearchQuery
+
+    asked = SearchQuery(
+        name, query, top_k=top_k, weights=parse_weights(weights), filter=_parse_filter(filter_json)
+    )
+    settings = options.settings_from(
+        data=data, checkpoint=checkpoint, engine=engine, revision=revision, device=device, threads=threads
+    )
+    outcome = run_queries(settings, options.encoder_from(settings), [asked])[0]
+    if as_json:
+        print_json(_answer(outcome))
+        return
+    out = console()
+    if outcome.hits:
+        print_hits(outcome.hits, out)
+    else:
+        out.print("No hits.")
+
+
+def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]) -> list[SearchOutcome]:
+    """The outcome of each query, in order, through the same pipeline as over HTTP."""
+    from service.collections import CollectionRegistry
+    from service.encoding import LocalEncoding
+    from service.search import SearchPipeline
+
+    async def answers() -> list[SearchOutcome]:
+        encoding = LocalEncoding(
+            encoder, batch_tokens=settings.batch_tokens, queue_tokens=settings.queue_tokens
+        )
+        pipeline = SearchPipeline(encoding, CollectionRegistry(options.collections_root(settings)))
+        try:
+            return [await pipeline.search(query) for query in queries]
+        finally:
+            await encoding.close()
+
+    return asyncio.run(answers())
+
+
+def parse_weights(words: str) -> Weights:
+    """Weights from a preset's name or from three numbers. Raises typer.BadParameter."""
+    from index.candidates import Weights
+    from index.errors import InvalidQueryError
+    from index.fusion import weights_preset
+
+    parts = words.split(",")
+    try:
+        if len(parts) == 3:
+            dense, sparse, colbert = (float(part) for part in parts)
+            if not all(0 <= weight < math.inf for weight in (dense, sparse, colbert)):
+                raise ValueError(words)
+            return Weights(dense, sparse, colbert)
+        return weights_preset(words)
+    except (ValueError, InvalidQueryError) as error:
+        raise typer.BadParameter(
+            f"{words!r} is neither a preset nor three numbers from 0 such as 1,0.3,1", param_hint="--weights"
+        ) from error
+
+
+def _parse_filter(text: str | None) -> Filter | None:
+    from index.filters import parse_filter
+
+    if text is None:
+        return None
+    try:
+        return parse_filter(json.loads(text))
+    except ValueError as error:
+        raise typer.BadParameter(f"not JSON: {error}", param_hint="--filter") from error
+
+
+def _answer(outcome: SearchOutcome) -> dict[str, Any]:
+    """The answer as `POST /search` shapes it."""
+    return {
+        "collection": outcome.collection,
+        "snapshot": outcome.snapshot,
+        "took_ms": {
+            "encode": round(outcome.encode_seconds * 1000, 3),
+            "retrieve": round(outcome.retrieve_seconds * 1000, 3),
+            "score": round(outcome.score_seconds * 1000, 3),
+            "total": round(outcome.total_seconds * 1000, 3),
+        },
+        "hits": [_hit(hit) for hit in outcome.hits],
+    }
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    return {
+        "id": hit.document.id,
+        "score": hit.score,
+        "scores": {
+            "dense": hit.scores.dense,
+            "sparse": hit.scores.sparse,
+            "colbert": hit.scores.colbert,
+        },
+        "title": hit.document.title,
+        "text": hit.document.text,
+        "metadata": dict(hit.document.metadata),
+    }

@@ -1,0 +1,99 @@
+"""`tercet serve` and `tercet encoder`: their flags are the settings themselves."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import typer
+
+# Settings about searching mean nothing to a worker that only encodes.
+_NOT_OF_A_WORKER = frozenset(
+    {
+        "data",
+        "encoder_urls",
+        "encoder_key",
+        "encoder_timeout_seconds",
+        "encoder_retry_seconds",
+        "max_top_k",
+        "max_candidates",
+        "max_documents",
+    }
+)
+
+
+def serve_command(*, with_flags: bool) -> Callable[..., None]:
+    """The command `serve`, with a flag for each setting where asked for."""
+
+    def serve(**flags: Any) -> None:
+        """Serve search over HTTP: encoder, index and API in one process."""
+        from cli.options import settings_from
+        from service.app import create_app, run_server
+
+        settings = settings_from(**flags)
+        run_server(create_app(settings), settings)
+
+    return _with_settings(serve, frozenset(), with_flags=with_flags)
+
+
+def encoder_command(*, with_flags: bool) -> Callable[..., None]:
+    """The command `encoder`, with a flag for each setting that concerns encoding where asked for."""
+
+    def encoder(**flags: Any) -> None:
+        """Serve an encoder alone, for `tercet serve --encoder-url` on other machines."""
+        from cli.options import settings_from
+        from service.app import create_worker_app, run_server
+
+        settings = settings_from(**flags)
+        run_server(create_worker_app(settings), settings)
+
+    return _with_settings(encoder, _NOT_OF_A_WORKER, with_flags=with_flags)
+
+
+def _with_settings(
+    command: Callable[..., None], without: frozenset[str], *, with_flags: bool
+) -> Callable[..., None]:
+    """The command with a signature from which Typer makes one flag per setting."""
+    parameters = _parameters(without) if with_flags else []
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def _parameters(without: frozenset[str]) -> list[inspect.Parameter]:
+    from service.settings import PREFIX, Settings  # pydantic takes a third of a second to load
+
+    parameters = []
+    for name, field in Settings.model_fields.items():
+        if name in without:
+            continue
+        default = "" if field.default in (None, ()) else f", default {field.default}"
+        option = typer.Option(
+            *_flags(name), help=f"{field.description} [{PREFIX}{name.upper()}{default}]", show_default=False
+        )
+        parameters.append(
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[_flag_type(field.annotation) | None, option],
+            )
+        )
+    return parameters
+
+
+def _flags(name: str) -> list[str]:
+    flag = f"--{name.replace('_', '-')}"
+    return [flag, "--encoder-url"] if name == "encoder_urls" else [flag]
+
+
+def _flag_type(annotation: Any) -> Any:
+    """The type that Typer should read: numbers and paths as such, all else as text."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        annotation = next(member for member in get_args(annotation) if member is not type(None))
+    if annotation in (int, float, Path) or get_origin(annotation) is Literal:
+        return annotation
+    return str

@@ -1,0 +1,119 @@
+"""The collections that a service answers from: opened once, opened again after each publication."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from index.collection import Collection, delete_collection, list_collections
+from index.errors import CollectionNotFoundError, DamagedIndexError
+from index.layout import CollectionLayout
+from index.manifest import CollectionSettings, check_collection_name
+from index.snapshot import EMPTY_NAME, Snapshot
+
+log = logging.getLogger("tercet")
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionDescription:
+    """A collection's settings and state; `snapshot` is None before the first publication."""
+
+    settings: CollectionSettings
+    snapshot: str | None
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A snapshot, and what tells that it is still the current one of the same collection."""
+
+    created: tuple[int, int]
+    snapshot: Snapshot
+
+
+class CollectionRegistry:
+    """Every collection below one folder. Safe to use from several threads.
+
+    Opening a snapshot costs time, so the latest of each collection stays open. A search keeps the one
+    that it started with; a superseded one is freed when its last search lets go of it.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._lock = threading.Lock()
+        self._opened: dict[str, _Opened] = {}
+
+    def snapshot(self, name: str) -> Snapshot:
+        """The collection's current snapshot, also when another process published it.
+
+        Raises InvalidNameError, CollectionNotFoundError or DamagedIndexError.
+        """
+        opened = self._opened.get(name)
+        if opened is not None and self._is_current(name, opened):
+            return opened.snapshot
+        with self._lock:
+            opened = self._opened.get(name)
+            if opened is None or not self._is_current(name, opened):
+                self._opened.pop(name, None)
+                created = self._created(name)
+                opened = self._opened[name] = _Opened(created, Collection.open(self.root, name).snapshot())
+            return opened.snapshot
+
+    def describe(self, name: str) -> CollectionDescription:
+        """Settings and state. Raises CollectionNotFoundError."""
+        snapshot = self.snapshot(name)
+        published = None if snapshot.name == EMPTY_NAME else snapshot.name
+        return CollectionDescription(snapshot.settings, published, snapshot.documents)
+
+    def create(self, name: str, settings: CollectionSettings) -> CollectionDescription:
+        """An empty collection. Raises InvalidNameError or CollectionExistsError."""
+        return CollectionDescription(Collection.create(self.root, name, settings).settings, None, 0)
+
+    def delete(self, name: str) -> None:
+        """Removes a collection and all it holds; searches under way still finish.
+
+        Raises CollectionNotFoundError, or CollectionBusyError while it is being built.
+        """
+        delete_collection(self.root, name)
+        with self._lock:
+            self._opened.pop(name, None)
+
+    def list(self) -> list[CollectionDescription]:
+        """All collections, in order of name."""
+        descriptions = []
+        for name in sorted(list_collections(self.root)):
+            try:
+                descriptions.append(self.describe(name))
+            except CollectionNotFoundError:
+                continue  # deleted since the folder was listed
+            except DamagedIndexError as error:
+                log.error("collection %s is left out of the list: %s", name, error)
+        return descriptions
+
+    def close(self) -> None:
+        """Lets go of every open snapshot."""
+        with self._lock:
+            self._opened.clear()
+
+    def _is_current(self, name: str, opened: _Opened) -> bool:
+        try:
+            current = CollectionLayout(self.root / name).read_current() or EMPTY_NAME
+            return current == opened.snapshot.name and self._created(name) == opened.created
+        except (OSError, CollectionNotFoundError, DamagedIndexError):
+            return False
+
+    def _created(self, name: str) -> tuple[int, int]:
+        """What tells a collection from another of the same name: one deleted and created again.
+
+        Raises InvalidNameError or CollectionNotFoundError.
+        """
+        settings = CollectionLayout(self.root / check_collection_name(name)).settings
+        try:
+            stat = settings.stat()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise CollectionNotFoundError(
+                f"collection {name!r} does not exist; create or build it first"
+            ) from error
+        return stat.st_ino, stat.st_mtime_ns

@@ -1,0 +1,102 @@
+"""What a build encodes documents with: an encoder of this process, or workers over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol, TypeVar
+
+from models.encoder import Encoder, EncoderInfo, encode
+from models.errors import EncoderUnavailableError
+from models.representations import Representations
+from service.exceptions import OverloadedError
+from service.remote_encoder import RemoteEncoding
+
+PATIENCE_SECONDS = 120.0
+PAUSE_SECONDS = 2.0
+
+T = TypeVar("T")
+
+
+class DocumentEncoder(Protocol):
+    """Encodes documents' texts; `concurrency` calls at once keep it busy."""
+
+    @property
+    def info(self) -> EncoderInfo: ...
+
+    @property
+    def concurrency(self) -> int: ...
+
+    def encode(self, texts: Sequence[str]) -> Representations:
+        """All three representations, in input order; long texts are cut at the encoder's limit."""
+        ...
+
+
+class LocalDocuments:
+    """An encoder of this process, which uses all its cores for one call at a time."""
+
+    concurrency = 1
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+
+    @property
+    def info(self) -> EncoderInfo:
+        return self._encoder.info
+
+    def encode(self, texts: Sequence[str]) -> Representations:
+        """All three representations, in input order."""
+        return encode(self._encoder, texts, "document")
+
+
+class RemoteDocuments:
+    """Encoder workers elsewhere, asked from ordinary code: an event loop in a thread talks to them.
+
+    A build lasts long, so workers that are busy or away for a while are waited for.
+    """
+
+    def __init__(self, urls: Sequence[str], **connection: Any) -> None:
+        """connection: as for RemoteEncoding.connect. Raises EncoderUnavailableError."""
+        self.concurrency = 2 * len(urls)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="encoder-workers", daemon=True)
+        self._thread.start()
+        try:
+            self._remote = self._wait(RemoteEncoding.connect(urls, **connection))
+        except BaseException:
+            self._end_loop()
+            raise
+
+    @property
+    def info(self) -> EncoderInfo:
+        return self._remote.info
+
+    def encode(self, texts: Sequence[str]) -> Representations:
+        """All three representations, in input order.
+
+        Raises OverloadedError or EncoderUnavailableError where that lasts longer than PATIENCE_SECONDS.
+        """
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return self._wait(self._remote.encode(texts, "document"))
+            except (OverloadedError, EncoderUnavailableError) as error:
+                pause = error.retry_after_seconds if isinstance(error, OverloadedError) else PAUSE_SECONDS
+                if time.monotonic() + pause > give_up:
+                    raise
+                time.sleep(pause)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._wait(self._remote.close())
+        self._end_loop()
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,281 @@
+"""The offline pipeline: from a source of documents to a published snapshot. Plain Python, no HTTP.
+
+Reading and writing happen in the calling thread while the encoder works in others, so each waits for
+the slower of the two only. Memory is bounded by two windows of documents and what they encode to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from index.candidates import Document
+from index.collection import Collection, delete_collection
+from index.dense import DenseKind
+from index.errors import (
+    CollectionExistsError,
+    CollectionNotFoundError,
+    FingerprintMismatchError,
+    SearchIndexError,
+)
+from index.fields import FieldType
+from index.manifest import CollectionSettings, check_collection_name
+from index.token_vectors import TokenCodec
+from index.writer import SnapshotWriter
+from models.encoder import Encoder, EncoderInfo
+from models.representations import Representations
+from service.document_encoders import DocumentEncoder, LocalDocuments, RemoteDocuments
+from service.exceptions import ServiceError
+from service.source_lines import SourceError
+from service.sources import DocumentReader, OnError, Skipped, source_files
+from service.windows import estimated_tokens, windows
+
+WINDOW_TOKENS = 32_768
+WINDOW_VECTOR_BYTES = 64 * 2**20
+SLICE_TOKENS = 8192
+
+
+class BuildCancelledError(ServiceError):
+    """The build was asked to stop; nothing was published."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildProgress:
+    """How far a build is. `fraction` is the share of the source read, `total` None where not known."""
+
+    documents: int
+    total: int | None
+    tokens: int
+    skipped: int
+    fraction: float
+    seconds: float
+    publishing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a finished build did. `truncated` counts documents longer than the encoder's limit."""
+
+    collection: str
+    snapshot: str
+    documents: int
+    tokens: int
+    truncated: int
+    skipped: int
+    skips: list[Skipped]
+    seconds: float
+
+
+def build_collection(
+    encoder: Encoder | RemoteDocuments,
+    collections_root: Path,
+    name: str,
+    source: Path,
+    *,
+    on_error: OnError = "stop",
+    dense_kind: DenseKind | None = None,
+    token_codec: TokenCodec | None = None,
+    fields: Mapping[str, FieldType] | None = None,
+    progress: Callable[[BuildProgress], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> BuildReport:
+    """Builds a new snapshot of a collection from a source and publishes it in one step.
+
+    The collection is created where it is missing, and removed again should this first build fail. One
+    that exists keeps its settings, and its present snapshot until the new one is published.
+
+    Raises SourceError for a bad record (with `on_error` "stop") or a source without documents,
+    FingerprintMismatchError where the collection belongs to another encoder, CollectionExistsError where
+    it has other settings than those asked for, BuildCancelledError, and what encoder and index raise.
+    """
+    documents = encoder if isinstance(encoder, RemoteDocuments) else LocalDocuments(encoder)
+    check_collection_name(name)
+    source_files(source)  # a missing source should not get as far as creating the collection
+    asked = {"dense_kind": dense_kind, "token_codec": token_codec, "fields": fields}
+    settings = {key: value for key, value in asked.items() if value is not None}
+    collection, created = open_or_create(collections_root, name, documents.info, settings)
+    try:
+        reader = DocumentReader(source, on_error=on_error, fields=collection.settings.fields)
+        with collection.writer() as writer:
+            return _Build(name, documents, reader, writer, progress, cancelled).run()
+    except BaseException:
+        if created:
+            _remove_unpublished(collection, collections_root)
+        raise
+
+
+class _Build:
+    """One build: windows of documents are encoded while earlier ones are written."""
+
+    def __init__(
+        self,
+        name: str,
+        encoder: DocumentEncoder,
+        reader: DocumentReader,
+        writer: SnapshotWriter,
+        progress: Callable[[BuildProgress], None],
+        cancelled: Callable[[], bool],
+    ) -> None:
+        self._name = name
+        self._encoder = encoder
+        self._reader = reader
+        self._writer = writer
+        self._progress = progress
+        self._cancelled = cancelled
+        self._started = time.monotonic()
+        self._documents = self._tokens = self._truncated = 0
+
+    def run(self) -> BuildReport:
+        """Encodes and writes everything, publishes, and says what was done."""
+        pool = ThreadPoolExecutor(self._encoder.concurrency, thread_name_prefix="encode")
+        try:
+            self._encode_and_write(pool)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+        if self._documents == 0:
+            raise SourceError(
+                f"{self._reader.files[0]}: no documents ({self._reader.skipped} records skipped); "
+                "nothing was published. Give a source with at least one document."
+            )
+        self._report_progress(publishing=True)
+        snapshot = self._writer.publish()
+        return BuildReport(
+            self._name,
+            snapshot,
+            self._documents,
+            self._tokens,
+            self._truncated,
+            self._reader.skipped,
+            self._reader.skips,
+            time.monotonic() - self._started,
+        )
+
+    def _encode_and_write(self, pool: ThreadPoolExecutor) -> None:
+        waiting: deque[_Window] = deque()
+        for documents in windows(self._reader, _encoded_text, window_tokens(self._encoder.info)):
+            waiting.append(_Window.submit(pool, self._encoder, documents))
+            if len(waiting) > self._encoder.concurrency:
+                self._write(waiting.popleft())
+        while waiting:
+            self._write(waiting.popleft())
+
+    def _write(self, window: _Window) -> None:
+        parts = []
+        for future in window.futures:
+            part = future.result()
+            parts.append(part)
+            self._tokens += int(part.tokens.sum())
+            self._truncated += int(part.truncated.sum())
+            self._report_progress()
+        inverse = np.empty(len(window.order), np.int64)
+        inverse[window.order] = np.arange(len(window.order))
+        self._writer.add(window.documents, Representations.concatenate(parts).take(inverse))
+        self._documents += len(window.documents)
+        self._report_progress()
+
+    def _report_progress(self, *, publishing: bool = False) -> None:
+        if self._cancelled():
+            raise BuildCancelledError("the build was cancelled; nothing was published")
+        self._progress(
+            BuildProgress(
+                documents=self._documents,
+                total=self._reader.total,
+                tokens=self._tokens,
+                skipped=self._reader.skipped,
+                fraction=self._reader.fraction,
+                seconds=time.monotonic() - self._started,
+                publishing=publishing,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Documents in source order, and their texts being encoded in slices of similar length.
+
+    order: int64[B], the documents from the shortest to the longest, as the slices hold them.
+    """
+
+    documents: list[Document]
+    order: npt.NDArray[np.int64]
+    futures: list[Future[Representations]]
+
+    @staticmethod
+    def submit(pool: ThreadPoolExecutor, encoder: DocumentEncoder, documents: list[Document]) -> _Window:
+        texts = [document.encoded_text for document in documents]
+        limit = encoder.info.max_length
+        lengths = np.array([min(estimated_tokens(text), limit) for text in texts], np.int64)
+        order = np.argsort(lengths, kind="stable")
+        edges = np.searchsorted(
+            np.cumsum(lengths[order]), np.arange(SLICE_TOKENS, lengths.sum(), SLICE_TOKENS)
+        )
+        slices = (rows for rows in np.split(order, np.unique(edges)) if len(rows))
+        return _Window(
+            documents, order, [pool.submit(encoder.encode, [texts[row] for row in rows]) for rows in slices]
+        )
+
+
+def _encoded_text(document: Document) -> str:
+    return document.encoded_text
+
+
+def window_tokens(info: EncoderInfo) -> int:
+    """Tokens of one window, so that its token vectors stay within a fixed number of bytes."""
+    vectors = WINDOW_VECTOR_BYTES // (4 * max(1, info.colbert_dimension))
+    return max(1, min(WINDOW_TOKENS, vectors))
+
+
+def open_or_create(
+    root: Path, name: str, encoder: EncoderInfo, settings: Mapping[str, Any]
+) -> tuple[Collection, bool]:
+    """The collection, and whether it had to be created, with the settings asked for.
+
+    Raises FingerprintMismatchError or CollectionExistsError where it exists otherwise.
+    """
+    try:
+        collection = Collection.open(root, name)
+    except CollectionNotFoundError:
+        made = CollectionSettings(
+            name=name,
+            encoder=encoder.name,
+            fingerprint=encoder.fingerprint,
+            dense_dimension=encoder.dense_dimension,
+            colbert_dimension=encoder.colbert_dimension,
+            vocabulary_size=encoder.vocabulary_size,
+            **settings,
+        )
+        return Collection.create(root, name, made), True
+    require_encoder(collection.settings, encoder)
+    for key, value in settings.items():
+        present = getattr(collection.settings, key)
+        if present != value:
+            raise CollectionExistsError(
+                f"collection {name!r} exists with {key} {present!r}, not {value!r}; settings are fixed at "
+                "creation. Leave the option out, build under another name, or delete the collection first."
+            )
+    return collection, False
+
+
+def _remove_unpublished(collection: Collection, root: Path) -> None:
+    with contextlib.suppress(SearchIndexError):  # deleted or being built by another process meanwhile
+        if collection.current() is None:
+            delete_collection(root, collection.settings.name)
+
+
+def require_encoder(settings: CollectionSettings, encoder: EncoderInfo) -> None:
+    """Raises FingerprintMismatchError where the collection belongs to another encoder."""
+    if settings.fingerprint != encoder.fingerprint:
+        raise FingerprintMismatchError(
+            f"collection {settings.name!r} was built with encoder {settings.encoder!r} "
+            f"({settings.fingerprint}), not {encoder.name!r} ({encoder.fingerprint}). Use that encoder, "
+            "build under another name, or delete the collection first."
+        )

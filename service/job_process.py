@@ -1,0 +1,109 @@
+"""One build in a process of its own: its command, its progress lines, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+NICENESS = 10
+STOP_SECONDS = 10.0
+_PACKAGES = Path(__file__).resolve().parent.parent
+_ERROR_TAIL_BYTES = 4096
+_LINE_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a build ended. `error` is one line where it failed; `last` its last line of progress."""
+
+    returncode: int
+    error: str | None
+    last: Mapping[str, Any]
+
+
+class BuildProcess:
+    """A child running `tercet index build`, with less claim to the processor than the service.
+
+    A child isolates searches from a build's memory and crashes. It holds one end of a pipe as its
+    standard input, so it notices when the service is gone, however that ended, and stops.
+    """
+
+    def __init__(self, process: Process, stdout: asyncio.StreamReader, stderr: asyncio.StreamReader) -> None:
+        self._process = process
+        self._stdout = stdout
+        self._stderr = stderr
+
+    @classmethod
+    async def start(
+        cls, source: Path, collection: str, data: Path, environment: Mapping[str, str]
+    ) -> BuildProcess:
+        """Starts the build. Raises OSError where no process can be started."""
+        pythonpath = os.pathsep.join(filter(None, (str(_PACKAGES), os.environ.get("PYTHONPATH"))))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # otherwise a folder called `index` in the working folder would be taken for our package
+            *("-m", "cli.main", "index", "build", str(source)),
+            *("--collection", collection, "--data", str(data), "--progress", "json", "--stop-with-stdin"),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env={**os.environ, **environment, "PYTHONPATH": pythonpath},
+            limit=_LINE_BYTES,
+        )
+        with contextlib.suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+        if process.stdout is None or process.stderr is None:
+            raise OSError("the build started without pipes")
+        return cls(process, process.stdout, process.stderr)
+
+    async def run(self, progress: Callable[[Mapping[str, Any]], None]) -> Outcome:
+        """Waits for the end, passing on each line of progress."""
+        last, tail, returncode = await asyncio.gather(
+            self._read_progress(progress), self._read_error(), self._process.wait()
+        )
+        error = None if returncode == 0 else tail or _silent_end(returncode)
+        return Outcome(returncode, error, last)
+
+    async def stop(self) -> None:
+        """Asks the build to end, and makes it end if it does not."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), STOP_SECONDS)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+    async def _read_progress(self, progress: Callable[[Mapping[str, Any]], None]) -> Mapping[str, Any]:
+        last: Mapping[str, Any] = {}
+        async for line in self._stdout:
+            try:
+                last = json.loads(line)
+            except ValueError:
+                continue  # a library wrote to standard output
+            progress(last)
+        return last
+
+    async def _read_error(self) -> str:
+        """The last line of standard error."""
+        tail = b""
+        while block := await self._stderr.read(_ERROR_TAIL_BYTES):
+            tail = (tail + block)[-_ERROR_TAIL_BYTES:]
+        lines = tail.decode("utf-8", "replace").strip().splitlines()
+        return lines[-1].removeprefix("Error: ") if lines else ""
+
+
+def _silent_end(returncode: int) -> str:
+    if returncode == -signal.SIGKILL:
+        return "the build was killed from outside, perhaps for want of memory"
+    return f"the build ended with exit code {returncode} and said nothing"

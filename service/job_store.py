@@ -1,0 +1,99 @@
+"""Job records on disk: one JSON file each, replaced atomically."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+KEPT_JOBS = 500
+
+log = logging.getLogger("tercet")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A batch build: what was asked, how far it is, how it ended. Times are ISO 8601, in UTC.
+
+    `documents_total` is None where only reading the whole source would tell; `fraction` is the share of
+    the source read, from 0 to 1.
+    """
+
+    id: str
+    collection: str
+    source: str
+    created_at: str
+    state: JobState = "queued"
+    documents_done: int = 0
+    documents_total: int | None = None
+    fraction: float = 0.0
+    tokens: int = 0
+    snapshot: str | None = None
+    error: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self.state in ("succeeded", "failed", "cancelled")
+
+    def ended(self, state: JobState, error: str | None = None) -> Job:
+        """The same job, finished now."""
+        return replace(self, state=state, error=error, finished_at=now())
+
+
+def now() -> str:
+    """The time, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class JobStore:
+    """The records of all jobs below one folder, the oldest finished ones dropped past KEPT_JOBS."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._jobs: dict[str, Job] = {}
+
+    def load(self) -> None:
+        """Reads the folder; a record that cannot be read is logged and left alone."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        loaded = []
+        for path in self._folder.glob("*.json"):
+            try:
+                loaded.append(Job(**json.loads(path.read_bytes())))
+            except (ValueError, TypeError, OSError) as error:
+                log.warning("job record %s cannot be read and is ignored: %s", path, error)
+        self._jobs = {job.id: job for job in sorted(loaded, key=lambda job: (job.created_at, job.id))}
+
+    def get(self, job_id: str) -> Job | None:
+        return self._jobs.get(job_id)
+
+    def list(self) -> list[Job]:
+        """All jobs, the newest first."""
+        return list(reversed(self._jobs.values()))
+
+    def keep(self, job: Job) -> tuple[str, ...]:
+        """Keeps a record in memory; returns the ids of finished ones that had to make room."""
+        self._jobs[job.id] = job
+        excess = max(0, len(self._jobs) - KEPT_JOBS)
+        dropped = tuple(kept.id for kept in self._jobs.values() if kept.finished)[:excess]
+        for job_id in dropped:
+            del self._jobs[job_id]
+        return dropped
+
+    def write(self, job: Job, dropped: Iterable[str] = ()) -> None:
+        """Puts a record on disk, before returning, and removes dropped ones. Touches nothing in memory."""
+        temporary = self._folder / f"{job.id}.tmp"
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(asdict(job), file, ensure_ascii=False)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._folder / f"{job.id}.json")
+        for job_id in dropped:
+            (self._folder / f"{job_id}.json").unlink(missing_ok=True)

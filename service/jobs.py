@@ -1,0 +1,212 @@
+"""Batch index builds: a queue of jobs, one build at a time, records that survive a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import uuid
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from index.collection import Collection
+from index.errors import CollectionNotFoundError, FingerprintMismatchError
+from models.encoder import EncoderInfo
+from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
+from service.indexing import require_encoder
+from service.job_process import BuildProcess
+from service.job_store import Job, JobStore, now
+from service.source_lines import SourceError
+from service.sources import source_files
+
+MAX_QUEUED = 100
+_PROGRESS = ("documents_done", "documents_total", "fraction", "tokens")
+_INTERRUPTED = "interrupted by a restart of the service; nothing was published, submit the job again"
+
+log = logging.getLogger("tercet")
+
+
+class JobManager:
+    """Runs submitted builds one after the other, in order of submission.
+
+    A second job for a collection waits for the first and then replaces what it published. Use from one
+    event loop; call `start` first and `stop` last.
+    """
+
+    def __init__(self, data: Path, encoder: EncoderInfo, environment: Mapping[str, str]) -> None:
+        """data: the data root; environment: variables that make a child use the same encoder."""
+        self._data = data.resolve()
+        self._encoder = encoder
+        self._environment = environment
+        self._store = JobStore(self._data / "jobs")
+        self._queue: deque[str] = deque()
+        self._wake = asyncio.Event()
+        self._changed = asyncio.Condition()
+        self._running: tuple[str, BuildProcess] | None = None
+        self._cancelled: set[str] = set()
+        self._worker: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Reads the records; jobs that were under way when the service ended are failed."""
+        await asyncio.to_thread(self._store.load)
+        for job in self._store.list():
+            if not job.finished:
+                await self._save(job.ended("failed", _INTERRUPTED))
+        self._worker = asyncio.create_task(self._work(), name="jobs")
+
+    async def stop(self) -> None:
+        """Ends the running build; it and the waiting ones are failed as interrupted."""
+        if self._worker is None:
+            return
+        self._worker.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._worker
+        self._worker = None
+        for job in self._store.list():
+            if not job.finished:
+                await self._save(job.ended("failed", _INTERRUPTED))
+
+    async def submit(self, collection: str, source: str, encoder: str | None = None) -> Job:
+        """Queues a build of `collection` from a file or folder below `sources/` of the data root.
+
+        encoder: None, or the served encoder's name or fingerprint.
+        Raises InvalidRequestError for the source, FingerprintMismatchError where another encoder is asked
+        for or the collection has another, InvalidNameError, OverloadedError where too many jobs wait.
+        """
+        if encoder not in (None, self._encoder.name, self._encoder.fingerprint):
+            raise FingerprintMismatchError(
+                f"the job asks for encoder {encoder!r}, but this service runs {self._encoder.name!r} "
+                f"({self._encoder.fingerprint}). Leave it out, or start a service with that encoder."
+            )
+        await asyncio.to_thread(self._check, collection, source)
+        if len(self._queue) >= MAX_QUEUED:
+            raise OverloadedError(f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60)
+        job = Job(uuid.uuid4().hex, collection, source, now())
+        # Once begun this must be finished, even if the client that asked for it goes away.
+        await asyncio.shield(self._enqueue(job))
+        return job
+
+    def get(self, job_id: str) -> Job:
+        """Raises NotFoundError."""
+        job = self._store.get(job_id)
+        if job is None:
+            raise NotFoundError(f"no job {job_id!r}; GET /jobs lists them", "job_not_found")
+        return job
+
+    def list(self) -> list[Job]:
+        """All jobs, the newest first."""
+        return self._store.list()
+
+    async def cancel(self, job_id: str) -> Job:
+        """Ends a waiting or running job, and returns it once it has ended; a finished one stays as it is.
+
+        What the collection served before stays. Raises NotFoundError.
+        """
+        job = self.get(job_id)
+        if job.state == "queued" and job_id in self._queue:
+            self._queue.remove(job_id)
+            await self._save(job.ended("cancelled"))
+        elif not job.finished:
+            self._cancelled.add(job_id)
+            if self._running is not None and self._running[0] == job_id:
+                await asyncio.shield(self._running[1].stop())
+            async with self._changed:
+                await self._changed.wait_for(lambda: self.get(job_id).finished)
+        return self.get(job_id)
+
+    async def _enqueue(self, job: Job) -> None:
+        await self._save(job)
+        self._queue.append(job.id)
+        self._wake.set()
+
+    def _check(self, collection: str, source: str) -> None:
+        with contextlib.suppress(CollectionNotFoundError):
+            require_encoder(Collection.open(self._data / "collections", collection).settings, self._encoder)
+        confined_source(self._data / "sources", source)
+
+    async def _work(self) -> None:
+        while True:
+            while self._queue:
+                await self._run(self.get(self._queue.popleft()))
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _run(self, job: Job) -> None:
+        job = replace(job, state="running", started_at=now())
+        try:
+            await self._save(job)
+            job = await self._build(job)
+        except Exception as error:
+            log.error("job %s failed", job.id, exc_info=error)
+            job = self.get(job.id).ended("failed", f"{type(error).__name__}: {error}")
+        finally:
+            self._running = None
+        try:
+            await self._save(job)
+        except OSError as error:
+            log.error("the record of job %s cannot be written: %s", job.id, error)
+        self._cancelled.discard(job.id)
+
+    async def _build(self, job: Job) -> Job:
+        sources = self._data / "sources"
+        path = await asyncio.to_thread(confined_source, sources, job.source)
+        process = await BuildProcess.start(path, job.collection, self._data, self._environment)
+        self._running = job.id, process
+        try:
+            if job.id in self._cancelled:
+                await process.stop()
+            outcome = await process.run(lambda line: self._progress(job.id, line))
+        except asyncio.CancelledError:
+            await process.stop()
+            raise
+        job = self.get(job.id)
+        if outcome.error is None:
+            return replace(job, snapshot=outcome.last.get("snapshot")).ended("succeeded")
+        if job.id in self._cancelled:
+            return job.ended("cancelled")
+        # A client knows the source by its path below sources/, and has no business with the rest.
+        return job.ended("failed", outcome.error.replace(f"{sources.resolve()}{os.sep}", ""))
+
+    def _progress(self, job_id: str, line: Mapping[str, Any]) -> None:
+        known = {name: line[name] for name in _PROGRESS if name in line}
+        self._store.keep(replace(self.get(job_id), **known))
+
+    async def _save(self, job: Job) -> None:
+        async with self._changed:
+            dropped = self._store.keep(job)
+            self._changed.notify_all()
+            await asyncio.to_thread(self._store.write, job, dropped)
+
+
+def confined_source(root: Path, source: str) -> Path:
+    """The file or folder that a client names by its path below `root`.
+
+    Raises InvalidRequestError where the path leaves `root`, also through a symbolic link, or where
+    nothing that can be read as a source is there.
+    """
+
+    def refuse(why: str) -> InvalidRequestError:
+        return InvalidRequestError(
+            f"source {source[:200]!r} {why}; give a path below sources/ of the data root", "source"
+        )
+
+    parts = Path(source).parts
+    if not parts or "\0" in source or Path(source).is_absolute() or ".." in parts:
+        raise refuse("is not a plain relative path")
+    try:
+        resolved = (root / source).resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise refuse("does not exist") from error
+    if not resolved.is_relative_to(root.resolve()):
+        raise refuse("leads outside")
+    try:
+        files = source_files(resolved)
+    except SourceError as error:
+        raise refuse("is neither JSONL, Parquet nor a folder with a corpus") from error
+    if any(not file.resolve().is_relative_to(root.resolve()) for file in files):
+        raise refuse("leads outside")
+    return resolved

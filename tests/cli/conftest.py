@@ -1,0 +1,103 @@
+"""The `tercet` command as a user runs it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cli.main import main
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+DOCUMENTS = [
+    {"id": "tea", "title": "Green tea", "text": "Tea is brewed with hot water.", "metadata": {"year": 2001}},
+    {"id": "rail", "text": "The train leaves the station at noon.", "metadata": {"year": 1830}},
+    {"id": "bees", "text": "Bees dance to tell where flowers are.", "metadata": {"year": 1927}},
+    {"id": "korea", "title": "김치", "text": "김치는 배추를 소금에 절여 발효시킨 음식이다."},
+]
+
+
+@pytest.fixture(scope="session")
+def environment(repository: Path, embedded_checkpoint: Path) -> dict[str, str]:
+    """Variables of a user without settings; two threads suit the machines that run tests."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TERCET_")}
+    return {
+        **kept,
+        "PYTHONPATH": str(repository),
+        "TERCET_CHECKPOINT": str(embedded_checkpoint),
+        "TERCET_THREADS": "2",
+        "COLUMNS": "80",
+        "NO_COLOR": "1",
+    }
+
+
+@pytest.fixture
+def start(tmp_path: Path, environment: dict[str, str]) -> Callable[..., subprocess.Popen[str]]:
+    """Starts a command in an empty working folder."""
+
+    def start(*arguments: str, **variables: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "cli.main", *arguments],
+            cwd=tmp_path,
+            env={**environment, **variables},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+@pytest.fixture
+def tercet(
+    tmp_path: Path,
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Run:
+    """Runs a command to its end, in this process, which spares loading all libraries each time."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("TERCET_")]:
+        monkeypatch.delenv(name)
+
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        capfd.readouterr()
+        with monkeypatch.context() as patch:
+            for name, value in {**environment, **variables}.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "argv", ["tercet", *arguments])
+            with pytest.raises(SystemExit) as ended:
+                main()
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), out, err)
+
+    return run
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A file of four documents."""
+    path = tmp_path / "documents.jsonl"
+    path.write_text("\n".join(map(json.dumps, DOCUMENTS)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """The data root that commands use by default."""
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def built(tercet: Run, source: Path, data: Path) -> Path:
+    """A data root with the collection `small`."""
+    done = tercet("index", "build", str(source), "--collection", "small", "--field", "year:integer")
+    assert done.returncode == 0, done.stderr
+    return data

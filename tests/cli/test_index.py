@@ -1,0 +1,161 @@
+"""`tercet index`: building, looking, verifying, and being interrupted."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Start = Callable[..., subprocess.Popen[str]]
+
+
+def collections(data: Path) -> list[str]:
+    folder = data / "collections"
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def long_source(folder: Path) -> Path:
+    """More than a machine encodes while a test waits."""
+    path = folder / "long.jsonl"
+    text = "Water turns to steam and drives the engine of the train. " * 12
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(20_000):
+            file.write(json.dumps({"id": f"d{number}", "text": f"{number} {text}"}) + "\n")
+    return path
+
+
+def started_writing(process: subprocess.Popen[str]) -> None:
+    """Waits until documents have been written, none of them published."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)["documents_done"] > 0:
+            return
+
+
+def test_build_reports_what_it_did(tercet: Run, source: Path, data: Path) -> None:
+    done = tercet("index", "build", str(source), "--collection", "small", "--dense-kind", "flat")
+    assert done.returncode == 0, done.stderr
+    assert "small, snapshot 000001" in done.stdout
+    assert "documents/s" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "publishing" in done.stderr  # plain lines where standard error is no terminal
+    assert "\x1b" not in done.stdout + done.stderr
+    assert collections(data) == ["small"]
+
+
+def test_inspect_and_verify_need_no_encoder(tercet: Run, built: Path) -> None:
+    missing = {"TERCET_CHECKPOINT": "no/such/folder"}
+    found = json.loads(tercet("index", "inspect", "small", "--json", **missing).stdout)
+    assert (found["documents"], found["snapshot"], found["fields"]) == (4, "000001", {"year": "integer"})
+    assert found["bytes"]["total"] > 0
+    assert "000001" in tercet("index", "inspect", "small", **missing).stdout
+    sound = tercet("index", "verify", "small", **missing)
+    assert (sound.returncode, sound.stdout) == (0, "Collection 'small' is sound.\n")
+
+
+def test_verify_names_the_damaged_file(tercet: Run, built: Path) -> None:
+    segment = next((built / "collections" / "small" / "segments").iterdir())
+    victim = max(segment.iterdir(), key=lambda path: path.stat().st_size)
+    content = bytearray(victim.read_bytes())
+    content[-1] ^= 1
+    victim.write_bytes(content)
+    done = tercet("index", "verify", "small")
+    assert done.returncode == 1
+    assert victim.name in done.stderr
+    done = tercet("index", "verify", "small", "--json")
+    assert done.returncode == 1
+    assert victim.name in json.loads(done.stdout)["problems"][0]
+
+
+def test_bad_lines_stop_the_build_or_are_listed(tercet: Run, source: Path, data: Path) -> None:
+    with source.open("a", encoding="utf-8") as file:
+        file.write('\n{"id": "tea", "text": "again"}\n{"id": 5}\n')
+    done = tercet("index", "build", str(source), "--collection", "x")
+    assert done.returncode == 1
+    assert f"{source} line 5: the id 'tea' occurs already at {source} line 1" in done.stderr
+    assert collections(data) == []
+    done = tercet("index", "build", str(source), "--collection", "x", "--on-error", "skip")
+    assert done.returncode == 0
+    assert f'skipped {source} line 6: "text" is missing' in done.stderr
+    assert [line.split() for line in done.stdout.splitlines() if "skipped" in line] == [["skipped", "2"]]
+
+
+def test_progress_as_json_lines(tercet: Run, source: Path) -> None:
+    done = tercet("index", "build", str(source), "--collection", "x", "--progress", "json")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[-1]["snapshot"] == "000001"
+    assert lines[-1]["documents_done"] == lines[-1]["documents_total"] == 4
+    assert all(line["documents_total"] == 4 for line in lines)
+    assert done.stderr == ""
+
+
+def test_a_rebuild_keeps_settings_and_another_encoder_is_refused(
+    tercet: Run, built: Path, source: Path, tmp_path: Path, embedded_checkpoint: Path
+) -> None:
+    done = tercet("index", "build", str(source), "--collection", "small", "--field", "year:number")
+    assert done.returncode == 1
+    assert "settings are fixed at creation" in done.stderr
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in embedded_checkpoint.rglob("*"):
+        if path.is_file():
+            target = other / path.relative_to(embedded_checkpoint)
+            target.parent.mkdir(exist_ok=True)
+            target.symlink_to(path)
+    settings = json.loads((other / "tercet.json").read_text())
+    (other / "tercet.json").unlink()
+    (other / "tercet.json").write_text(json.dumps({**settings, "query_instruction": "query: "}))
+    done = tercet("index", "build", str(source), "--collection", "small", "--checkpoint", str(other))
+    assert done.returncode == 1
+    fingerprint = json.loads(tercet("index", "inspect", "small", "--json").stdout)["fingerprint"]
+    assert fingerprint in done.stderr
+    assert "build under another name" in done.stderr
+    done = tercet("search", "small", "tea", "--checkpoint", str(other))
+    assert done.returncode == 1
+    assert fingerprint in done.stderr
+
+
+def test_an_interrupted_build_leaves_nothing(start: Start, tmp_path: Path, data: Path) -> None:
+    source = long_source(tmp_path)
+    with start("index", "build", str(source), "--collection", "x", "--progress", "json") as process:
+        started_writing(process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "Error: interrupted; nothing was published\n"
+    assert collections(data) == []
+
+
+def test_a_killed_build_leaves_the_former_snapshot_or_none(
+    tercet: Run, start: Start, source: Path, data: Path, tmp_path: Path
+) -> None:
+    long = long_source(tmp_path)
+    segments = data / "collections" / "x" / "segments"
+
+    def kill_a_build() -> None:
+        with start("index", "build", str(long), "--collection", "x", "--progress", "json") as process:
+            started_writing(process)
+            process.kill()
+            process.communicate(timeout=60)
+
+    kill_a_build()
+    assert json.loads(tercet("index", "inspect", "x", "--json").stdout)["snapshot"] is None
+    assert tercet("index", "build", str(source), "--collection", "x").returncode == 0
+    assert len(list(segments.iterdir())) == 1
+    kill_a_build()
+    assert len(list(segments.iterdir())) == 2
+    assert json.loads(tercet("index", "inspect", "x", "--json").stdout)["documents"] == 4
+    assert tercet("index", "build", str(source), "--collection", "x").returncode == 0
+    assert len(list(segments.iterdir())) == 1
+    assert tercet("index", "verify", "x").returncode == 0
+
+
+def test_a_build_ends_with_the_service_that_started_it(start: Start, tmp_path: Path, data: Path) -> None:
+    """Closing its standard input is all that a killed service does."""
+    arguments = ("--collection", "x", "--progress", "json", "--stop-with-stdin")
+    with start("index", "build", str(long_source(tmp_path)), *arguments) as process:
+        started_writing(process)
+        process.communicate(timeout=60)  # closes its standard input
+    assert process.returncode == 130
+    assert collections(data) == []

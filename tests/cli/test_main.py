@@ -1,0 +1,94 @@
+"""Exit codes, one-line failures, and what is not loaded without need."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_help_names_every_command(tercet: Run) -> None:
+    done = tercet("--help")
+    assert done.returncode == 0
+    for command in ("serve", "encoder", "index", "search", "embed", "eval", "export", "demo"):
+        assert f"│ {command} " in done.stdout
+    assert "build" in tercet("index", "--help").stdout
+    assert tercet("--version").stdout.startswith("tercet ")
+
+
+def test_nothing_heavy_is_loaded_for_help_or_verify(repository: Path) -> None:
+    heavy = "{'numpy', 'faiss', 'onnxruntime', 'numba', 'pydantic', 'fastapi', 'tokenizers', 'httpx'}"
+    code = (
+        f"import sys, cli.main; cli.main.application([]); sys.exit(sorted({heavy} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+USAGE = [
+    ("nonsense",),
+    ("search", "small"),
+    ("search", "small", "tea", "--weights", "most"),
+    ("search", "small", "tea", "--weights", "1,2"),
+    ("search", "small", "tea", "--weights", "1,nan,1"),
+    ("search", "small", "tea", "--weights=-1,1,1"),
+    ("search", "small", "tea", "--filter", "{"),
+    ("search", "small", "tea", "--top-k", "0"),
+    ("index", "build", "x.jsonl"),
+    ("index", "build", "x.jsonl", "--collection", "x", "--on-error", "ignore"),
+    ("index", "build", "x.jsonl", "--collection", "x", "--field", "year"),
+    ("index", "build", "x.jsonl", "--collection", "x", "--field", "year:date"),
+    ("index", "build", "x.jsonl", "--collection", "x", "--field", "a:number", "--field", "a:number"),
+    ("embed", "--input", "x.jsonl"),
+    ("embed", "--input", "x.jsonl", "--output", "x", "--outputs", "dense,images"),
+    ("serve", "--port", "many"),
+    ("serve", "--nonsense", "1"),
+    ("serve", "--port", "70000"),
+    ("encoder", "--data", "x"),
+]
+
+
+@pytest.mark.parametrize("arguments", USAGE, ids=" ".join)
+def test_wrong_usage_is_2(tercet: Run, arguments: tuple[str, ...]) -> None:
+    done = tercet(*arguments)
+    assert done.returncode == 2
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_wrong_setting_is_named_in_one_line(tercet: Run, tmp_path: Path) -> None:
+    done = tercet("index", "inspect", "x", TERCET_PORT="many")
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: setting port (TERCET_PORT)")
+    (tmp_path / "tercet.toml").write_text('chekpoint = "x"\n')
+    done = tercet("index", "inspect", "x")
+    assert done.returncode == 2
+    assert "unknown setting 'chekpoint'" in done.stderr
+
+
+FAILURES = [
+    (("index", "inspect", "none"), "collection 'none' does not exist"),
+    (("index", "verify", "none"), "collection 'none' does not exist"),
+    (("index", "inspect", "../none"), "does not match"),
+    (("search", "none", "tea"), "collection 'none' does not exist"),
+    (("search", "x", "tea", "--checkpoint", "no/such/folder"), "no/such/folder"),
+    (("search", "x", "tea", "--filter", '{"near": {}}'), "near"),
+    (("index", "build", "none.jsonl", "--collection", "x"), "none.jsonl: no such file or folder"),
+    (("index", "build", ".", "--collection", "X"), "does not match"),
+    (("embed", "--input", "none.jsonl", "--output", "x.safetensors"), "none.jsonl: No such file"),
+    (("eval", "none"), "none: no such folder"),
+    (("export", "none", "--output", "x"), "'none' is neither a folder nor a hub id"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "why"), FAILURES, ids=[" ".join(case[0]) for case in FAILURES])
+def test_a_failure_is_1_and_one_line(tercet: Run, arguments: tuple[str, ...], why: str) -> None:
+    done = tercet(*arguments)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")
+    assert done.stderr.count("\n") == 1
+    assert why in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,64 @@
+"""`tercet search`: the page of results, and the same as JSON."""
+
+import json
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from cli.output import one_line, print_hits
+from cli.search import parse_weights
+from index.candidates import Document, Hit, Scores, Weights
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.mark.usefixtures("built")
+def test_table(tercet: Run) -> None:
+    done = tercet("search", "small", "how is tea made?", "--top-k", "2")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["#", "score", "dense", "sparse", "colbert", "document"]
+    first = lines[1].split()
+    assert first[0] == "1"
+    score, *parts = map(float, first[1:5])
+    assert score == pytest.approx(sum(parts), abs=0.002)
+    assert first[5:] == ["tea", "Green", "tea"]
+    assert max(map(cell_len, lines)) <= 80
+
+
+@pytest.mark.usefixtures("built")
+def test_json_filter_and_weights(tercet: Run) -> None:
+    done = tercet(
+        *("search", "small", "how is tea made?", "--json", "--weights", "1,0,0"),
+        *("--filter", '{"lt": {"year": 1950}}'),
+    )
+    answer = json.loads(done.stdout)
+    assert {hit["id"] for hit in answer["hits"]} == {"rail", "bees"}
+    for hit in answer["hits"]:
+        assert hit["score"] == pytest.approx(hit["scores"]["dense"], abs=1e-6)
+    assert answer["snapshot"] == "000001"
+    assert tercet("search", "small", "tea", "--filter", '{"eq": {"size": 1}}').returncode == 1
+
+
+def test_wide_characters_and_control_characters_keep_the_page_in_shape() -> None:
+    hits = [
+        Hit(Document("韓国", "발효된 배추 " * 30, "김치\x1b[31m와\n\t장"), 1.5, Scores(0.5, 0.25, 0.75)),
+        Hit(Document("x" * 70, "word", "[bold]no markup[/bold]"), -1.0, Scores(-1, 0, None)),
+    ]
+    out = Console(width=80, record=True, force_terminal=False)
+    print_hits(hits, out)
+    lines = out.export_text().splitlines()
+    assert max(map(cell_len, lines)) <= 80
+    page = "\n".join(lines)
+    assert "김치 [31m와 장" in page
+    assert "[bold]no markup[/bold]" in page
+    assert "–" in page
+    assert one_line("a\r\nb\x07\u202ec") == "a b c"
+
+
+def test_weights_by_name_and_number() -> None:
+    assert parse_weights("miracl") == Weights(1, 0.3, 1)
+    assert parse_weights("0.5, 0, 2") == Weights(0.5, 0, 2)

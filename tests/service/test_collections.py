@@ -1,0 +1,142 @@
+"""Open collections: caching, publication by others, deletion, and many threads."""
+
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from index.candidates import Document
+from index.collection import Collection, delete_collection
+from index.errors import (
+    CollectionBusyError,
+    CollectionExistsError,
+    CollectionNotFoundError,
+    InvalidNameError,
+)
+from models.encoder import Encoder, encode
+from service.collections import CollectionRegistry
+
+
+@pytest.fixture
+def registry(data: Path) -> CollectionRegistry:
+    return CollectionRegistry(data / "collections")
+
+
+def publish(root: Path, encoder: Encoder, *ids: str) -> str:
+    """Replaces what `demo` holds, as another process would."""
+    with Collection.open(root, "demo").writer() as writer:
+        documents = [Document(each, f"tea {each}") for each in ids]
+        writer.add(documents, encode(encoder, [document.text for document in documents]))
+        return writer.publish()
+
+
+def test_a_snapshot_stays_open_until_another_is_published(registry: CollectionRegistry, tiny: Any) -> None:
+    first = registry.snapshot("demo")
+    assert registry.snapshot("demo") is first
+    name = publish(registry.root, tiny, "x", "y")
+    second = registry.snapshot("demo")
+    assert (second.name, second.documents) == (name, 2)
+    query = encode(tiny, ["tea"], "query")
+    assert len(first.search(query).hits) == 5  # a search under way still sees the old one
+    assert {hit.document.id for hit in second.search(query).hits} == {"x", "y"}
+
+
+def test_a_superseded_snapshot_is_freed_with_its_last_search(registry: CollectionRegistry, tiny: Any) -> None:
+    held = registry.snapshot("demo")
+    freed = weakref.ref(held)
+    publish(registry.root, tiny, "x")
+    registry.snapshot("demo")
+    assert freed() is held
+    del held
+    assert freed() is None
+
+
+def test_describe_list_and_create(registry: CollectionRegistry) -> None:
+    settings = registry.describe("demo").settings
+    with pytest.raises(CollectionExistsError):
+        registry.create("demo", settings)
+    created = registry.create("another", _renamed(settings, "another"))
+    assert (created.snapshot, created.documents) == (None, 0)
+    assert registry.snapshot("another").documents == 0
+    listed = [(each.settings.name, each.snapshot, each.documents) for each in registry.list()]
+    assert listed == [("another", None, 0), ("demo", "000001", 5)]
+
+
+def test_deleted_and_created_again_is_another_collection(registry: CollectionRegistry, tiny: Any) -> None:
+    settings = registry.snapshot("demo").settings
+    delete_collection(registry.root, "demo")  # by another process
+    with pytest.raises(CollectionNotFoundError):
+        registry.snapshot("demo")
+    registry.create("demo", settings)
+    assert publish(registry.root, tiny, "z") == "000001"  # the name the first one had
+    assert registry.snapshot("demo").documents == 1
+    registry.delete("demo")
+    with pytest.raises(CollectionNotFoundError):
+        registry.describe("demo")
+
+
+@pytest.mark.parametrize("call", ["snapshot", "describe", "delete"])
+@pytest.mark.parametrize("name", ["../demo", "", "Demo", "a" * 65, "demo/../demo", "demo\n"])
+def test_names_never_become_paths(registry: CollectionRegistry, call: str, name: str) -> None:
+    with pytest.raises(InvalidNameError):
+        getattr(registry, call)(name)
+
+
+def test_a_collection_being_built_cannot_be_deleted(registry: CollectionRegistry) -> None:
+    with (
+        Collection.open(registry.root, "demo").writer(),
+        pytest.raises(CollectionBusyError),
+    ):
+        registry.delete("demo")
+    assert registry.describe("demo").documents == 5
+
+
+def test_a_damaged_collection_does_not_hide_the_others(registry: CollectionRegistry) -> None:
+    registry.create("another", _renamed(registry.describe("demo").settings, "another"))
+    (registry.root / "demo" / "CURRENT").write_text("nonsense")
+    assert [each.settings.name for each in registry.list()] == ["another"]
+
+
+def test_searches_see_the_old_or_the_new_snapshot_never_a_mix(
+    registry: CollectionRegistry, tiny: Any
+) -> None:
+    """Three threads search while eight snapshots are published; snapshot n holds n documents."""
+    for _ in range(4):  # so that the numbers of documents and snapshots agree from 000005 on
+        publish(registry.root, tiny, "a", "b", "c", "d", "e")
+    query = encode(tiny, ["tea"], "query")
+    stop = threading.Event()
+    faults: list[str] = []
+
+    def search() -> None:
+        while not stop.is_set():
+            snapshot = registry.snapshot("demo")
+            hits = snapshot.search(query, top_k=100).hits
+            if not int(snapshot.name) == snapshot.documents == len(hits):
+                faults.append(f"{snapshot.name}: {snapshot.documents} documents, {len(hits)} hits")
+
+    threads = [threading.Thread(target=_noting(search, faults)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for count in range(6, 14):
+        assert int(publish(registry.root, tiny, *map(str, range(count)))) == count
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+
+
+def _noting(work: Callable[[], None], faults: list[str]) -> Callable[[], None]:
+    def noted() -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - the test reports whatever it is
+            faults.append(repr(error))
+
+    return noted
+
+
+def _renamed(settings: Any, name: str) -> Any:
+    return type(settings)(**{key: getattr(settings, key) for key in settings.__slots__} | {"name": name})
