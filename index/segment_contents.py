@@ -107,8 +107,8 @@ def _order_faults(documents: DocumentStore) -> Iterator[Fault]:
     former: bytes | None = None
     for identifier in ids_in_order(documents):
         if former is not None and identifier <= former:
-            fault = "occurs twice" if identifier == former else "is out of order"
-            yield "id_order.npy", f"document id {identifier.decode(errors='replace')!r} {fault}"
+            file, fault = ("ids", "occurs twice") if identifier == former else ("id_order", "is out of order")
+            yield f"{file}.npy", f"document id {identifier.decode(errors='replace')!r} {fault}"
         former = identifier
 
 

@@ -123,7 +123,9 @@ def test_a_bad_document_is_refused_and_the_writer_goes_on(root: Path, three: Any
     collection = Collection.create(root, "demo", make_settings(encoded, "demo"))
     with collection.writer() as writer:
         with pytest.raises(InvalidDocumentError, match="'b': a dense value is not finite"):
-            writer.add(documents, dataclasses.replace(encoded, dense=encoded.dense + [[0], [np.inf], [0]]))
+            writer.add(
+                documents, dataclasses.replace(encoded, dense=np.add(encoded.dense, [[0], [np.inf], [0]]))
+            )
         assert writer.documents == 0
         writer.add(documents, encoded)
         writer.publish()

@@ -1,0 +1,40 @@
+"""What `tercet index inspect` shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from index.collection import Collection
+from index.errors import CollectionNotFoundError
+from index.inspection import inspect_collection
+
+
+def test_counts_kinds_and_sizes(build: Any, three: Any, root: Path) -> None:
+    collection = build(three, segment=2, fields={"year": "integer"})
+    found = inspect_collection(root, "demo")
+    assert found.settings == collection.settings
+    assert found.snapshot == "000001"
+    assert [(s.documents, s.tokens, s.dense_kind) for s in found.segments] == [(2, 3, "flat"), (1, 1, "flat")]
+    assert (found.documents, found.tokens) == (3, 4)
+    assert set(found.part_bytes) == {
+        "dense",
+        "sparse, forward",
+        "sparse, inverted",
+        "token vectors",
+        "documents",
+        "fields",
+    }
+    on_disk = sum(path.stat().st_size for path in collection.layout.segments.rglob("*.*"))
+    assert found.total_bytes == on_disk
+    assert found.part_bytes["dense"] == 2 * 128 + 3 * 2 * 2
+
+
+def test_a_collection_without_a_snapshot(root: Path, three: Any, make_settings: Any) -> None:
+    Collection.create(root, "demo", make_settings(three[1], "demo"))
+    found = inspect_collection(root, "demo")
+    assert (found.snapshot, found.documents, found.segments, found.total_bytes) == (None, 0, [], 0)
+    with pytest.raises(CollectionNotFoundError):
+        inspect_collection(root, "none")

@@ -1,0 +1,167 @@
+"""Verification finds every altered byte and every inconsistency, and names the file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from index.collection import Collection
+from index.errors import CollectionNotFoundError, InvalidNameError
+from index.manifest import FileEntry, Manifest
+from index.storage import sha256_of, write_array
+from index.verify import verify
+from models.representations import Int64
+
+FIELDS = {"year": "integer", "tags": "keyword"}
+
+
+@pytest.fixture
+def collection(build: Any, random_corpus: Any) -> Collection:
+    """Two segments with fields; the ids of the first segment precede those of the second."""
+    documents, encoded = random_corpus(30, 1)
+    documents = sorted(documents, key=lambda document: document.id)
+    collection: Collection = build((documents, encoded), segment=20, fields=FIELDS)
+    return collection
+
+
+def test_sound_collections_have_no_problems(build: Any, random_corpus: Any, root: Path, three: Any) -> None:
+    for kind, codec in (("flat", "int8"), ("hnsw", "float16"), ("ivfpq", "none")):
+        corpus = random_corpus(1100, 3)
+        build(corpus, name=kind, dense_kind=kind, token_codec=codec, fields=FIELDS, segment=1050)
+        assert verify(root, kind) == []
+
+
+def test_a_collection_without_a_snapshot_is_sound(root: Path, three: Any, make_settings: Any) -> None:
+    Collection.create(root, "demo", make_settings(three[1], "demo"))
+    assert verify(root, "demo") == []
+    with pytest.raises(CollectionNotFoundError):
+        verify(root, "none")
+    with pytest.raises(InvalidNameError):
+        verify(root, "../demo")
+
+
+def test_a_flipped_bit_in_any_file_is_found(collection: Collection, root: Path) -> None:
+    random = np.random.default_rng(4)
+    files = [path for path in collection.layout.folder.rglob("*") if path.is_file() and path.stat().st_size]
+    assert len(files) > 50
+    for path in files:
+        content = path.read_bytes()
+        for position in {0, len(content) - 1, *random.integers(0, len(content), 3).tolist()}:
+            damaged = bytearray(content)
+            damaged[position] ^= 1 << int(random.integers(8))
+            path.write_bytes(damaged)
+            problems = verify(root, "demo")
+            assert problems, f"{path} {position}"
+            if path.suffix == ".npy":
+                assert len(problems) == 1
+                assert str(path) in problems[0]
+        path.write_bytes(content)
+    assert verify(root, "demo") == []
+
+
+def test_missing_short_and_unknown_files_are_named(collection: Collection, root: Path) -> None:
+    folder = next(collection.layout.segments.iterdir())
+    (folder / "ids.npy").unlink()
+    (folder / "documents.npy").write_bytes(b"short")
+    (folder / "stray").write_bytes(b"")
+    problems = verify(root, "demo")
+    assert [
+        next(name for name in ("ids.npy", "documents.npy", "stray") if name in text) for text in problems
+    ] == [
+        "documents.npy",
+        "ids.npy",
+        "stray",
+    ]
+
+
+def forge(collection: Collection, name: str, array: Any, segment: int = 0) -> None:
+    """Replaces an array of a segment and corrects the manifest, as a faulty writer would."""
+    path = collection.layout.manifest("000001")
+    manifest = Manifest.read(path)
+    entry = manifest.segments[segment]
+    file = collection.layout.segments / entry.id / name
+    file.unlink()
+    write_array(file, array)
+    files = {**entry.files, name: FileEntry(file.stat().st_size, sha256_of(file))}
+    segments = list(manifest.segments)
+    segments[segment] = dataclasses.replace(entry, files=files)
+    dataclasses.replace(manifest, segments=tuple(segments)).write(path)
+
+
+def stored(collection: Collection, name: str) -> Any:
+    manifest = Manifest.read(collection.layout.manifest("000001"))
+    return np.load(collection.layout.segments / manifest.segments[0].id / name)
+
+
+def swapped(array: Any, left: int, right: int) -> Any:
+    copy = array.copy()
+    copy[[left, right]] = copy[[right, left]]
+    return copy
+
+
+def replaced(array: Any, place: Any, value: Any) -> Any:
+    copy = array.copy()
+    copy[place] = value
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "fault"),
+    [
+        ("dense.npy", lambda a: replaced(a, (3, 2), np.nan), "not finite"),
+        ("forward_indptr.npy", lambda a: replaced(a, 3, a[-1] + 1), "do not ascend"),
+        ("forward_token_ids.npy", lambda a: replaced(a, 2, 60), "outside the vocabulary of 60"),
+        ("forward_token_ids.npy", lambda a: a[::-1].copy(), "do not ascend within"),
+        ("forward_weights.npy", lambda a: replaced(a, 2, 0), "above 0"),
+        ("token_offsets.npy", lambda a: replaced(a, 3, a[-1] + 1), "do not ascend"),
+        ("token_scales.npy", lambda a: replaced(a, 3, np.inf), "not finite"),
+        ("ids_offsets.npy", lambda a: replaced(a, 3, a[-1] + 1), "do not ascend"),
+        ("documents_offsets.npy", lambda a: replaced(a, 3, a[-1] + 1), "do not ascend"),
+        ("documents.npy", lambda a: replaced(a, 0, ord("[")), "row 0 is not a stored document"),
+        ("id_order.npy", lambda a: swapped(a, 4, 5), "'d0004' is out of order"),
+        ("id_order.npy", lambda a: replaced(a, 4, a[5]), "do not occur once each"),
+        ("id_order.npy", lambda a: replaced(a, 4, 20), "do not occur once each"),
+        ("ids.npy", lambda a: replaced(a, slice(5, 10), a[:5]), "'d0000' occurs twice"),
+        ("field_000_codes.npy", lambda a: replaced(a, 1, 9), "names no string"),
+        ("field_000_rows.npy", lambda a: replaced(a, -1, 20), "out of order or range"),
+        ("field_000_strings.npy", lambda a: a[::-1].copy(), "not distinct and in order"),
+    ],
+)
+def test_inconsistent_contents_are_found(
+    collection: Collection, root: Path, name: str, change: Any, fault: str
+) -> None:
+    forge(collection, name, change(stored(collection, name)))
+    problems = verify(root, "demo")
+    assert any(name in problem and fault in problem for problem in problems), problems
+
+
+def test_ids_must_differ_between_segments(collection: Collection, root: Path) -> None:
+    ids: Int64 = stored(collection, "ids.npy")
+    forge(collection, "ids.npy", np.concatenate([ids[:45], np.frombuffer(b"d0029", np.uint8)]), segment=1)
+    problems = verify(root, "demo")
+    assert problems == [] or "two segments" in problems[0] or "id_order" in problems[0]
+    forge(collection, "ids.npy", ids[:50].copy(), segment=1)
+    assert sum("is in two segments" in problem for problem in verify(root, "demo")) == 10
+
+
+def test_counts_of_the_manifest_are_checked(collection: Collection, root: Path) -> None:
+    path = collection.layout.manifest("000001")
+    record = json.loads(path.read_text())
+    record["segments"][0]["tokens"] += 1
+    path.write_text(json.dumps(record))
+    assert "but the manifest counts" in verify(root, "demo")[0]
+    record["segments"][0]["documents"] += 1
+    record["documents"] += 1
+    path.write_text(json.dumps(record))
+    assert verify(root, "demo")
+
+
+def test_settings_changed_after_publishing_are_found(collection: Collection, root: Path) -> None:
+    path = collection.layout.settings
+    path.write_text(path.read_text().replace('"tiny"', '"huge"'))
+    assert "collection.json was altered" in verify(root, "demo")[0]
