@@ -124,9 +124,9 @@ class RemoteEncoding:
 
     def _by_load(self) -> list[RemoteWorker]:
         """Workers that are up, least busy first; equally busy ones take turns."""
-        turn = next(self._turn) % len(self._workers)
-        turned = self._workers[turn:] + self._workers[:turn]
-        return sorted((w for w in turned if not w.down), key=lambda worker: worker.in_flight)
+        up = [worker for worker in self._workers if not worker.down]
+        turn = next(self._turn) % max(1, len(up))
+        return sorted(up[turn:] + up[:turn], key=lambda worker: worker.in_flight)
 
 
 def _pieces(texts: Sequence[str]) -> list[Sequence[str]]:

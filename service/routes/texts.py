@@ -24,5 +24,5 @@ def check_characters(texts: Sequence[str], limit: int, param: str) -> None:
             raise InvalidRequestError(
                 f"{where} has {len(text)} characters; the limit is {limit} (setting max_characters)",
                 where,
-                "text_too_long",
+                "too_many_characters",
             )

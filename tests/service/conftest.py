@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
@@ -12,7 +13,6 @@ from contextlib import (
     contextmanager,
 )
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import httpx
@@ -121,6 +121,21 @@ class TinyEncoder:
         return batch.token_ids[batch.offsets[row] : batch.offsets[row + 1]]
 
 
+class HeldEncoder(TinyEncoder):
+    """Each batch waits until `gate` is set, as it is at first; `texts` counts those of each batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.texts: list[int] = []
+
+    def encode_tokens(self, batch: TokenBatch, outputs: Sequence[Output] = OUTPUTS) -> Representations:
+        assert self.gate.wait(20)
+        self.texts.append(len(batch))
+        return super().encode_tokens(batch, outputs)
+
+
 def build_demo(data: Path, encoder: TinyEncoder, name: str = "demo") -> None:
     """Writes a collection of DOCUMENTS below a data root."""
     info = encoder.info
@@ -164,7 +179,7 @@ async def serving(app: FastAPI, headers: dict[str, str] | None = None) -> AsyncI
 def real_server(app: FastAPI) -> Iterator[str]:
     """The address of an application behind a real server on a free port, in a thread."""
     server = server_for(app, Settings(port=0, shutdown_seconds=5))
-    thread = Thread(target=server.run, daemon=True)
+    thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
         while not server.started:
@@ -183,6 +198,12 @@ def real_server(app: FastAPI) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def tiny() -> TinyEncoder:
     return TinyEncoder()
+
+
+@pytest.fixture
+def held() -> HeldEncoder:
+    """An encoder that can be made to wait."""
+    return HeldEncoder()
 
 
 @pytest.fixture(scope="session")
@@ -237,6 +258,12 @@ def make_server(make_app: MakeApp) -> MakeServer:
         return real_server(make_app(**options))
 
     return make
+
+
+@pytest.fixture
+def serve() -> Callable[[FastAPI], AbstractContextManager[str]]:
+    """Serves an application on a free port and gives its address."""
+    return real_server
 
 
 @pytest.fixture(scope="module")

@@ -51,28 +51,6 @@ async def test_a_body_that_does_not_arrive_is_400(make_app: Any) -> None:
     assert json.loads(sent[1]["body"])["error"]["code"] == "incomplete_body"
 
 
-class Held:
-    """Mixed into an encoder: each batch waits until `gate` is set."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = threading.Event()
-        self.texts: list[int] = []
-
-    def encode_tokens(self, batch: Any, outputs: Any) -> Any:
-        assert self.gate.wait(20)
-        self.texts.append(len(batch))
-        return super().encode_tokens(batch, outputs)  # type: ignore[misc]
-
-
-@pytest.fixture
-def held(tiny: Any) -> Any:
-    """An encoder that has warmed up and now waits for its gate."""
-    encoder = type("HeldEncoder", (Held, type(tiny)), {})()
-    encoder.gate.set()
-    return encoder
-
-
 async def hold(client: httpx.AsyncClient, encoder: Any) -> asyncio.Task[httpx.Response]:
     """A request that occupies the encoder."""
     encoder.gate.clear()

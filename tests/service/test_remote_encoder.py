@@ -1,0 +1,231 @@
+"""Encoder workers over HTTP: real servers, some of them dead, strange or busy."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from models.encoder import encode
+from models.errors import EncoderUnavailableError, TextTooLongError
+from service import remote_encoder
+from service.app import create_app, create_worker_app
+from service.exceptions import InvalidRequestError, OverloadedError, RequestTooLargeError
+from service.remote_encoder import RemoteEncoding
+from service.settings import Settings
+
+
+@pytest.fixture
+def make_worker(make_server: Any) -> Any:
+    """Makes a real encoder worker; options as for `make_app`."""
+    return lambda **options: make_server(create=create_worker_app, **options)
+
+
+@pytest.fixture
+def dead_url() -> str:
+    """An address at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    return f"http://127.0.0.1:{port}"
+
+
+@asynccontextmanager
+async def connected(*urls: str, **options: Any) -> AsyncIterator[RemoteEncoding]:
+    remote = await RemoteEncoding.connect(urls, **{"timeout_seconds": 10, "retry_seconds": 60, **options})
+    try:
+        yield remote
+    finally:
+        await remote.close()
+
+
+def requests_of(worker: Any) -> float:
+    """How many texts a worker's application has encoded, the one of its warm-up left out."""
+    value = worker.state.runtime.telemetry.registry.get_sample_value(
+        "tercet_requests_total", {"route": "/embed", "method": "POST", "status": "200"}
+    )
+    return float(value or 0)
+
+
+async def test_a_worker_answers_like_its_encoder(make_worker: Any, tiny: Any) -> None:
+    texts = ["hot tea", "", "the train " * 40]
+    with make_worker() as url:
+        async with connected(url) as remote:
+            assert remote.info == tiny.info
+            assert remote.tokenizer.to_bytes() == tiny.tokenizer.to_bytes()
+            assert remote.tokenizer.settings == tiny.tokenizer.settings
+            answer = await remote.encode(texts, "query")
+            expected = encode(tiny, texts, "query")
+            assert np.array_equal(answer.dense, expected.dense)
+            assert np.array_equal(answer.sparse.weights, expected.sparse.weights)
+            assert np.array_equal(answer.colbert.vectors, expected.colbert.vectors)
+            assert np.array_equal(answer.truncated, [False, False, True])
+            only = await remote.encode(["tea"], "document", ["dense"], max_length=5)
+            assert only.sparse is None
+            assert only.colbert is None
+
+
+async def test_refusals_of_a_worker_are_raised_as_they_are(make_worker: Any) -> None:
+    with make_worker(queue_tokens=20, max_characters=100) as url:
+        async with connected(url) as remote:
+            with pytest.raises(TextTooLongError, match="text 1"):
+                await remote.encode(["tea", "tea " * 20], max_length=10, truncate=False)
+            with pytest.raises(RequestTooLargeError, match="at most 20"):
+                await remote.encode(["tea"] * 10)
+            with pytest.raises(InvalidRequestError, match="100") as error:
+                await remote.encode(["tea " * 50])
+            assert error.value.param == "inputs"
+            with pytest.raises(InvalidRequestError, match="max_length"):
+                await remote.encode(["tea"], max_length=1)
+            assert len(await remote.encode(["tea"])) == 1
+
+
+async def test_work_is_shared_and_a_dead_worker_is_skipped(
+    make_app: Any, dead_url: str, tiny: Any, serve: Any
+) -> None:
+    workers = [make_app(create=create_worker_app) for _ in range(2)]
+    with serve(workers[0]) as first, serve(workers[1]) as second:
+        async with connected(dead_url, first, second) as remote:
+            for _ in range(8):
+                answer = await remote.encode(["tea"])
+                assert np.array_equal(answer.dense, encode(tiny, ["tea"]).dense)
+    assert [requests_of(worker) for worker in workers] == [4, 4]
+
+
+async def test_a_large_request_is_split_over_the_workers(
+    make_app: Any, serve: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_encoder, "PIECE_TEXTS", 5)
+    workers = [make_app(create=create_worker_app) for _ in range(2)]
+    texts = [" ".join(["tea"] * (n % 7)) for n in range(23)]
+    with serve(workers[0]) as first, serve(workers[1]) as second:
+        async with connected(first, second) as remote:
+            answer = await remote.encode(texts)
+    assert np.array_equal(answer.dense, encode(tiny, texts).dense)
+    assert sorted(requests_of(worker) for worker in workers) == [2, 3]
+
+
+async def test_pieces_are_bounded_in_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_encoder, "PIECE_CHARACTERS", 10)
+    pieces = remote_encoder._pieces(["a" * 6, "b" * 4, "c", "d" * 50, "e"])
+    assert [list(map(len, piece)) for piece in pieces] == [[6, 4], [1], [50], [1]]
+
+
+async def test_a_worker_that_dies_is_tried_again_after_the_pause(make_app: Any, serve: Any) -> None:
+    with serve(make_app(create=create_worker_app)) as first:
+        async with connected(first, retry_seconds=0.2) as remote:
+            await remote.encode(["tea"])
+            remote_worker = remote._workers[0]
+            remote_worker.fail("made to fail")
+            with pytest.raises(EncoderUnavailableError, match="made to fail"):
+                await remote.encode(["tea"])
+            while remote_worker.down:
+                pass
+            assert len(await remote.encode(["tea"])) == 1
+
+
+async def test_another_checkpoint_among_the_workers_is_refused(make_worker: Any, tiny: Any) -> None:
+    other = type(tiny)(seed=1)
+    with make_worker() as first, make_worker(encoder=other) as second:
+        async with connected(first, second) as remote:
+            for _ in range(4):
+                answer = await remote.encode(["tea"])
+                assert np.array_equal(answer.dense, encode(tiny, ["tea"]).dense)
+            assert other.info.fingerprint in remote._workers[1].fault
+
+
+async def test_keys_are_sent_and_a_wrong_one_is_told(make_worker: Any) -> None:
+    with make_worker(api_keys="worker-key") as url:
+        async with connected(url, key="worker-key") as remote:
+            assert len(await remote.encode(["tea"])) == 1
+        with pytest.raises(EncoderUnavailableError, match="encoder_key"):
+            await RemoteEncoding.connect([url], key="wrong")
+
+
+async def test_no_worker_is_an_error_that_names_each(dead_url: str) -> None:
+    with pytest.raises(EncoderUnavailableError, match=dead_url):
+        await RemoteEncoding.connect([dead_url])
+
+
+@contextmanager
+def serving_bytes(body: bytes) -> Iterator[str]:
+    """The address of a server that answers everything with these bytes."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"<html>", b'{"encoder": {"name": 1}}'])
+async def test_what_is_no_worker_is_refused(body: bytes) -> None:
+    with (
+        serving_bytes(body) as url,
+        pytest.raises(EncoderUnavailableError, match="not that of a tercet"),
+    ):
+        await RemoteEncoding.connect([url])
+
+
+async def test_a_busy_worker_is_passed_over_and_told_when_all_are(make_worker: Any, held: Any) -> None:
+    with make_worker(encoder=held, queue_tokens=5) as busy, make_worker() as free:
+        async with connected(busy) as only_busy, connected(busy, free) as both:
+            held.gate.clear()
+            occupying = asyncio.create_task(only_busy.encode(["tea tea"]))
+            async with httpx.AsyncClient() as client:
+                while "tercet_queue_tokens 4.0" not in (await client.get(f"{busy}/metrics")).text:
+                    pass
+            with pytest.raises(OverloadedError) as error:
+                await only_busy.encode(["tea"])
+            assert error.value.retry_after_seconds >= 1
+            assert len(await both.encode(["tea"])) == 1
+            assert len(await both.encode(["tea"])) == 1
+            held.gate.set()
+            assert len(await occupying) == 1
+
+
+async def test_a_worker_that_does_not_answer_in_time_is_skipped(make_worker: Any, held: Any) -> None:
+    with make_worker(encoder=held) as slow, make_worker() as quick:
+        async with connected(slow, quick, timeout_seconds=0.5) as remote:
+            held.gate.clear()
+            assert len(await remote.encode(["tea"])) == 1
+            assert len(await remote.encode(["tea"])) == 1
+            held.gate.set()
+
+
+async def test_a_search_server_over_workers(make_worker: Any, data: Any, client: Any, dead_url: str) -> None:
+    query = {"collection": "demo", "query": "hot tea"}
+    local = (await client.post("/search", json=query)).json()["hits"]
+    with make_worker() as url:
+        app = create_app(Settings(data=data, encoder_urls=f"{dead_url},{url}"))
+        async with app.router.lifespan_context(app), asgi_client(app) as remote:
+            while (await remote.get("/ready")).status_code != 200:
+                pass
+            assert (await remote.post("/search", json=query)).json()["hits"] == local
+            explained = (await remote.post("/search", json={**query, "explain": True})).json()["hits"]
+            assert explained[0]["explanation"]["terms"]
+            for worker in app.state.runtime.encoding._workers:
+                worker.fail("switched off")
+            response = await remote.post("/search", json=query)
+            assert response.status_code == 503
+            assert response.json()["error"]["code"] == "encoder_unavailable"
+
+
+def asgi_client(app: Any) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")

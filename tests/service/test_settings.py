@@ -1,0 +1,97 @@
+"""Settings: where they come from, what they refuse, what they hide, and that the page lists them all."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.exceptions import SettingsError
+from service.settings import PREFIX, Settings, load_settings
+
+
+@pytest.fixture(autouse=True)
+def _clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in Settings.model_fields:
+        monkeypatch.delenv(PREFIX + name.upper(), raising=False)
+
+
+def test_flags_come_before_variables_before_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("tercet.toml").write_text('port = 1\nmax_texts = 2\nhost = "::1"\nread_keys = ["a", "b"]\n')
+    monkeypatch.setenv("TERCET_PORT", "3")
+    monkeypatch.setenv("TERCET_MAX_TEXTS", "4")
+    monkeypatch.setenv("TERCET_QUEUE_TOKENS", "")
+    settings = load_settings({"port": 5, "engine": None})
+    assert (settings.port, settings.max_texts, settings.host) == (5, 4, "::1")
+    assert settings.engine == "onnx"
+    assert settings.queue_tokens == Settings.model_fields["queue_tokens"].default
+    assert [key.get_secret_value() for key in settings.read_keys] == ["a", "b"]
+
+
+def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERCET_API_KEYS", " one, two ,,")
+    monkeypatch.setenv("TERCET_ENCODER_URLS", "http://a:1/,http://b:2")
+    settings = load_settings()
+    assert [key.get_secret_value() for key in settings.api_keys] == ["one", "two"]
+    assert settings.encoder_urls == ("http://a:1", "http://b:2")
+    assert settings.needs_key
+    assert not load_settings({"api_keys": ""}).needs_key
+
+
+def test_secrets_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERCET_API_KEYS", "s3cret")
+    monkeypatch.setenv("TERCET_ENCODER_KEY", "s3cret")
+    settings = load_settings()
+    assert "s3cret" not in repr(settings) + str(settings) + settings.model_dump_json()
+    assert settings.encoder_environment["TERCET_ENCODER_KEY"] == "s3cret"
+    assert "TERCET_API_KEYS" not in settings.encoder_environment
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"port": "eighty"}, "setting port (TERCET_PORT): input should be a valid integer"),
+        ({"port": 70000}, "less than or equal to 65535"),
+        ({"engine": "tensorflow"}, "'onnx' or 'torch'"),
+        ({"prot": 1}, "unknown setting 'prot'; did you mean 'port'?"),
+        ({"encoder_urls": "gpu-a:8080"}, "'gpu-a:8080' is not a URL"),
+        ({"api_keys": "sec ret"}, "printable ASCII"),
+        ({"encoder_key": "schlüssel"}, "printable ASCII"),
+        ({"batch_tokens": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_a_wrong_value_is_one_line_that_names_the_setting(overrides: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        load_settings(overrides)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "sec ret" not in str(error.value)
+    assert "schlüssel" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("hots = 1", "did you mean 'host'"), ("port = ", "tercet.toml")]
+)
+def test_a_wrong_file_is_one_line(content: str, message: str) -> None:
+    Path("tercet.toml").write_text(content)
+    with pytest.raises(SettingsError) as error:
+        load_settings()
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_embedded_checkpoint_goes_by_its_name(embedded_checkpoint: Path) -> None:
+    assert load_settings().checkpoint == str(embedded_checkpoint)
+    assert load_settings({"checkpoint": "BAAI/bge-m3"}).checkpoint == "BAAI/bge-m3"
+
+
+def test_the_page_lists_every_setting_with_its_default(repository: Path) -> None:
+    page = (repository / "docs" / "settings.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| `TERCET_(\w+)` \| (.*?) \| (.*?) \|$", page, re.M)
+    assert [name for name, *_ in rows] == list(Settings.model_fields)
+    for name, variable, default, meaning in rows:
+        field = Settings.model_fields[name]
+        assert variable == name.upper()
+        assert default == ("" if field.default in (None, ()) else f"`{field.default}`")
+        assert meaning == field.description
