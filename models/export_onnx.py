@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 
@@ -25,6 +26,7 @@ from models.fingerprint import file_digest, heads_digest, weights_digest
 from models.graphs import FOLDER, GRAPH_FILES, Export, Graph, has_export, read_export, write_export
 from models.head_weights import write_heads
 from models.onnx_encoder import OnnxEncoder
+from models.quantize_onnx import quantize
 from models.representations import OUTPUTS, Float32, Representations, SparseRows
 from models.tokenizer import TOKENIZER_FILE
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
@@ -66,9 +68,9 @@ class ExportReport:
 def export(checkpoint: Path, output: Path, *, int8: bool) -> ExportReport:
     """Writes an exported graph into `output`, itself a checkpoint for the onnx engine, and verifies it.
 
-    int8: dynamic quantization, weights per output channel in 7 bits (so that the 16-bit sums of CPUs
-    without VNNI cannot saturate), embeddings in 8; otherwise float32. Another precision exported there
-    before from the same source stays. Raises CheckpointError where the checkpoint is incomplete.
+    int8: as `models.quantize_onnx`; otherwise float32. Another precision exported there before from the
+    same source stays. Raises CheckpointError where the checkpoint is incomplete, and UnsupportedError
+    where the float32 graph does not give what torch gives.
     """
     settings = read_settings(checkpoint)
     model = load_model(checkpoint, settings)
@@ -111,17 +113,22 @@ def write_graph(model: EncoderModel, path: Path) -> None:
     body.set_attn_implementation(ATTENTION)
     try:
         with _quiet():
-            torch.onnx.export(
+            program = torch.onnx.export(
                 model,
                 (ids, mask),
-                str(path),
                 input_names=["input_ids", "attention_mask"],
                 output_names=list(OUTPUTS),
                 dynamic_shapes=(dynamic, dynamic),
                 dynamo=True,
-                external_data=size > SINGLE_FILE_BYTES,
                 verbose=False,
             )
+            if program is None:
+                raise UnsupportedError(
+                    f"torch exported no graph of {type(body).__name__}; use the torch engine"
+                )
+            # The exporter notes each node's source line; a graph should name no path of this machine.
+            ClearMetadataAndDocStringPass()(program.model)
+            program.save(str(path), external_data=size > SINGLE_FILE_BYTES)
     finally:
         body.set_attn_implementation("sdpa")
 
@@ -152,22 +159,6 @@ def _fused_attention(
 def _key_mask(*_: Any, attention_mask: Tensor, **__: Any) -> Tensor:
     """The padding mask int32[B, L] as the operator takes it."""
     return attention_mask.to(torch.int32)
-
-
-def quantize(source: Path, target: Path) -> None:
-    """Writes a float32 graph with 8-bit matrix products and embeddings."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    large = _data_file(source).exists()
-    with _quiet():
-        quantize_dynamic(
-            source,
-            target,
-            per_channel=True,
-            reduce_range=True,
-            weight_type=QuantType.QInt8,
-            use_external_data_format=large,
-        )
 
 
 def largest_differences(one: Representations, other: Representations) -> dict[str, float]:

@@ -73,4 +73,6 @@ def write_heads(folder: Path, heads: HeadWeights) -> Path:
     """Writes heads.safetensors and returns its path."""
     path = folder / HEADS_FILE
     save_file(heads.arrays(), path)
+    # The library makes files that only their owner may read; a checkpoint is for any user of the machine.
+    path.chmod(0o644)
     return path
