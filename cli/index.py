@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -231,7 +230,9 @@ def _interrupted_by_sigterm() -> Iterator[None]:
 
 def _stop_with_stdin() -> None:
     """Ends the process when standard input closes, which tells a job that its service is gone."""
-    sys.stdin.buffer.read()
+    # Not through sys.stdin, whose lock this thread would still hold when the interpreter ends.
+    while os.read(0, 1024):
+        pass
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(STOP_SECONDS)  # time to clean up, unless compiled code holds the main thread
     os._exit(130)

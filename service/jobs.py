@@ -199,7 +199,7 @@ def confined_source(root: Path, source: str) -> Path:
         raise refuse("is not a plain relative path")
     try:
         resolved = (root / source).resolve(strict=True)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise refuse("does not exist") from error
     if not resolved.is_relative_to(root.resolve()):
         raise refuse("leads outside")

@@ -1,0 +1,257 @@
+"""Batch builds: real child processes, their progress, their ends, and what a restart finds."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from index.collection import Collection
+from index.errors import FingerprintMismatchError, InvalidNameError
+from models.encoder import EncoderInfo
+from models.loader import load_encoder
+from service import job_store
+from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
+from service.job_store import Job, JobStore, now
+from service.jobs import JobManager, confined_source
+
+MakeManager = Callable[[], JobManager]
+
+
+@pytest.fixture(scope="module")
+def info(embedded_checkpoint: Path) -> EncoderInfo:
+    return load_encoder(str(embedded_checkpoint), threads=1).info
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data root with one short source and one that takes minutes."""
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    short = [{"id": f"d{i}", "text": f"tea and water {i}"} for i in range(20)]
+    (sources / "short.jsonl").write_text("\n".join(map(json.dumps, short)))
+    text = "Water turns to steam and drives the engine of the train. " * 12
+    with (sources / "long.jsonl").open("w") as file:
+        file.writelines(json.dumps({"id": f"d{i}", "text": f"{i} {text}"}) + "\n" for i in range(20_000))
+    (sources / "bad.jsonl").write_text('{"id": "a", "text": "x"}\n{"id": "b"}')
+    return tmp_path
+
+
+@pytest.fixture
+async def make(data: Path, info: EncoderInfo, embedded_checkpoint: Path) -> AsyncIterator[MakeManager]:
+    made: list[JobManager] = []
+
+    def make() -> JobManager:
+        environment = {"TERCET_CHECKPOINT": str(embedded_checkpoint), "TERCET_THREADS": "2"}
+        made.append(JobManager(data, info, environment))
+        return made[-1]
+
+    yield make
+    for manager in made:
+        await manager.stop()
+
+
+@pytest.fixture
+async def manager(make: MakeManager) -> JobManager:
+    manager = make()
+    await manager.start()
+    return manager
+
+
+async def until(manager: JobManager, job: Job, condition: Callable[[Job], bool]) -> Job:
+    for _ in range(2400):
+        if condition(manager.get(job.id)):
+            return manager.get(job.id)
+        await asyncio.sleep(0.05)
+    raise TimeoutError(f"after two minutes: {manager.get(job.id)}")
+
+
+async def finished(manager: JobManager, job: Job) -> Job:
+    return await until(manager, job, lambda job: job.finished)
+
+
+def children() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if "cli.main" in child.cmdline()]
+
+
+async def test_a_job_builds_and_a_second_one_waits_for_it(manager: JobManager, data: Path) -> None:
+    first = await manager.submit("articles", "short.jsonl")
+    assert (first.state, first.documents_total, first.error) == ("queued", None, None)
+    second = await manager.submit("articles", "short.jsonl")
+    done = await finished(manager, first)
+    assert (done.state, done.error) == ("succeeded", None)
+    assert (done.documents_done, done.documents_total, done.fraction) == (20, 20, 1.0)
+    assert done.snapshot == "000001"
+    assert done.tokens > 0
+    assert done.created_at <= str(done.started_at) <= str(done.finished_at)
+    again = await finished(manager, second)
+    assert again.snapshot == "000002"
+    assert str(done.finished_at) <= str(again.started_at)
+    assert Collection.open(data / "collections", "articles").snapshot().documents == 20
+    assert [job.id for job in manager.list()] == [second.id, first.id]
+
+
+async def test_a_failed_job_says_why_in_the_clients_words(manager: JobManager, data: Path) -> None:
+    done = await finished(manager, await manager.submit("articles", "bad.jsonl"))
+    assert done.state == "failed"
+    assert done.error is not None
+    assert done.error.startswith('bad.jsonl line 2: "text" is missing')
+    assert not (data / "collections" / "articles").exists()
+
+
+async def test_cancelling_keeps_the_former_snapshot(manager: JobManager, data: Path) -> None:
+    await finished(manager, await manager.submit("articles", "short.jsonl"))
+    running = await manager.submit("articles", "long.jsonl")
+    waiting = await manager.submit("articles", "short.jsonl")
+    now_running = await until(manager, running, lambda job: job.tokens > 0)
+    assert now_running.state == "running"
+    assert now_running.documents_total == 20_000
+    (child,) = children()
+    assert child.nice() == 10
+    assert (await manager.cancel(waiting.id)).state == "cancelled"
+    cancelled = await manager.cancel(running.id)
+    assert (cancelled.state, cancelled.error, cancelled.snapshot) == ("cancelled", None, None)
+    assert not child.is_running()
+    assert (await manager.cancel(running.id)).state == "cancelled"  # once more changes nothing
+    assert Collection.open(data / "collections", "articles").current() == "000001"
+    with pytest.raises(NotFoundError):
+        await manager.cancel("nothing")
+
+
+async def test_a_killed_child_fails_its_job_only(manager: JobManager, data: Path) -> None:
+    job = await manager.submit("articles", "long.jsonl")
+    await until(manager, job, lambda job: job.tokens > 0)
+    children()[0].kill()
+    done = await finished(manager, job)
+    assert done.state == "failed"
+    assert done.error == "the build was killed from outside, perhaps for want of memory"
+    assert (await finished(manager, await manager.submit("articles", "short.jsonl"))).state == "succeeded"
+
+
+async def test_stopping_and_restarting(make: MakeManager, manager: JobManager) -> None:
+    done = await finished(manager, await manager.submit("articles", "short.jsonl"))
+    running = await manager.submit("articles", "long.jsonl")
+    waiting = await manager.submit("articles", "short.jsonl")
+    await until(manager, running, lambda job: job.tokens > 0)
+    await manager.stop()
+    assert children() == []
+    restarted = make()
+    await restarted.start()
+    assert [job.id for job in restarted.list()] == [waiting.id, running.id, done.id]
+    assert restarted.get(done.id) == done
+    for job in (running, waiting):
+        assert restarted.get(job.id).state == "failed"
+        assert "interrupted by a restart" in str(restarted.get(job.id).error)
+
+
+async def test_a_killed_service_takes_its_build_along(
+    make: MakeManager, data: Path, embedded_checkpoint: Path, repository: Path
+) -> None:
+    """A service of its own is killed in mid-build; the next one finds the job and no process."""
+    code = f"""
+import asyncio
+from pathlib import Path
+from models.loader import load_encoder
+from service.jobs import JobManager
+
+async def run():
+    checkpoint = {str(embedded_checkpoint)!r}
+    info = load_encoder(checkpoint, threads=1).info
+    manager = JobManager(Path({str(data)!r}), info, {{"TERCET_CHECKPOINT": checkpoint}})
+    await manager.start()
+    job = await manager.submit("articles", "long.jsonl")
+    while manager.get(job.id).tokens == 0:
+        await asyncio.sleep(0.05)
+    print(job.id, flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(run())
+"""
+    service = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, cwd=repository, stdout=asyncio.subprocess.PIPE
+    )
+    assert service.stdout is not None
+    job_id = (await service.stdout.readline()).decode().strip()
+    (child,) = [each for each in psutil.Process(service.pid).children() if "cli.main" in each.cmdline()]
+    service.send_signal(signal.SIGKILL)
+    await service.wait()
+    await asyncio.to_thread(child.wait, 30)
+    manager = make()
+    await manager.start()
+    assert manager.get(job_id).state == "failed"
+    assert not (data / "collections" / "articles").exists()
+
+
+async def test_what_is_refused(
+    manager: JobManager, data: Path, info: EncoderInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(FingerprintMismatchError, match=info.fingerprint):
+        await manager.submit("articles", "short.jsonl", "another encoder")
+    with pytest.raises(InvalidNameError):
+        await manager.submit("../articles", "short.jsonl")
+    with pytest.raises(InvalidRequestError) as caught:
+        await manager.submit("articles", "../short.jsonl")
+    assert caught.value.param == "source"
+    assert manager.list() == []
+    accepted = await manager.submit("articles", "short.jsonl", info.fingerprint)
+    await finished(manager, accepted)
+    settings = data / "collections" / "articles" / "collection.json"
+    settings.write_text(settings.read_text().replace(info.fingerprint, "0" * len(info.fingerprint)))
+    with pytest.raises(FingerprintMismatchError, match="was built with encoder"):
+        await manager.submit("articles", "short.jsonl")
+    monkeypatch.setattr("service.jobs.MAX_QUEUED", 0)
+    with pytest.raises(OverloadedError):
+        await manager.submit("others", "short.jsonl")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("", ".", "..", "../x.jsonl", "a/../../x.jsonl", "/etc/passwd", "x\0.jsonl", "x" * 5000),
+        *("missing.jsonl", "out.jsonl", "out/x.jsonl", "beir", "notes.txt", "loop.jsonl", "\ud800.jsonl"),
+    ],
+)
+def test_sources_stay_below_their_folder(tmp_path: Path, source: str) -> None:
+    root = tmp_path / "sources"
+    (root / "beir").mkdir(parents=True)
+    (tmp_path / "x.jsonl").touch()
+    (root / "notes.txt").touch()
+    (root / "out.jsonl").symlink_to(tmp_path / "x.jsonl")
+    (root / "out").symlink_to(tmp_path)
+    (root / "loop.jsonl").symlink_to(root / "loop.jsonl")
+    (root / "beir" / "corpus.jsonl").symlink_to(tmp_path / "x.jsonl")
+    with pytest.raises(InvalidRequestError):
+        confined_source(root, source)
+
+
+def test_good_sources(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "corpus.jsonl").touch()
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "set" / "corpus.jsonl")
+    assert confined_source(tmp_path, "set") == tmp_path / "set"
+    assert confined_source(tmp_path, "./set/corpus.jsonl") == tmp_path / "set" / "corpus.jsonl"
+    assert confined_source(tmp_path, "link.jsonl") == tmp_path / "set" / "corpus.jsonl"
+
+
+def test_records_are_bounded_and_damaged_ones_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_store, "KEPT_JOBS", 3)
+    store = JobStore(tmp_path)
+    store.load()
+    running = Job("running", "c", "s", now(), "running")
+    jobs = [running, *(replace(running, id=f"j{i}", created_at=now()).ended("succeeded") for i in range(5))]
+    for job in jobs:
+        store.write(job, store.keep(job))
+    assert sorted(path.stem for path in tmp_path.iterdir()) == ["j3", "j4", "running"]
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "older.json").write_text('{"identifier": 1}')
+    again = JobStore(tmp_path)
+    again.load()
+    assert {job.id for job in again.list()} == {"j3", "j4", "running"}
+    assert (tmp_path / "broken.json").exists()
