@@ -45,7 +45,8 @@ def weighted_sum(components: Float64, weights: Weights) -> Float64:
 def best(scores: Float64, limit: int, ids_of: Callable[[Int64], Sequence[bytes]]) -> Int64:
     """Places of the `limit` highest scores float64[K], best first, equal scores in order of id.
 
-    `ids_of` gives the ids at some places; it is asked only for those that can be in the answer.
+    `ids_of` gives the ids at some places; it is asked only where scores are equal, and only for places that
+    can be in the answer.
     """
     if limit <= 0 or len(scores) == 0:
         return np.empty(0, np.int64)
@@ -54,6 +55,9 @@ def best(scores: Float64, limit: int, ids_of: Callable[[Int64], Sequence[bytes]]
         places = np.flatnonzero(scores >= lowest)
     else:
         places = np.arange(len(scores))
-    ids = ids_of(places)
-    order = sorted(range(len(places)), key=lambda place: (-scores[places[place]], ids[place]))
-    return places[order[:limit]].astype(np.int64)
+    order: Int64 = places[np.argsort(-scores[places], kind="stable")]
+    ranked = scores[order]
+    if (ranked[1:] == ranked[:-1]).any():
+        ids = ids_of(order)
+        order = order[sorted(range(len(order)), key=lambda place: (-ranked[place], ids[place]))]
+    return order[:limit]

@@ -37,6 +37,8 @@ def test_best_asks_only_for_ids_that_matter() -> None:
 
     assert best(np.array([1.0, 5.0, 3.0, 3.0, 3.0]), 3, ids_of).tolist() == [1, 4, 3]
     assert asked == [[1, 2, 3, 4]]
+    assert best(np.array([1.0, 5.0, 3.0, 2.0, 0.0]), 3, ids_of).tolist() == [1, 2, 3]
+    assert len(asked) == 1  # no ties, no ids
 
 
 @given(
