@@ -42,24 +42,20 @@ from index.sparse_kernels import (
 )
 from models.representations import Bool, Float32, Int32, Int64, SparseRows
 
-INVERTED_FILES = tuple(
-    f"inverted_{name}.npy"
-    for name in (
-        "terms",
-        "largest",
-        "term_entries",
-        "entry_block",
-        "entry_start",
-        "entry_column",
-        "documents",
-        "impacts",
-        "columns",
-    )
-)
+DTYPES = {
+    "terms": np.int32,
+    "largest": np.float32,
+    "term_entries": np.int64,
+    "entry_block": np.int32,
+    "entry_start": np.int64,
+    "entry_column": np.int32,
+    "documents": np.uint16,
+    "impacts": np.uint8,
+    "columns": np.uint8,
+}
 FEW_ALLOWED = 1_024  # documents; as few as these are scored one by one
 
 Array = npt.NDArray[Any]
-_EVERY: Bool = np.empty(0, np.bool_)  # stands for "no filter"
 
 
 def _frozen(array: Array) -> Array:
@@ -73,8 +69,12 @@ def _frozen_rows(rows: SparseRows) -> SparseRows:
     return SparseRows(_frozen(rows.indptr), _frozen(rows.token_ids), _frozen(rows.weights))
 
 
-def _create(folder: Path, name: str, dtype: type, shape: tuple[int, ...]) -> Array:
-    array: Array = np.lib.format.open_memmap(folder / f"inverted_{name}.npy", "w+", dtype=dtype, shape=shape)
+def _file(folder: Path, name: str) -> Path:
+    return folder / f"inverted_{name}.npy"
+
+
+def _create(folder: Path, name: str, *shape: int) -> Array:
+    array: Array = np.lib.format.open_memmap(_file(folder, name), "w+", dtype=DTYPES[name], shape=shape)
     return array
 
 
@@ -102,19 +102,19 @@ def build_inverted(forward: SparseRows, vocabulary_size: int, folder: Path) -> N
         add_sizes(counts, last - first, entries, postings, columns)
 
     terms = np.flatnonzero(entries)
-    np.save(folder / "inverted_terms.npy", terms.astype(np.int32))
-    np.save(folder / "inverted_largest.npy", largest[terms])
-    np.save(folder / "inverted_term_entries.npy", np.append(0, np.cumsum(entries[terms])))
+    np.save(_file(folder, "terms"), terms.astype(np.int32))
+    np.save(_file(folder, "largest"), largest[terms])
+    np.save(_file(folder, "term_entries"), np.append(0, np.cumsum(entries[terms])))
     total_entries, total_postings, total_columns = (int(x.sum()) for x in (entries, postings, columns))
-    entry_start = _create(folder, "entry_start", np.int64, (total_entries + 1,))
+    entry_start = _create(folder, "entry_start", total_entries + 1)
     entry_start[-1] = total_postings
     outputs = (
-        _create(folder, "entry_block", np.int32, (total_entries,)),
+        _create(folder, "entry_block", total_entries),
         entry_start,
-        _create(folder, "entry_column", np.int32, (total_entries,)),
-        _create(folder, "documents", np.uint16, (total_postings,)),
-        _create(folder, "impacts", np.uint8, (total_postings,)),
-        _create(folder, "columns", np.uint8, (total_columns, min(len(rows), BLOCK))),
+        _create(folder, "entry_column", total_entries),
+        _create(folder, "documents", total_postings),
+        _create(folder, "impacts", total_postings),
+        _create(folder, "columns", total_columns, min(len(rows), BLOCK)),
     )
     cursors = tuple(np.cumsum(x) - x for x in (entries, postings, columns))
     plain = tuple(output.view(np.ndarray) for output in outputs)
@@ -141,8 +141,9 @@ def _checked_query(token_ids: Int32, weights: Float32) -> tuple[Int32, Float32]:
     if smallest > 0 and (token_ids[1:] > token_ids[:-1]).all():
         return np.array(token_ids), np.array(weights)
     distinct, inverse = np.unique(token_ids, return_inverse=True)
-    totals = np.bincount(inverse, weights, len(distinct)).astype(np.float32)
-    return distinct[totals > 0], totals[totals > 0]
+    totals = np.bincount(inverse, weights, len(distinct))
+    summed = np.minimum(totals, np.finfo(np.float32).max).astype(np.float32)
+    return distinct[summed > 0], summed[summed > 0]
 
 
 class InvertedIndex:
@@ -169,16 +170,16 @@ class InvertedIndex:
         Raises DamagedIndexError where a file is missing or the sizes do not agree.
         """
         arrays: dict[str, Array] = {}
-        for name in INVERTED_FILES:
+        for name in DTYPES:
+            path = _file(folder, name)
             try:
-                arrays[name[len("inverted_") : -len(".npy")]] = _frozen(np.load(folder / name, mmap_mode="r"))
+                arrays[name] = _frozen(np.load(path, mmap_mode="r"))
             except (OSError, ValueError) as error:
-                raise DamagedIndexError(
-                    f"{folder / name} cannot be read ({error}); build the index again"
-                ) from error
+                raise DamagedIndexError(f"{path} cannot be read ({error}); build the index again") from error
         terms, entries = len(arrays["terms"]), len(arrays["entry_block"])
         agree = (
-            len(arrays["largest"]) == terms
+            all(arrays[name].dtype == dtype for name, dtype in DTYPES.items())
+            and len(arrays["largest"]) == terms
             and len(arrays["term_entries"]) == terms + 1
             and arrays["term_entries"][-1] == entries == len(arrays["entry_column"])
             and len(arrays["entry_start"]) == entries + 1
@@ -226,7 +227,7 @@ class InvertedIndex:
             multipliers,
             slack,
             k,
-            _EVERY if allowed is None else allowed,
+            _frozen(np.empty(0, np.bool_) if allowed is None else np.ascontiguousarray(allowed)),
             np.empty(1 << 16, np.uint16 if narrow else np.uint32),
         )
         return rows, bounds, unit

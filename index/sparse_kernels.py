@@ -174,6 +174,12 @@ def _add_column(accumulators: Array, column: Array, multiplier: int) -> None:
 
 
 @njit(cache=True, nogil=True)
+def _clear_excluded(accumulators: Array, allowed: Array) -> None:
+    for document in range(len(accumulators)):
+        accumulators[document] *= np.uint16(allowed[document])
+
+
+@njit(cache=True, nogil=True)
 def _maximum(values: Array) -> Any:
     largest = values[0]
     for position in range(len(values)):
@@ -269,7 +275,7 @@ def find_candidates(
             for place in range(adding):
                 _add_column(here[chunk], columns[added[place], chunk], added_multiplier[place])
         if len(allowed) > 0:
-            here *= allowed[first : first + len(here)]
+            _clear_excluded(here, allowed[first : first + len(here)])
         if floor == 1:
             floor = max(floor, _lane_bound(here, k) + adding - slack)
         before = found
