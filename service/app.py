@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import signal
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -81,6 +83,9 @@ def run_server(app: FastAPI, settings: Settings) -> None:
         server.should_exit = True
 
     runtime.failed = stop
+    if threading.current_thread() is threading.main_thread():
+        # Uvicorn repeats the signal after a graceful end; being told to end is no failure.
+        signal.signal(signal.SIGTERM, lambda *_: None)
     server.run()
     if runtime.failure is not None:
         raise runtime.failure

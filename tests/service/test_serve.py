@@ -1,0 +1,193 @@
+"""The whole server as its own process, with the embedded checkpoint: build, search, embed, stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+DOCUMENTS = [
+    {"id": "tea", "text": "Green tea is brewed with hot water.", "metadata": {"year": 2001}},
+    {"id": "train", "title": "Steam", "text": "A steam engine pulls the train.", "metadata": {"year": 1830}},
+    {"_id": "dough", "text": "Yeast makes bread dough rise."},
+]
+
+PAUSE_SECONDS = 0.1
+
+Serve = Callable[..., tuple[subprocess.Popen[str], httpx.Client]]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+@pytest.fixture
+def serve(tmp_path: Path, repository: Path) -> Iterator[Serve]:
+    """Starts `tercet COMMAND` on a free port; gives the process and a client of it."""
+    processes: list[subprocess.Popen[str]] = []
+    clients: list[httpx.Client] = []
+
+    def start(
+        command: str = "serve", *flags: str, **variables: str
+    ) -> tuple[subprocess.Popen[str], httpx.Client]:
+        port = free_port()
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("TERCET_")}
+        with (tmp_path / f"log-{port}").open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "cli.main", command, "--port", str(port), *flags],
+                cwd=tmp_path,
+                env={**environment, "PYTHONPATH": str(repository), **variables},
+                stderr=log,
+                text=True,
+            )
+        processes.append(process)
+        clients.append(httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30))
+        return process, clients[-1]
+
+    yield start
+    for client in clients:
+        client.close()
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def wait_ready(process: subprocess.Popen[str], client: httpx.Client) -> None:
+    while process.poll() is None:
+        try:
+            if client.get("/ready").status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(PAUSE_SECONDS)
+    pytest.fail(f"the server ended with {process.returncode}")
+
+
+def finished_job(client: httpx.Client, collection: str, source: str) -> dict[str, Any]:
+    submitted = client.post(f"/collections/{collection}/jobs", json={"source": source})
+    assert submitted.status_code == 202, submitted.text
+    job: dict[str, Any] = submitted.json()
+    assert job["state"] in ("queued", "running")
+    while job["state"] in ("queued", "running"):
+        time.sleep(PAUSE_SECONDS)
+        job = client.get(f"/jobs/{job['id']}").json()
+    return job
+
+
+def logged(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for file in folder.glob("log-*") for line in file.read_text().splitlines()]
+
+
+@pytest.mark.slow
+def test_from_a_file_to_hits_and_a_clean_end(serve: Serve, tmp_path: Path) -> None:
+    sources = tmp_path / "data" / "sources"
+    sources.mkdir(parents=True)
+    (sources / "articles.jsonl").write_text("\n".join(map(json.dumps, DOCUMENTS)))
+    (sources / "bad.jsonl").write_text('{"id": "a", "text": 5}')
+    process, client = serve("serve", "--threads", "1")
+    wait_ready(process, client)
+
+    assert client.put("/collections/articles", json={"fields": {"year": "integer"}}).status_code == 201
+    job = finished_job(client, "articles", "articles.jsonl")
+    assert (job["state"], job["documents_done"], job["error"]) == ("succeeded", 3, None)
+    assert client.get("/collections/articles").json()["snapshot"] == job["snapshot"]
+
+    body = {"collection": "articles", "query": "why does bread rise?", "explain": True}
+    answer = client.post("/search", json=body).json()
+    assert answer["snapshot"] == job["snapshot"]
+    assert answer["hits"][0]["id"] == "dough"
+    assert "bread" in [term["token"] for term in answer["hits"][0]["explanation"]["terms"]]
+    old = client.post("/search", json={**body, "filter": {"lt": {"year": 1900}}}).json()["hits"]
+    assert [hit["id"] for hit in old] == ["train"]
+    ranked = client.post(
+        "/rerank", json={"query": body["query"], "documents": [d["text"] for d in DOCUMENTS]}
+    ).json()["results"]
+    assert ranked[0]["index"] == 2
+    assert ranked[0]["score"] == pytest.approx(answer["hits"][0]["score"], abs=0.02)
+    embedded = client.post("/embed", json={"inputs": ["hello world"]}).json()
+    assert embedded["model"] == "minilm-m3"
+    assert len(embedded["embeddings"][0]["dense"]) == 384
+    assert {"hello", "world"} == set(embedded["embeddings"][0]["sparse"]["tokens"])
+
+    failed = finished_job(client, "articles", "bad.jsonl")
+    assert failed["state"] == "failed"
+    assert "bad.jsonl" in failed["error"]
+    assert client.post("/search", json=body).json()["hits"] == answer["hits"]
+    outside = client.post("/collections/articles/jobs", json={"source": "../../etc/passwd"})
+    assert (outside.status_code, outside.json()["error"]["param"]) == (422, "source")
+    assert [each["state"] for each in client.get("/jobs").json()["jobs"]] == ["failed", "succeeded"]
+    assert 'tercet_jobs{state="succeeded"} 1.0' in client.get("/metrics").text
+
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    lines = logged(tmp_path)
+    assert any(line["message"] == "request" and line["path"] == "/search" for line in lines)
+    assert not [line for line in lines if line["level"] == "WARNING" and "key" in line["message"]]
+
+
+@pytest.mark.slow
+def test_a_search_server_and_its_encoder_worker(serve: Serve, tmp_path: Path) -> None:
+    worker, worker_client = serve("encoder", "--threads", "1", TERCET_API_KEYS="between-us")
+    process, client = serve(
+        "serve",
+        "--encoder-url",
+        str(worker_client.base_url),
+        TERCET_ENCODER_KEY="between-us",
+        TERCET_CHECKPOINT="not-there",
+        TERCET_ENCODER_RETRY_SECONDS="0.2",
+    )
+    assert client_ready(process, client) == httpx.codes.SERVICE_UNAVAILABLE
+    wait_ready(worker, worker_client)
+    wait_ready(process, client)
+    assert worker_client.get("/info").status_code == 401
+    assert client.get("/info").json()["encoder"]["name"] == "minilm-m3"
+    sources = tmp_path / "data" / "sources"
+    sources.mkdir(parents=True)
+    (sources / "articles.jsonl").write_text("\n".join(map(json.dumps, DOCUMENTS)))
+    job = finished_job(client, "articles", "articles.jsonl")
+    assert job["state"] == "succeeded", job
+    hits = client.post("/search", json={"collection": "articles", "query": "how is green tea brewed?"}).json()["hits"]
+    assert hits[0]["id"] == "tea"
+    assert "between-us" not in "".join(file.read_text() for file in tmp_path.glob("log-*"))
+
+
+def client_ready(process: subprocess.Popen[str], client: httpx.Client) -> int:
+    """The status of `/ready` as soon as the server listens."""
+    while process.poll() is None:
+        try:
+            return client.get("/ready").status_code
+        except httpx.TransportError:
+            time.sleep(PAUSE_SECONDS)
+    pytest.fail("the server ended")
+
+
+def test_a_checkpoint_that_cannot_be_loaded_ends_the_server(serve: Serve, tmp_path: Path) -> None:
+    process, _ = serve("serve", "--checkpoint", "not-there", "--log-format", "text")
+    assert process.wait(60) == 1
+    (log,) = [file.read_text() for file in tmp_path.glob("log-*")]
+    assert "Traceback" not in log
+    assert log.splitlines()[-1].startswith("Error: checkpoint 'not-there'")
+
+
+def test_binding_elsewhere_without_a_key_warns(serve: Serve, tmp_path: Path) -> None:
+    process, client = serve("serve", "--host", "0.0.0.0", "--checkpoint", "not-there")  # noqa: S104
+    process.wait(60)
+    assert any("without a key" in line["message"] for line in logged_until_end(tmp_path))
+    assert client.base_url
+
+
+def logged_until_end(folder: Path) -> list[dict[str, Any]]:
+    """The log's lines but the last, which is the command's own."""
+    return [json.loads(line) for file in folder.glob("log-*") for line in file.read_text().splitlines()[:-1]]
