@@ -13,7 +13,9 @@ from rich.text import Text
 
 from index.candidates import Hit
 
-EXCERPT_CHARACTERS = 200
+# Cells of a line that the columns before the document take, and lines that a text may take.
+SCORES_CELLS = 36
+EXCERPT_LINES = 2
 
 
 def console() -> Console:
@@ -54,27 +56,31 @@ def print_hits(hits: Sequence[Hit], out: Console) -> None:
     for rank, hit in enumerate(hits, start=1):
         scores = (hit.scores.dense, hit.scores.sparse, hit.scores.colbert)
         parts = ["–" if score is None else f"{score:.3f}" for score in scores]
-        table.add_row(str(rank), f"{hit.score:.3f}", *parts, _described(hit))
+        table.add_row(
+            str(rank), f"{hit.score:.3f}", *parts, _described(hit, max(20, out.width - SCORES_CELLS))
+        )
     out.print(table)
 
 
-def _described(hit: Hit) -> Text:
-    title = one_line(hit.document.title or "")
+def _described(hit: Hit, cells: int) -> Text:
+    """Id and title, then the text's beginning in at most EXCERPT_LINES lines of so many cells."""
+    head = Text(one_line(hit.document.id), style="green")
+    if hit.document.title:
+        head.append(f"  {one_line(hit.document.title)}", style="bold")
     text = one_line(hit.document.text)
-    if len(text) > EXCERPT_CHARACTERS:
-        text = text[:EXCERPT_CHARACTERS].rsplit(" ", 1)[0] + "…"
-    lines = [Text(one_line(hit.document.id), style="green")]
-    if title:
-        lines[0].append(Text(f"  {title}", style="bold"))
-    lines.append(Text(text))
-    return Text("\n").join(lines)
+    lines = Text(text[: cells * (EXCERPT_LINES + 1)]).wrap(Console(width=cells), cells)
+    if len(lines) > EXCERPT_LINES:
+        last = lines[EXCERPT_LINES - 1]
+        last.truncate(cells - 1)
+        last.append("…")
+    return Text("\n").join([head, *(line for line in lines[:EXCERPT_LINES])])
 
 
 def print_pairs(pairs: Mapping[str, Any], out: Console) -> None:
     """Names and values, one pair a line."""
     table = Table(box=None, show_header=False, padding=(0, 1))
     table.add_column(style="dim")
-    table.add_column()
+    table.add_column(overflow="fold")
     for name, value in pairs.items():
         table.add_row(name, Text(f"{value:,}" if isinstance(value, int) else one_line(str(value))))
     out.print(table)
