@@ -158,15 +158,15 @@ def main() -> None:
     if command == "crash":
         crash(root, int(sys.argv[3]), int(sys.argv[4]))
     elif command == "write":
+        create(root)
         say("ready")
-        for version in range(int(sys.argv[3]), 100_000):
+        for version in range(1, 100_000):
             write(root, version)
     elif command == "read":
+        create(root)
         seen = set[int]()
-        say("ready")
-        while not (root / "stop").exists():
+        while len(seen) < int(sys.argv[3]):
             seen.add(read(root))
-        say(len(seen))
     elif command == "hold":
         with Collection.open(root, "demo").writer():
             say("ready")

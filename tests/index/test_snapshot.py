@@ -123,7 +123,7 @@ def brute_force(documents: Representations, query: Representations, *, colbert: 
     return sums
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 10_000),
     segment=st.sampled_from([7, 20, 59]),
