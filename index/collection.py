@@ -7,6 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from index.dense import Device
 from index.errors import CollectionExistsError, CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.layout import CollectionLayout
 from index.lock import ExclusiveLock
@@ -78,9 +79,10 @@ class Collection:
             raise CollectionNotFoundError(f"collection {self.settings.name!r} was deleted; create it again")
         return name
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, device: Device = "cpu") -> Snapshot:
         """Opens the current snapshot; an empty one before the first publication.
 
+        On the device "gpu" flat and IVF-PQ search runs on the first GPU (FAISS must be built for it).
         Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
         """
         for _ in range(OPEN_ATTEMPTS):
@@ -88,7 +90,7 @@ class Collection:
             if name is None:
                 return Snapshot.empty(self.settings)
             try:
-                return Snapshot.open(self.layout, self.settings, name)
+                return Snapshot.open(self.layout, self.settings, name, device)
             except DamagedIndexError:
                 # A publication removes the files of the snapshot before; the new one is complete.
                 if self.current() == name:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from index.dense import DenseIndex
+from index.dense import DenseIndex, Device
 from index.documents import DocumentStore
 from index.errors import DamagedIndexError
 from index.fields import Column, open_columns
@@ -36,8 +36,12 @@ class Segment:
     columns: Mapping[str, Column]
 
     @staticmethod
-    def open(folder: Path, entry: SegmentEntry, settings: CollectionSettings) -> Segment:
-        """Maps all parts. Raises DamagedIndexError, naming the file, for a missing or truncated one.
+    def open(
+        folder: Path, entry: SegmentEntry, settings: CollectionSettings, device: Device = "cpu"
+    ) -> Segment:
+        """Maps all parts; `device` is where dense search runs.
+
+        Raises DamagedIndexError, naming the file, for a missing or truncated one.
 
         Checksums are left to `verify`, except for the graph that FAISS parses: its reader trusts it.
         """
@@ -54,7 +58,7 @@ class Segment:
             )
         return Segment(
             vectors,
-            DenseIndex.open(entry.dense_kind, vectors, folder),
+            DenseIndex.open(entry.dense_kind, vectors, folder, device),
             forward,
             InvertedIndex.open(folder, forward),
             token_vectors,

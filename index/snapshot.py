@@ -16,6 +16,7 @@ from index.candidates import (
     SearchResult,
     Weights,
 )
+from index.dense import Device
 from index.documents import encode_id
 from index.errors import InvalidDocumentError, InvalidQueryError, SearchIndexError
 from index.explanation import Explanation, explain
@@ -53,13 +54,18 @@ class Snapshot:
         self._segments: tuple[Segment, ...] | None = tuple(segments)
 
     @staticmethod
-    def open(layout: CollectionLayout, settings: CollectionSettings, name: str) -> Snapshot:
+    def open(
+        layout: CollectionLayout, settings: CollectionSettings, name: str, device: Device = "cpu"
+    ) -> Snapshot:
         """Opens the snapshot of a manifest. Raises DamagedIndexError naming the file at fault."""
         manifest = Manifest.read(layout.manifest(name))
         return Snapshot(
             name,
             settings,
-            [Segment.open(layout.segments / entry.id, entry, settings) for entry in manifest.segments],
+            [
+                Segment.open(layout.segments / entry.id, entry, settings, device)
+                for entry in manifest.segments
+            ],
         )
 
     @staticmethod
