@@ -157,6 +157,15 @@ def test_the_warm_up_left_compiled_kernels(image: Rehearsal) -> None:
     assert list(cache.rglob("*.nbi"))
 
 
+def wait_for(check: list[str], image: Rehearsal, process: subprocess.Popen[bytes]) -> None:
+    """Repeats a health check until it passes. Raises AssertionError if the server ends or never passes it."""
+    deadline = time.monotonic() + READY_SECONDS
+    while subprocess.run(check, env=image.environment, capture_output=True, check=False).returncode:
+        assert process.poll() is None, "the server ended"
+        assert time.monotonic() < deadline, f"{check} does not pass"
+        time.sleep(0.2)
+
+
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.timeout(900)
@@ -164,14 +173,9 @@ def test_it_serves_reports_health_and_stops_on_sigterm(
     image: Rehearsal, cpu: Any, server: tuple[subprocess.Popen[bytes], int]
 ) -> None:
     process, port = server
-    check = image.move(cpu.last("HEALTHCHECK").value.split("CMD", 1)[1].strip())
-    deadline = time.monotonic() + READY_SECONDS
-    while subprocess.run(
-        json.loads(check), env=image.environment, capture_output=True, check=False
-    ).returncode:
-        assert process.poll() is None, "the server ended"
-        assert time.monotonic() < deadline, "not healthy in time"
-        time.sleep(0.2)
+    check = json.loads(image.move(cpu.last("HEALTHCHECK").value.split("CMD", 1)[1].strip()))
+    wait_for(check, image, process)
+    wait_for([*check, "/ready"], image, process)
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/embed",
         data=json.dumps({"inputs": "hello"}).encode(),
