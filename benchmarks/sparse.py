@@ -1,0 +1,164 @@
+"""How much faster is the inverted index than a naive loop, with the same results?
+
+200,000 synthetic documents with Zipf token ids from 250,002 and about 82 postings each; queries of 12 tokens
+that touch about 240,000 postings; the best 100 documents on one thread. The naive loop is term at a time in
+Numba over float32 postings into float32 accumulators of all documents. Its top-k is taken in two ways:
+by sorting all accumulators (`sort`), and by NumPy's vectorized argpartition (`partition`), which is the
+best that a few lines can do. The three run all queries in turn, several times, so that noise on the machine
+meets them alike.
+
+Run: python benchmarks/sparse.py
+"""
+
+import datetime
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from index.sparse import InvertedIndex, build_inverted
+from models.representations import SparseRows
+
+RESULT = Path(__file__).parent / "results" / "sparse.json"
+DOCUMENTS, VOCABULARY, TOKENS, QUERY_TERMS, QUERIES, TOP = 200_000, 250_002, 92, 12, 300, 100
+PASSES = 3
+BAR = 20
+
+Array = npt.NDArray[np.generic]
+Query = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
+
+
+def collection(generator: np.random.Generator) -> tuple[SparseRows, list[Query]]:
+    """Documents and queries whose tokens follow one Zipf law; weights are gamma distributed."""
+    shares = 1 / (np.arange(VOCABULARY) + 2.7)
+    edges = np.cumsum(shares / shares.sum())
+
+    def draw(count: int) -> npt.NDArray[np.int64]:
+        return np.minimum(np.searchsorted(edges, generator.random(count)), VOCABULARY - 1)
+
+    lengths = np.maximum(generator.normal(TOKENS, TOKENS / 3, DOCUMENTS).astype(np.int64), 8)
+    keys = np.unique(np.repeat(np.arange(DOCUMENTS), lengths) * VOCABULARY + draw(int(lengths.sum())))
+    indptr = np.searchsorted(keys, np.arange(DOCUMENTS + 1) * VOCABULARY)
+    weights = generator.gamma(4, 0.03, len(keys)).astype(np.float32)
+    queries = []
+    for _ in range(QUERIES):
+        tokens = np.sort(generator.permutation(np.unique(draw(8 * QUERY_TERMS)))[:QUERY_TERMS])
+        queries.append((tokens.astype(np.int32), generator.gamma(4, 0.03, len(tokens)).astype(np.float32)))
+    return SparseRows(indptr, (keys % VOCABULARY).astype(np.int32), weights), queries
+
+
+@njit(nogil=True)
+def accumulate(
+    starts: Array, documents: Array, weights: Array, token_ids: Array, query_weights: Array, sums: Array
+) -> None:
+    for place in range(len(token_ids)):
+        weight = query_weights[place]
+        for position in range(starts[token_ids[place]], starts[token_ids[place] + 1]):
+            sums[documents[position]] += weight * weights[position]
+
+
+def naive_search(rows: SparseRows) -> tuple[Callable[..., Array], Callable[..., Array]]:
+    """The naive search over float postings, by sorting and by partition; each gives the best documents."""
+    order = np.argsort(rows.token_ids, kind="stable")
+    documents = np.repeat(np.arange(DOCUMENTS, dtype=np.int32), np.diff(rows.indptr))[order]
+    weights = rows.weights[order]
+    starts = np.searchsorted(rows.token_ids[order], np.arange(VOCABULARY + 1))
+
+    def sums_of(token_ids: Array, query_weights: Array) -> npt.NDArray[np.float32]:
+        sums = np.zeros(DOCUMENTS, np.float32)
+        accumulate(starts, documents, weights, token_ids, query_weights, sums)
+        return sums
+
+    def by_sorting(token_ids: Array, query_weights: Array) -> Array:
+        return np.argsort(-sums_of(token_ids, query_weights))[:TOP]
+
+    def by_partition(token_ids: Array, query_weights: Array) -> Array:
+        sums = sums_of(token_ids, query_weights)
+        top = np.argpartition(sums, DOCUMENTS - TOP)[-TOP:]
+        return top[np.argsort(-sums[top])]
+
+    return by_sorting, by_partition
+
+
+def exact_top10(rows: SparseRows, found: Array, query: Query) -> list[int]:
+    """The ten best of the found documents by exact score, ties by row."""
+    scores = []
+    for row in found:
+        token_ids, weights = rows.row(int(row))
+        _, ours, theirs = np.intersect1d(query[0], token_ids, assume_unique=True, return_indices=True)
+        scores.append(np.float32(query[1][ours].astype(np.float64) @ weights[theirs].astype(np.float64)))
+    return [int(found[place]) for place in np.lexsort((found, -np.array(scores)))[:10]]
+
+
+def main() -> None:
+    rows, queries = collection(np.random.default_rng(0))
+    by_sorting, by_partition = naive_search(rows)
+    with tempfile.TemporaryDirectory(prefix="tercet-sparse-") as name:
+        folder = Path(name)
+        build_inverted(SparseRows(rows.indptr[:2], rows.token_ids, rows.weights), VOCABULARY, folder)
+        started = time.perf_counter()
+        build_inverted(rows, VOCABULARY, folder)
+        build_seconds = time.perf_counter() - started
+        index_bytes = sum(path.stat().st_size for path in folder.iterdir())
+        index = InvertedIndex.open(folder, rows)
+        searches: dict[str, Callable[..., Array]] = {
+            "sort": by_sorting,
+            "partition": by_partition,
+            "tercet": lambda token_ids, weights: index.search(token_ids, weights, TOP)[0],
+        }
+        for query in queries:
+            first, *others = (exact_top10(rows, run(*query), query) for run in searches.values())
+            assert all(other == first for other in others), "the top 10 differ"
+        times: dict[str, list[float]] = {search: [] for search in searches}
+        for _ in range(PASSES):
+            for search, run in searches.items():
+                for query in queries:
+                    started = time.perf_counter()
+                    run(*query)
+                    times[search].append(time.perf_counter() - started)
+
+    milliseconds = {search: float(np.median(values)) * 1e3 for search, values in times.items()}
+    frequencies = np.bincount(rows.token_ids, minlength=VOCABULARY)
+    record = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()},
+        "load_average": round(os.getloadavg()[0], 1),
+        "documents": DOCUMENTS,
+        "postings": len(rows.token_ids),
+        "postings_per_query": round(float(np.mean([frequencies[tokens].sum() for tokens, _ in queries]))),
+        "top": TOP,
+        "build_seconds": round(build_seconds, 2),
+        "index_bytes": index_bytes,
+        "median_ms": {search: round(value, 3) for search, value in milliseconds.items()},
+        "p95_ms": {search: round(float(np.percentile(v, 95)) * 1e3, 3) for search, v in times.items()},
+        "speedup": {
+            search: round(milliseconds[search] / milliseconds["tercet"], 1)
+            for search in ("sort", "partition")
+        },
+    }
+    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(f"{record['postings']:,} postings, {record['postings_per_query']:,} a query, top {TOP}")
+    print(
+        f"built in {build_seconds:.1f} s, {index_bytes / 1e6:.0f} MB; top 10 identical in {QUERIES} queries"
+    )
+    for search in searches:
+        speedup = milliseconds[search] / milliseconds["tercet"]
+        print(f"{search:>10} {milliseconds[search]:8.3f} ms at the median   {speedup:6.1f} ×")
+    assert milliseconds["sort"] >= BAR * milliseconds["tercet"], f"less than {BAR} times faster"
+
+
+def processor() -> str:
+    """The processor's name as the kernel gives it."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+if __name__ == "__main__":
+    main()
