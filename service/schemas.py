@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from index.dense import DenseKind
 from index.fields import FieldType
+from index.manifest import MAX_FIELDS
 from index.token_vectors import TokenCodec
 from models.representations import InputType, Output
 from service.job_store import JobState
@@ -28,10 +29,12 @@ Integer = Annotated[int, BeforeValidator(_whole)]
 
 # Beyond these a float32 sum could overflow; unit vectors and lexical weights are far below.
 Component = Annotated[float, Field(ge=-1e4, le=1e4, allow_inf_nan=False)]
+Vector = Annotated[list[Component], Field(min_length=1, fail_fast=True)]
 LexicalWeight = Annotated[float, Field(ge=0, le=1e4, allow_inf_nan=False)]
 TokenId = Annotated[Integer, Field(ge=0, lt=2**31)]
 Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Text = Annotated[str, Field(description="A text; characters are limited by the setting `max_characters`.")]
+Texts = Annotated[list[Text], Field(min_length=1, fail_fast=True)]
 CollectionName = Annotated[str, Field(pattern=NAME_PATTERN, description="A collection.")]
 
 
@@ -39,6 +42,16 @@ class Request(BaseModel):
     """A request body: JSON types are taken as they are, unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_unknown(cls, value: object) -> object:
+        """Keeps one unknown field to complain of: a million of them would be a million complaints."""
+        if not isinstance(value, dict) or len(value) <= len(cls.model_fields):
+            return value
+        known = {name: value[name] for name in cls.model_fields if name in value}
+        unknown = next(name for name in value if name not in known)
+        return {**known, unknown: value[unknown]}
 
 
 class EmbedRequest(Request):
@@ -48,11 +61,11 @@ class EmbedRequest(Request):
         json_schema_extra={"examples": [{"inputs": ["Tea is brewed with hot water."], "outputs": ["dense"]}]}
     )
 
-    inputs: Text | Annotated[list[Text], Field(min_length=1)] = Field(
+    inputs: Text | Texts = Field(
         description="One text or several; their number is limited by the setting `max_texts`."
     )
     input_type: InputType | None = Field("document", description="Chooses the instruction prefix, if any.")
-    outputs: Annotated[list[Output], Field(min_length=1)] | None = Field(
+    outputs: Annotated[list[Output], Field(min_length=1, max_length=16, fail_fast=True)] | None = Field(
         None, description="Which representations; all three by default."
     )
     truncate: bool | None = Field(True, description="Cut longer texts; otherwise they are errors.")
@@ -126,9 +139,11 @@ class CandidatesRequest(Request):
 class SparseQuery(Request):
     """Lexical weights of a query, as `/embed` gives them."""
 
-    token_ids: list[TokenId]
-    weights: list[LexicalWeight]
-    tokens: list[str] | None = Field(None, description="Ignored; `/embed` gives it.")
+    token_ids: Annotated[list[TokenId], Field(fail_fast=True)]
+    weights: Annotated[list[LexicalWeight], Field(fail_fast=True)]
+    tokens: Annotated[list[str], Field(fail_fast=True)] | None = Field(
+        None, description="Ignored; `/embed` gives it."
+    )
 
 
 class RepresentationsQuery(Request):
@@ -137,9 +152,9 @@ class RepresentationsQuery(Request):
     A side may be missing only where its weight and its number of candidates are 0.
     """
 
-    dense: Annotated[list[Component], Field(min_length=1)] | None = None
+    dense: Vector | None = None
     sparse: SparseQuery | None = None
-    colbert: Annotated[list[list[Component]], Field(min_length=1)] | None = None
+    colbert: Annotated[list[Vector], Field(min_length=1, fail_fast=True)] | None = None
 
 
 class SearchOptions(Request):
@@ -262,9 +277,7 @@ class RerankRequest(Request):
     )
 
     query: Text
-    documents: Annotated[list[Text], Field(min_length=1)] = Field(
-        description="Their number is limited by the setting `max_documents`."
-    )
+    documents: Texts = Field(description="Their number is limited by the setting `max_documents`.")
     top_n: Annotated[Integer, Field(ge=1)] | None = Field(None, description="Results; all by default.")
     weights: WeightsRequest | PresetName | None = Field(None, description="As in `/search`.")
 
@@ -294,7 +307,9 @@ class CollectionRequest(Request):
 
     dense_kind: DenseKind | None = Field("auto", description="The dense index; `auto` chooses by size.")
     token_codec: TokenCodec | None = Field("int8", description="How token vectors are stored.")
-    fields: dict[str, FieldType] | None = Field(None, description="Metadata fields that filters may use.")
+    fields: Annotated[dict[str, FieldType], Field(max_length=MAX_FIELDS)] | None = Field(
+        None, description="Metadata fields that filters may use."
+    )
 
 
 class CollectionResponse(BaseModel):

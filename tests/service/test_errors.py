@@ -102,6 +102,34 @@ async def test_bodies(
         assert error_of(response)["code"] == code
 
 
+@pytest.mark.parametrize(
+    ("path", "content", "param"),
+    [
+        ("/embed", b'{"inputs": [' + b"1," * 500_000 + b"1]}", "inputs.0"),
+        ("/embed", b'{"inputs": "a", "outputs": [' + b"1," * 500_000 + b"1]}", "outputs.0"),
+        ("/search", SEARCH + b"," + b",".join(b'"a%d":1' % n for n in range(300_000)) + b"}", "a0"),
+        (
+            "/search",
+            SEARCH + b', "weights": {' + b",".join(b'"a%d":1' % n for n in range(300_000)) + b"}}",
+            "weights.a0",
+        ),
+        ("/search", SEARCH[:-5] + b'{"colbert": [' + b'["a"],' * 300_000 + b"[]]}}", "query.colbert.0.0"),
+        (
+            "/search",
+            SEARCH[:-5] + b'{"sparse": {"weights": [' + b"-1," * 500_000 + b"1]}}}",
+            "query.sparse.weights.0",
+        ),
+    ],
+)
+async def test_a_million_mistakes_are_told_as_one(
+    client: httpx.AsyncClient, path: str, content: bytes, param: str
+) -> None:
+    response = await client.post(path, content=content, headers={"Content-Type": "application/json"})
+    assert response.status_code == 422
+    assert error_of(response)["param"] == param
+    assert len(response.content) < 3000
+
+
 async def test_a_bug_is_500_without_a_traceback(make_client: Any, tiny: Any, caplog: Any) -> None:
     class Broken(type(tiny)):  # type: ignore[misc]
         def encode_tokens(self, batch: Any, outputs: Any = ()) -> Any:
