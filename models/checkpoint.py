@@ -139,7 +139,7 @@ def resolve_checkpoint(name_or_path: str, revision: str | None = None) -> Path:
     Raises CheckpointError where there is neither such a folder nor such a repository.
     """
     folder = Path(name_or_path).expanduser()
-    if folder.is_dir():
+    if name_or_path and folder.is_dir():
         return folder
     if not _is_hub_id(name_or_path):
         raise CheckpointError(

@@ -27,27 +27,26 @@ def file_digest(path: Path) -> str:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files holding a model's weights, shards in order of their names; empty where there are none."""
+    """The files holding a model's weights, shards in order of their names.
+
+    Raises CheckpointError where there are none.
+    """
     for name in WEIGHT_FILES:
         if (folder / name).is_file():
             return [folder / name]
     for name in WEIGHT_INDEXES:
         if (folder / name).is_file():
             return [folder / shard for shard in sorted(set(read_json(folder / name)["weight_map"].values()))]
-    return []
+    raise CheckpointError(
+        f"{folder / WEIGHT_FILES[0]} is missing, and so is {WEIGHT_FILES[1]}: this folder has no weights; "
+        "the onnx engine needs none where onnx/ holds an exported graph"
+    )
 
 
 def weights_digest(folder: Path) -> str:
-    """sha256 over a model's weight files. Raises CheckpointError where there are none."""
-    files = weight_files(folder)
-    if not files:
-        raise CheckpointError(
-            f"{folder / WEIGHT_FILES[0]} is missing, and so is {WEIGHT_FILES[1]}: this folder has no "
-            "weights; the onnx engine needs none where onnx/ holds an exported graph"
-        )
-    if len(files) == 1:
-        return file_digest(files[0])
-    return hashlib.sha256("\n".join(file_digest(file) for file in files).encode()).hexdigest()
+    """sha256 over a model's weight files."""
+    digests = [file_digest(file) for file in weight_files(folder)]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def heads_digest(heads: Mapping[str, npt.NDArray[np.float32]]) -> str:

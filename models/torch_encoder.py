@@ -13,7 +13,7 @@ from models.batching import PaddedOutputs, encode_in_batches
 from models.checkpoint import CONFIG_FILE, EncodingSettings, read_json, read_settings
 from models.encoder import EncoderInfo
 from models.errors import CheckpointError, UnsupportedError
-from models.fingerprint import fingerprint, heads_digest, weights_digest
+from models.fingerprint import fingerprint, heads_digest, weight_files, weights_digest
 from models.heads import Heads, load_heads
 from models.representations import OUTPUTS, Int64, Output, Representations, TokenBatch
 from models.tokenizer import Tokenizer
@@ -50,6 +50,7 @@ def load_body(folder: Path, precision: str = "float32") -> nn.Module:
     Weights come from safetensors, or from .bin read as plain weights; no remote code.
     Raises CheckpointError where the weights are missing, damaged or incomplete.
     """
+    weight_files(folder)
     try:
         body, report = AutoModel.from_pretrained(
             str(folder),

@@ -1,0 +1,138 @@
+"""Tiny checkpoints: a random BERT made here, the golden XLM-RoBERTa, and their exported graphs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="these tests compare with torch: install tercet[torch]")
+pytest.importorskip("transformers", reason="these tests compare with torch: install tercet[torch]")
+pytest.importorskip("onnxscript", reason="the export needs onnxscript: install tercet[torch]")
+
+GOLDEN = Path(__file__).resolve().parent / "golden"
+BERT_WIDTH = 32
+BERT_COLBERT = 16
+BERT_POSITIONS = 48
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+LETTERS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
+WORDS = ["wing", "air", "heat", "wave", "hello", "world", ",", ".", "!", "2", "별", "밤", "東", "京"]
+
+
+def word_piece_json() -> bytes:
+    """A WordPiece tokenizer.json over letters, a few words and a few characters of other scripts.
+
+    It asks for padding and truncation, as published ones do; ours must set both aside.
+    """
+    from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    pieces = [*SPECIAL, *WORDS, *LETTERS, *[f"##{letter}" for letter in LETTERS]]
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in SPECIAL])
+    tokenizer.enable_padding(length=16)
+    tokenizer.enable_truncation(8)
+    return tokenizer.to_str().encode()
+
+
+def write_bert(folder: Path, **settings: object) -> Path:
+    """A random two-layer BERT with heads.safetensors and tercet.json; weights tell texts apart."""
+    from transformers import BertConfig, BertModel
+
+    from models.head_weights import HeadWeights, write_heads
+
+    folder.mkdir(parents=True)
+    (folder / "tokenizer.json").write_bytes(word_piece_json())
+    config = BertConfig(
+        vocab_size=len(SPECIAL) + len(WORDS) + 2 * len(LETTERS),
+        hidden_size=BERT_WIDTH,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=2 * BERT_WIDTH,
+        max_position_embeddings=BERT_POSITIONS,
+        initializer_range=0.15,
+    )
+    torch.manual_seed(3)
+    BertModel(config).eval().save_pretrained(folder)
+    random = np.random.default_rng(5)
+    write_heads(
+        folder,
+        HeadWeights(
+            random.normal(0, 0.2, (1, BERT_WIDTH)).astype(np.float32),
+            np.array([0.1], np.float32),
+            random.normal(0, 0.2, (BERT_COLBERT, BERT_WIDTH)).astype(np.float32),
+            random.normal(0, 0.2, BERT_COLBERT).astype(np.float32),
+        ),
+    )
+    (folder / "tercet.json").write_text(json.dumps({"pooling": "mean", **settings}))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """Outputs of FlagEmbedding 1.4.2 on a tiny random checkpoint; benchmarks/golden.py makes the folder."""
+    return GOLDEN
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny BERT checkpoint: mean pooling, ColBERT dimension 16, 48 positions."""
+    return write_bert(tmp_path_factory.mktemp("checkpoints") / "bert")
+
+
+@pytest.fixture(scope="session")
+def bert_mcls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same BERT with a CLS at every eighth position."""
+    return write_bert(tmp_path_factory.mktemp("checkpoints") / "bert-mcls", mcls_every=8)
+
+
+@pytest.fixture
+def bert_copy(bert: Path, tmp_path: Path) -> Path:
+    """A copy of the tiny BERT that a test may change."""
+    return Path(shutil.copytree(bert, tmp_path / "bert"))
+
+
+def _exported(checkpoint: Path, folder: Path) -> Path:
+    from models.export_onnx import export
+
+    for int8 in (False, True):
+        export(checkpoint, folder, int8=int8)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def bert_exported(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny BERT exported, float32 and int8."""
+    return _exported(bert, tmp_path_factory.mktemp("exported") / "bert")
+
+
+@pytest.fixture(scope="session")
+def xlmr_exported(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The golden XLM-RoBERTa exported, float32 and int8."""
+    return _exported(golden / "checkpoint", tmp_path_factory.mktemp("exported") / "xlmr")
+
+
+@pytest.fixture(scope="session")
+def mcls_exported(bert_mcls: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny BERT with MCLS exported, float32 and int8."""
+    return _exported(bert_mcls, tmp_path_factory.mktemp("exported") / "bert-mcls")
+
+
+@pytest.fixture
+def exported_copy(bert_exported: Path, tmp_path: Path) -> Path:
+    """A copy of the exported tiny BERT that a test may damage."""
+    return Path(shutil.copytree(bert_exported, tmp_path / "exported"))
+
+
+@pytest.fixture(scope="session")
+def tokenizer_json() -> bytes:
+    """The tokenizer.json of the tiny BERT."""
+    return word_piece_json()

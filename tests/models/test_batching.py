@@ -1,0 +1,53 @@
+"""Batches under a token budget, and packing without padding."""
+
+import numpy as np
+import pytest
+
+from models.batching import PaddedOutputs, pack, plan_batches
+from models.checkpoint import EncodingSettings
+from models.representations import TokenBatch
+from models.tokenizer import Tokenizer
+
+
+def test_longest_first_within_the_budget() -> None:
+    plan = plan_batches(np.array([3, 10, 4, 9, 2]), 20)
+    assert [rows.tolist() for rows in plan] == [[1, 3], [2, 0, 4]]
+
+
+def test_a_text_beyond_the_budget_goes_alone() -> None:
+    assert [rows.tolist() for rows in plan_batches(np.array([50, 1, 1]), 20)] == [[0], [1, 2]]
+
+
+@pytest.mark.parametrize("budget", [1, 7, 64, 100_000])
+def test_every_text_once_and_padding_counted(budget: int) -> None:
+    lengths = np.random.default_rng(1).integers(1, 60, 200)
+    plan = plan_batches(lengths, budget)
+    assert sorted(np.concatenate(plan).tolist()) == list(range(200))
+    assert all(len(rows) == 1 or len(rows) * lengths[rows].max() <= budget for rows in plan)
+
+
+def two_texts() -> tuple[TokenBatch, PaddedOutputs]:
+    batch = TokenBatch(np.array([2, 8, 9, 3, 2, 3], np.int32), np.array([0, 4, 6]), np.array([False, False]))
+    colbert = np.arange(2 * 4 * 2, dtype=np.float32).reshape(2, 4, 2)
+    sparse = np.array([[9, 0.5, 0.25, 9], [9, 9, 9, 9]], np.float32)
+    return batch, PaddedOutputs(np.eye(2, dtype=np.float32), sparse, colbert)
+
+
+def test_packing_drops_padding_and_the_first_token(tokenizer_json: bytes) -> None:
+    batch, padded = two_texts()
+    found = pack(batch, padded, Tokenizer(tokenizer_json, EncodingSettings()))
+    assert found.tokens.tolist() == [4, 2]
+    assert found.sparse.indptr.tolist() == [0, 2, 2]
+    assert found.sparse.token_ids.tolist() == [8, 9]
+    assert found.colbert.offsets.tolist() == [0, 3, 4]
+    # Text 0 keeps positions 1, 2, 3; text 1 keeps position 1, its last special token.
+    np.testing.assert_array_equal(found.colbert.vectors[:, 0], [2, 4, 6, 10])
+
+
+def test_packing_drops_the_inserted_cls(tokenizer_json: bytes) -> None:
+    # Positions 0 and 4 are CLS; 8 would be, but holds the last special token.
+    ids = np.array([2, 8, 8, 8, 2, 9, 9, 9, 3], np.int32)
+    batch = TokenBatch(ids, np.array([0, 9]), np.array([False]))
+    padded = PaddedOutputs(None, None, np.arange(9, dtype=np.float32).reshape(1, 9, 1))
+    found = pack(batch, padded, Tokenizer(tokenizer_json, EncodingSettings(mcls_every=4)))
+    assert found.colbert.vectors[:, 0].tolist() == [1, 2, 3, 5, 6, 7, 8]

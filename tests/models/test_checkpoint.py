@@ -1,0 +1,123 @@
+"""Settings of a checkpoint, and where it comes from."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from models.checkpoint import (
+    EncodingSettings,
+    checkpoint_name,
+    position_limit,
+    read_settings,
+    resolve_checkpoint,
+)
+from models.errors import CheckpointError
+
+
+def folder_with(tmp_path: Path, **files: dict[str, object]) -> Path:
+    for name, values in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(values))
+    return tmp_path
+
+
+def test_settings_survive_json() -> None:
+    settings = EncodingSettings(
+        pooling="mean", max_length=128, colbert_dimension=64, query_instruction="query: ", mcls_every=32
+    )
+    assert EncodingSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
+
+
+def test_an_unknown_key_fails() -> None:
+    with pytest.raises(CheckpointError, match=r"unknown keys \['poolling'\]; it may have \['pooling'"):
+        EncodingSettings.from_json({"poolling": "mean"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("pooling", "max"),
+        ("pooling", ["cls"]),
+        ("max_length", 2),
+        ("max_length", "512"),
+        ("max_length", None),
+        ("max_length", True),
+        ("mcls_every", 1),
+        ("colbert_dimension", 0),
+        ("query_instruction", None),
+    ],
+)
+def test_values_out_of_range(key: str, value: object) -> None:
+    with pytest.raises(CheckpointError, match=f"{key} is"):
+        EncodingSettings.from_json({key: value})
+
+
+@pytest.mark.parametrize(
+    ("config", "limit"),
+    [
+        ({"model_type": "xlm-roberta", "max_position_embeddings": 8194, "pad_token_id": 1}, 8192),
+        ({"model_type": "roberta", "max_position_embeddings": 514}, 512),
+        ({"model_type": "bert", "max_position_embeddings": 512, "pad_token_id": 0}, 512),
+        ({"model_type": "bert"}, None),
+    ],
+)
+def test_positions_of_the_model(config: dict[str, object], limit: int | None) -> None:
+    assert position_limit(config) == limit
+
+
+def test_defaults_without_tercet_json(tmp_path: Path) -> None:
+    config = {"model_type": "xlm-roberta", "max_position_embeddings": 8194, "pad_token_id": 1}
+    folder = folder_with(tmp_path, config=config, tokenizer_config={"model_max_length": 8192})
+    assert read_settings(folder) == EncodingSettings(pooling="cls", max_length=8192)
+
+
+def test_the_shorter_of_model_and_tokenizer(tmp_path: Path) -> None:
+    config = {"model_type": "bert", "max_position_embeddings": 512}
+    folder = folder_with(tmp_path, config=config, tokenizer_config={"model_max_length": 256})
+    assert read_settings(folder).max_length == 256
+
+
+def test_a_tokenizer_without_a_limit_of_its_own(tmp_path: Path) -> None:
+    config = {"model_type": "bert", "max_position_embeddings": 512}
+    folder = folder_with(tmp_path, config=config, tokenizer_config={"model_max_length": 10**30})
+    assert read_settings(folder).max_length == 512
+
+
+def test_tercet_json_past_the_positions(tmp_path: Path) -> None:
+    config = {"model_type": "bert", "max_position_embeddings": 512}
+    folder = folder_with(tmp_path, config=config, tercet={"max_length": 1024})
+    with pytest.raises(CheckpointError, match="max_length is 1024, but the model has positions for 512"):
+        read_settings(folder)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", "nothing"])
+def test_a_damaged_config(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"config\.json"):
+        read_settings(tmp_path)
+
+
+def test_a_missing_config(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"config\.json is missing"):
+        read_settings(tmp_path)
+
+
+def test_a_folder_resolves_to_itself(tmp_path: Path) -> None:
+    assert resolve_checkpoint(str(tmp_path)) == tmp_path
+    assert checkpoint_name(str(tmp_path)) == tmp_path.name
+    assert checkpoint_name("BAAI/bge-m3") == "BAAI/bge-m3"
+
+
+@pytest.mark.parametrize("name", ["nothing", "/no/such/folder", "./no/folder", "a/b/c", "../x", ""])
+def test_neither_folder_nor_hub_id(name: str) -> None:
+    with pytest.raises(CheckpointError, match="neither a folder nor a hub id"):
+        resolve_checkpoint(name)
+
+
+def test_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(CheckpointError, match="'nobody/nothing' at revision v1 could not be fetched"):
+        resolve_checkpoint("nobody/nothing", "v1")

@@ -1,0 +1,121 @@
+"""What an export writes, and that it is a checkpoint of its own."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from models.encoder import encode
+from models.errors import CheckpointError
+from models.export_onnx import export, largest_differences
+from models.graphs import read_export
+from models.loader import load_encoder
+from models.representations import Representations, SparseRows, TokenVectors
+
+
+def test_an_exported_folder_needs_nothing_else(bert_exported: Path) -> None:
+    names = {
+        path.relative_to(bert_exported).as_posix() for path in bert_exported.rglob("*") if path.is_file()
+    }
+    assert names == {
+        "config.json",
+        "tokenizer.json",
+        "tercet.json",
+        "heads.safetensors",
+        "onnx/export.json",
+        "onnx/model.onnx",
+        "onnx/model_int8.onnx",
+    }
+    assert (bert_exported / "heads.safetensors").stat().st_mode & 0o004
+
+
+def test_the_report_names_the_largest_differences(bert: Path, tmp_path: Path) -> None:
+    report = export(bert, tmp_path / "out", int8=False)
+    assert report.precision == "float32"
+    assert report.graph == tmp_path / "out" / "onnx" / "model.onnx"
+    assert report.graph_bytes == report.graph.stat().st_size
+    assert set(report.differences) == {"dense", "sparse", "colbert"}
+    assert max(report.differences.values()) < 1e-4
+    assert read_export(tmp_path / "out").graphs["float32"].differences == report.differences
+    assert report.fingerprint == load_encoder(str(bert), "torch", device="cpu").info.fingerprint
+
+
+def test_exporting_again_gives_the_same_graph(bert: Path, bert_exported: Path, tmp_path: Path) -> None:
+    export(bert, tmp_path / "again", int8=True)
+    former, again = read_export(bert_exported), read_export(tmp_path / "again")
+    assert again.graphs["int8"].files == former.graphs["int8"].files
+
+
+def test_a_graph_names_no_source_file(bert_exported: Path) -> None:
+    for path in (bert_exported / "onnx").glob("*.onnx"):
+        assert b".py" not in path.read_bytes()
+
+
+def test_export_into_the_checkpoint_itself(bert_copy: Path) -> None:
+    export(bert_copy, bert_copy, int8=False)
+    torch_info = load_encoder(str(bert_copy), "torch", device="cpu").info
+    onnx_info = load_encoder(str(bert_copy), "onnx", device="cpu").info
+    assert onnx_info.fingerprint == torch_info.fingerprint
+
+
+def test_another_source_replaces_the_former_graphs(bert_copy: Path, exported_copy: Path) -> None:
+    (bert_copy / "tercet.json").write_text(json.dumps({"pooling": "cls"}))
+    export(bert_copy, exported_copy, int8=False)
+    assert set(read_export(exported_copy).graphs) == {"float32"}
+
+
+def test_an_exported_folder_has_no_weights_for_torch(bert_exported: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is missing"):
+        load_encoder(str(bert_exported), "torch", device="cpu")
+
+
+def test_weights_from_bin_are_read_as_plain_weights(bert: Path, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    folder = Path(shutil.copytree(bert, tmp_path / "bin"))
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    one = encode(load_encoder(str(folder), "torch", device="cpu"), ["hello wave"])
+    other = encode(load_encoder(str(bert), "torch", device="cpu"), ["hello wave"])
+    np.testing.assert_array_equal(one.dense, other.dense)
+
+
+def test_weights_that_lack_a_layer(bert_copy: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(bert_copy / "model.safetensors")
+    del weights["encoder.layer.1.output.dense.weight"]
+    save_file(weights, bert_copy / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(
+        CheckpointError, match=r"lack 1 tensors, such as encoder\.layer\.1\.output\.dense\.weight"
+    ):
+        load_encoder(str(bert_copy), "torch", device="cpu")
+
+
+def test_the_graph_takes_any_batch_and_length(bert_exported: Path) -> None:
+    graph = onnx.load(bert_exported / "onnx" / "model.onnx").graph
+    shapes = {
+        value.name: [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        for value in (*graph.input, *graph.output)
+    }
+    assert list(shapes) == ["input_ids", "attention_mask", "dense", "sparse", "colbert"]
+    assert [shapes["dense"][1], shapes["colbert"][2]] == [32, 16]
+    assert all(isinstance(shapes[name][0], str) for name in shapes)
+
+
+def test_differences_by_hand() -> None:
+    def made(dense: float, ids: list[int], weights: list[float], colbert: float) -> Representations:
+        return Representations(
+            np.array([3]),
+            np.array([False]),
+            np.array([[dense]], np.float32),
+            SparseRows(np.array([0, len(ids)]), np.array(ids, np.int32), np.array(weights, np.float32)),
+            TokenVectors(np.array([[colbert]], np.float32), np.array([0, 1])),
+        )
+
+    found = largest_differences(made(0.5, [4, 9], [0.2, 0.3], 1.0), made(0.25, [9], [0.4], -1.0))
+    assert found == pytest.approx({"dense": 0.25, "sparse": 0.2, "colbert": 2.0})

@@ -1,0 +1,198 @@
+"""Text to tokens: special tokens, truncation, odd text, threads and MCLS."""
+
+import threading
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.checkpoint import EncodingSettings
+from models.errors import CheckpointError, TextTooLongError, UnsupportedError
+from models.tokenizer import Tokenizer
+
+# Ids in the vocabulary of conftest.py.
+PAD, UNK, CLS, SEP, MASK, WING, AIR, HEAT, WAVE = range(9)
+
+
+@pytest.fixture
+def tokenizer(tokenizer_json: bytes) -> Tokenizer:
+    return Tokenizer(tokenizer_json, EncodingSettings(max_length=16))
+
+
+def test_special_tokens_around_each_text(tokenizer: Tokenizer) -> None:
+    batch = tokenizer.tokenize(["wing air", "", "wave"])
+    assert batch.token_ids.tolist() == [CLS, WING, AIR, SEP, CLS, SEP, CLS, WAVE, SEP]
+    assert batch.offsets.tolist() == [0, 4, 6, 9]
+    assert batch.token_ids.dtype == np.int32
+    assert not batch.truncated.any()
+
+
+def test_special_ids_come_from_the_file_alone(tokenizer: Tokenizer, golden: Path) -> None:
+    assert tokenizer.special_ids == {PAD, UNK, CLS, SEP, MASK}
+    assert tokenizer.pad_id == PAD
+    other = Tokenizer.load(golden / "checkpoint", EncodingSettings(max_length=62))
+    assert other.token_strings(np.array(sorted(other.special_ids), np.int32)) == [
+        "<s>",
+        "<pad>",
+        "</s>",
+        "<unk>",
+        "<mask>",
+    ]
+    assert other.pad_id == 1
+
+
+def test_truncation_keeps_the_first_tokens_and_the_last_special_one(tokenizer: Tokenizer) -> None:
+    batch = tokenizer.tokenize(["wing air heat wave", "wing"], max_length=4)
+    assert batch.token_ids.tolist() == [CLS, WING, AIR, SEP, CLS, WING, SEP]
+    assert batch.truncated.tolist() == [True, False]
+
+
+def test_exactly_the_limit_is_not_truncated(tokenizer: Tokenizer) -> None:
+    batch = tokenizer.tokenize(["wing air"], max_length=4)
+    assert batch.truncated.tolist() == [False]
+
+
+def test_truncation_not_allowed(tokenizer: Tokenizer) -> None:
+    with pytest.raises(TextTooLongError, match="text 1 has more than 4 tokens"):
+        tokenizer.tokenize(["wing", "wing air heat"], max_length=4, truncate=False)
+
+
+@pytest.mark.parametrize("length", [0, 2, 17, -1])
+def test_a_limit_out_of_range(tokenizer: Tokenizer, length: int) -> None:
+    with pytest.raises(UnsupportedError, match=f"max_length is {length}; this encoder takes 3 to 16 tokens"):
+        tokenizer.tokenize(["wing"], max_length=length)
+
+
+def test_instructions_by_input_type(tokenizer_json: bytes) -> None:
+    settings = EncodingSettings(max_length=16, query_instruction="wave ", document_instruction="heat ")
+    tokenizer = Tokenizer(tokenizer_json, settings)
+    assert tokenizer.tokenize(["wing"], "query").token_ids.tolist() == [CLS, WAVE, WING, SEP]
+    assert tokenizer.tokenize(["wing"], "document").token_ids.tolist() == [CLS, HEAT, WING, SEP]
+
+
+@pytest.mark.parametrize("text", ["\0", "\ud800", "\udfff\ud800", "a\0b", "🙂", "‮", "\ufeff", "é" * 50])
+def test_odd_texts_are_tokenized(tokenizer: Tokenizer, text: str) -> None:
+    batch = tokenizer.tokenize([text])
+    assert batch.token_ids[0] == CLS
+    assert batch.token_ids[-1] == SEP
+
+
+def test_a_lone_surrogate_reads_as_the_replacement_character(golden: Path) -> None:
+    tokenizer = Tokenizer.load(golden / "checkpoint", EncodingSettings(max_length=62))
+    lone, replaced, pair = tokenizer.tokenize(["\ud800 air", "� air", "\ud83d\ude42 air"]).lengths.tolist()
+    assert lone == replaced == pair
+    np.testing.assert_array_equal(
+        tokenizer.tokenize(["a\ud800"]).token_ids, tokenizer.tokenize(["a�"]).token_ids
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "wing air " * 200_000,
+        "x" * 2_000_000,
+        " " * 2_000_000 + "wing",
+        "별" * 1_000_000,
+        "wing" + " " * 2_000_000,
+    ],
+)
+def test_megabytes_of_text_take_little_memory(tokenizer: Tokenizer, text: str) -> None:
+    tracemalloc.start()
+    try:
+        batch = tokenizer.tokenize([text])
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert batch.lengths[0] <= 16
+    assert peak_bytes < 20 * len(text) + 1_000_000
+
+
+def test_a_text_is_read_on_until_it_has_enough_tokens(tokenizer: Tokenizer) -> None:
+    blank = " " * 300_000
+    batch = tokenizer.tokenize([blank + "wing air", blank + "wing " * 20])
+    assert batch.token_ids[:4].tolist() == [CLS, WING, AIR, SEP]
+    assert batch.truncated.tolist() == [False, True]
+
+
+def test_a_long_prefix_gives_the_same_tokens_as_the_whole(golden: Path) -> None:
+    settings = EncodingSettings(max_length=62)
+    tokenizer = Tokenizer.load(golden / "checkpoint", settings)
+    text = "The heat of the air, 밤하늘의 별 東京は " * 400
+    from tokenizers import Tokenizer as Library
+
+    library = Library.from_str((golden / "checkpoint" / "tokenizer.json").read_text("utf-8"))
+    library.no_truncation()
+    whole = library.encode(text).ids
+    assert tokenizer.tokenize([text]).token_ids.tolist() == [*whole[:61], whole[-1]]
+
+
+def test_threads_share_a_tokenizer(tokenizer: Tokenizer) -> None:
+    failures: list[Exception] = []
+
+    def work(length: int) -> None:
+        try:
+            for _ in range(200):
+                batch = tokenizer.tokenize(["wing air heat wave wing air"] * 4, max_length=length)
+                assert batch.lengths.tolist() == [min(length, 8)] * 4
+        except Exception as error:  # noqa: BLE001 - any failure of the thread fails the test
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(length,)) for length in (4, 5, 6, 16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_mcls_puts_a_cls_at_every_fourth_position(tokenizer_json: bytes) -> None:
+    tokenizer = Tokenizer(tokenizer_json, EncodingSettings(max_length=16, mcls_every=4))
+    batch = tokenizer.tokenize(["wing air heat wave", "wing air heat", "wing"])
+    assert batch.take(np.array([0])).token_ids.tolist() == [CLS, WING, AIR, HEAT, CLS, WAVE, SEP]
+    assert batch.take(np.array([1])).token_ids.tolist() == [CLS, WING, AIR, HEAT, SEP]
+    assert batch.take(np.array([2])).token_ids.tolist() == [CLS, WING, SEP]
+
+
+@pytest.mark.parametrize("limit", range(4, 17))
+def test_mcls_stays_within_the_limit(tokenizer_json: bytes, limit: int) -> None:
+    tokenizer = Tokenizer(tokenizer_json, EncodingSettings(max_length=16, mcls_every=4))
+    ids = tokenizer.tokenize(["wing " * 40], max_length=limit).token_ids
+    # One place may stay free: a CLS is inserted only where a token follows it.
+    assert limit - 1 <= len(ids) <= limit
+    assert (np.flatnonzero(ids == CLS) % 4 == 0).all()
+    assert ids[-1] == SEP
+    assert ids[-2] != CLS
+
+
+def test_token_strings(tokenizer: Tokenizer) -> None:
+    assert tokenizer.token_strings(np.array([WING, PAD, 10**6], np.int32)) == ["wing", "[PAD]", ""]
+
+
+def test_bytes_make_the_same_tokenizer(tokenizer: Tokenizer) -> None:
+    again = Tokenizer.from_bytes(tokenizer.to_bytes(), tokenizer.settings)
+    assert again.digest == tokenizer.digest
+    assert again.vocabulary_size == tokenizer.vocabulary_size
+    assert again.tokenize(["wing!"]).token_ids.tolist() == tokenizer.tokenize(["wing!"]).token_ids.tolist()
+
+
+def test_no_tokenizer_json(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("[PAD]\n")
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json is missing.*save_pretrained"):
+        Tokenizer.load(tmp_path, EncodingSettings())
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b'{"model": 3}'])
+def test_a_damaged_tokenizer_json(content: bytes) -> None:
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json is damaged or not understood"):
+        Tokenizer.from_bytes(content, EncodingSettings())
+
+
+def test_a_tokenizer_without_special_tokens(tokenizer_json: bytes) -> None:
+    from tokenizers import Tokenizer as Library
+    from tokenizers import processors
+
+    library = Library.from_buffer(tokenizer_json)
+    library.post_processor = processors.Sequence([])
+    with pytest.raises(CheckpointError, match="must put a first and a last special token"):
+        Tokenizer.from_bytes(library.to_str().encode(), EncodingSettings())
