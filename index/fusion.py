@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
 from index.candidates import Weights
 from index.errors import InvalidQueryError
+from index.scoring import DECIMALS, Float64
 from models.representations import Int64
-
-Float64 = npt.NDArray[np.float64]
 
 WEIGHT_PRESETS: Mapping[str, Weights] = MappingProxyType(
     {
@@ -34,12 +32,13 @@ def weights_preset(name: str) -> Weights:
 
 
 def weighted_sum(components: Float64, weights: Weights) -> Float64:
-    """`w_d s_dense + w_l s_lex + w_m s_mul` of components float64[K, 3]: float64[K]."""
-    return (
+    """`w_d s_dense + w_l s_lex + w_m s_mul` of components float64[K, 3]: float64[K], rounded."""
+    sums: Float64 = (
         weights.dense * components[:, 0]
         + weights.sparse * components[:, 1]
         + weights.colbert * components[:, 2]
     )
+    return np.round(sums, DECIMALS)
 
 
 def best(scores: Float64, limit: int, ids_of: Callable[[Int64], Sequence[bytes]]) -> Int64:
