@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.table import Table
 
 from cli import options
-from cli.output import console, print_json
+from cli.output import console, error_console, print_json
+from cli.search import parse_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from evaluation.run import EvaluationReport
 
 
 def evaluate(
@@ -20,6 +21,13 @@ def evaluate(
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Score every document instead of searching the index.")
     ] = False,
+    weights: Annotated[
+        str, typer.Option(metavar="PRESET|D,S,C", help="Weights of the sum, as for `tercet search`.")
+    ] = "sum",
+    dense_kind: Annotated[
+        Literal["auto", "flat", "hnsw", "ivfpq"] | None,
+        typer.Option(help="Dense index. [default auto: by size]", show_default=False),
+    ] = None,
     checkpoint: options.Checkpoint = None,
     engine: options.Engine = None,
     revision: options.Revision = None,
@@ -33,14 +41,18 @@ def evaluate(
     settings = options.settings_from(
         checkpoint=checkpoint, engine=engine, revision=revision, device=device, threads=threads
     )
-    report = run(folder, options.encoder_from(settings), exhaustive=exhaustive)
+    encoder = options.encoder_from(settings)
+    with error_console().status(f"Encoding and ranking {folder}"):
+        report = run(
+            folder, encoder, exhaustive=exhaustive, weights=parse_weights(weights), dense_kind=dense_kind
+        )
     if as_json:
         print_json(report)
     else:
         _print_table(report)
 
 
-def _print_table(report: Mapping[str, Any]) -> None:
+def _print_table(report: EvaluationReport) -> None:
     way = "every document scored" if report["exhaustive"] else "through the index"
     out = console()
     out.print(
@@ -49,7 +61,7 @@ def _print_table(report: Mapping[str, Any]) -> None:
     )
     table = Table(box=None, padding=(0, 2))
     table.add_column("ranking")
-    results: Mapping[str, Mapping[str, float]] = report["results"]
+    results = report["results"]
     measures = list(next(iter(results.values())))
     for measure in measures:
         table.add_column(measure, justify="right")

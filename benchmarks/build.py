@@ -1,0 +1,177 @@
+"""Memory and speed of building a collection, and whether serving it copies memory-mapped arrays.
+
+Builds passages of ../shared/data/scale-mix in a fixed random order (synthetic text where that is absent)
+through `tercet index build` in a child process, and samples its memory. Then another process opens the
+collection and searches it; its anonymous memory grows by what it copies, for mapped files are not counted.
+
+Run: python benchmarks/build.py [--passages 50000] [--checkpoint minilm-m3]
+"""
+
+import argparse
+import datetime
+import gzip
+import json
+import multiprocessing
+import os
+import platform
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+SCALE_MIX = ROOT.parent / "shared" / "data" / "scale-mix" / "corpus.jsonl.gz"
+RESULT = ROOT / "benchmarks" / "results" / "build.json"
+PEAK_LIMIT_BYTES = 1.5e9
+SEED = 7
+SEARCHES = 200
+
+
+def main() -> None:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the tercet command does
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--passages", type=int, default=50_000)
+    parser.add_argument("--checkpoint", default=str(ROOT / "checkpoints" / "minilm-m3"))
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tercet-build-") as folder:
+        data = Path(folder)
+        corpus = data / "passages.jsonl"
+        origin = write_passages(corpus, asked.passages)
+        record = {
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "machine": machine(),
+            "passages": asked.passages,
+            "origin": origin,
+            "source_bytes": corpus.stat().st_size,
+            "build": build(data, corpus, asked.checkpoint),
+            "serve": serve(data, corpus, asked.checkpoint),
+        }
+    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(record, indent=2))
+    assert record["build"]["peak_rss_bytes"] < PEAK_LIMIT_BYTES, "the build used more than 1.5 GB"
+    assert record["serve"]["copied_bytes"] < record["serve"]["array_bytes"] / 4, "serving copies arrays"
+
+
+def write_passages(path: Path, count: int) -> str:
+    """The first `count` passages after a shuffle with a fixed seed; returns where they come from."""
+    if SCALE_MIX.is_file():
+        with gzip.open(SCALE_MIX, "rt", encoding="utf-8") as file:
+            lines = [line if line.endswith("\n") else line + "\n" for line in file]
+        random.Random(SEED).shuffle(lines)  # noqa: S311  # no secret
+        path.write_text("".join(lines[:count]), encoding="utf-8")
+        return "scale-mix"
+    words = random.Random(SEED)  # noqa: S311  # no secret
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(count):
+            text = " ".join(f"w{min(int(words.paretovariate(0.8)), 50_000)}" for _ in range(60))
+            file.write(json.dumps({"id": str(number), "text": text}) + "\n")
+    return "synthetic"
+
+
+def build(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
+    """Builds in a child and samples its resident memory, mapped files included."""
+    command = [sys.executable, "-m", "cli.main", "index", "build", str(corpus), "--collection", "passages"]
+    started = time.monotonic()
+    child = subprocess.Popen(
+        [*command, "--data", str(data), "--checkpoint", checkpoint, "--progress", "json"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    process = psutil.Process(child.pid)
+    anonymous = 0
+    last = ""
+    assert child.stdout is not None
+    for line in child.stdout:
+        last = line
+        anonymous = max(anonymous, anonymous_bytes(process.pid))
+        progress = json.loads(line)
+        print(f"{progress['documents_done']:,} documents, {anonymous / 1e6:,.0f} MB anonymous", flush=True)
+    if child.wait() != 0:
+        sys.exit("the build failed")
+    seconds = time.monotonic() - started
+    done = json.loads(last)
+    return {
+        "seconds": round(seconds, 1),
+        "documents_per_second": round(done["documents_done"] / done["seconds"], 1),
+        "tokens_per_second": round(done["tokens"] / done["seconds"], 1),
+        "tokens": done["tokens"],
+        "peak_rss_bytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
+        "peak_anonymous_bytes": anonymous,
+    }
+
+
+def serve(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
+    """What opening and searching the collection adds to a process, measured in a fresh one."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(measure_serving, data, corpus, checkpoint).result()
+
+
+def measure_serving(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
+    """Runs in the fresh process. Texts of the corpus are the queries."""
+    from index.collection import Collection
+    from models.encoder import encode
+    from models.loader import load_encoder
+    from service.indexing import build_collection
+
+    with corpus.open(encoding="utf-8") as file:
+        texts = [json.loads(line)["text"][:100] for _, line in zip(range(SEARCHES), file, strict=False)]
+    encoder = load_encoder(checkpoint)
+    queries = [encode(encoder, [text], "query") for text in texts]
+    # A small collection first, for the compiled code that every process loads is no copy of arrays.
+    with (data / "few.jsonl").open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps({"id": str(n), "text": text}) + "\n" for n, text in enumerate(texts))
+    build_collection(encoder, data / "few", "few", data / "few.jsonl")
+    few = Collection.open(data / "few", "few").snapshot()
+    few.search(queries[0])
+    before = anonymous_bytes(os.getpid())
+    snapshot = Collection.open(data / "collections", "passages").snapshot()
+    opened = anonymous_bytes(os.getpid())
+    snapshot.search(queries[0])
+    warm = anonymous_bytes(os.getpid())
+    started = time.perf_counter()
+    for query in queries:
+        snapshot.search(query)
+    seconds = time.perf_counter() - started
+    after = anonymous_bytes(os.getpid())
+    arrays = sum(path.stat().st_size for path in (data / "collections").rglob("*") if path.is_file())
+    return {
+        "array_bytes": arrays,
+        "opened_bytes": opened - before,
+        "first_search_bytes": warm - opened,
+        "later_searches_bytes": after - warm,
+        "copied_bytes": after - before,
+        "mean_search_ms": round(seconds / len(queries) * 1000, 3),
+    }
+
+
+def anonymous_bytes(pid: int) -> int:
+    """Memory of a process that no file backs; 0 once it has ended."""
+    try:
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    return int(next(line for line in rollup.splitlines() if line.startswith("Anonymous")).split()[1]) * 1024
+
+
+def machine() -> dict[str, str | int]:
+    """The hardware that the figures belong to."""
+    cpu = next(
+        (
+            line.split(":")[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
+        platform.processor(),
+    )
+    return {"cpu": cpu, "cores": os.cpu_count() or 0, "memory_gb": round(psutil.virtual_memory().total / 1e9)}
+
+
+if __name__ == "__main__":
+    main()

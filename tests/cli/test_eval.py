@@ -1,0 +1,52 @@
+"""`tercet eval`: the contract of its JSON, and its table."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+SIDES = ["dense", "sparse", "colbert", "dense+sparse", "sum", "bm25"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three documents and two queries whose answers share words with them."""
+    folder = tmp_path / "tiny-set"
+    (folder / "qrels").mkdir(parents=True)
+    texts = {
+        "tea": "Tea is brewed with hot water.",
+        "rail": "The train leaves the station.",
+        "x": "A red door.",
+    }
+    corpus = [{"_id": name, "title": "", "text": text} for name, text in texts.items()]
+    queries = [{"_id": "q1", "text": "brewed tea"}, {"_id": "q2", "text": "train station"}]
+    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)))
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ttea\t1\nq2\trail\t1\n")
+    return folder
+
+
+@pytest.mark.parametrize("exhaustive", [False, True])
+def test_json(tercet: Run, folder: Path, exhaustive: bool) -> None:
+    done = tercet("eval", str(folder), "--json", *(["--exhaustive"] if exhaustive else []))
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["dataset"], report["documents"], report["queries"]) == ("tiny-set", 3, 2)
+    assert (report["checkpoint"], report["exhaustive"]) == ("minilm-m3", exhaustive)
+    assert list(report["results"]) == SIDES
+    assert report["results"]["bm25"] == {"nDCG@10": 1.0, "R@100": 1.0, "RR@10": 1.0}
+
+
+def test_table_and_a_bad_judgment(tercet: Run, folder: Path) -> None:
+    lines = tercet("eval", str(folder)).stdout.splitlines()
+    assert lines[0] == "tiny-set: 3 documents, 2 queries, minilm-m3, through the index"
+    assert [line.split()[0] for line in lines[2:]] == SIDES
+    with (folder / "qrels" / "test.tsv").open("a") as file:
+        file.write("q1\ttea\tmany\n")
+    done = tercet("eval", str(folder))
+    assert done.returncode == 1
+    assert "test.tsv" in done.stderr
+    assert done.stderr.count("\n") == 1
