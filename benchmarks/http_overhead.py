@@ -43,6 +43,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--requests", type=int, default=500)
     asked = parser.parse_args()
+    if "OPENBLAS_NUM_THREADS" not in os.environ:  # as the tercet command has it; NumPy reads it when it loads
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606 - this very script
     lines = (CORPUS / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     queries = [json.loads(line)["query"] for line in lines]
     with tempfile.TemporaryDirectory(prefix="tercet-http-") as folder:

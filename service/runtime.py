@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from index.collection import list_collections
+from index.errors import SearchIndexError
 from models.errors import EncoderUnavailableError
 from models.loader import load_encoder
 from service.collections import CollectionRegistry
@@ -16,7 +18,7 @@ from service.encoding import EncodingService, LocalEncoding
 from service.exceptions import NotReadyError
 from service.jobs import JobManager
 from service.remote_encoder import RemoteEncoding
-from service.search import SearchPipeline
+from service.search import SearchPipeline, SearchQuery
 from service.settings import Settings
 from service.telemetry import Telemetry
 
@@ -139,7 +141,18 @@ class Runtime:
         data = self.settings.data
         jobs = JobManager(data, encoding.info, self.settings.encoder_environment)
         await jobs.start()
-        return SearchServices(SearchPipeline(encoding, self.collections), jobs)
+        pipeline = SearchPipeline(encoding, self.collections)
+        await self._warm_up(pipeline)
+        return SearchServices(pipeline, jobs)
+
+    async def _warm_up(self, pipeline: SearchPipeline) -> None:
+        """Searches once, in the first collection that allows it: index kernels load at their first use."""
+        for name in await asyncio.to_thread(list_collections, self.collections.root):
+            try:
+                await pipeline.search(SearchQuery(name, "warm up", top_k=1))
+                return
+            except SearchIndexError as error:
+                log.warning("collection %s cannot be searched: %s", name, error)
 
     def _try_writing(self) -> None:
         self.settings.data.mkdir(parents=True, exist_ok=True)
