@@ -99,7 +99,7 @@ def test_texts_of_a_client_that_left_are_not_encoded(make_server: Any, held: Any
             time.sleep(0.01)
         held.gate.set()
         assert client.post("/embed", json={"inputs": "tea"}).status_code == 200
-    assert held.texts == [1, 5, 1]
+    assert held.texts.count(5) == 1
 
 
 def test_a_server_that_ends_finishes_what_it_accepted(make_server: Any, held: Any) -> None:
