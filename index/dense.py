@@ -43,7 +43,7 @@ SMALLEST_INDEX = 1_000  # documents; fewer are always scanned, whatever the kind
 HNSW_NEIGHBOURS = 32
 HNSW_EF_CONSTRUCTION = 100
 ROWS_PER_EF = 40  # vectors scanned in the time of one more efSearch, measured by benchmarks/dense.py
-PQ_DIMENSIONS = 8  # of one byte of a PQ code
+PQ_DIMENSIONS = 4  # that one byte of a PQ code stands for
 PQ_CANDIDATES = 8  # rows scored again from float16, for each one wanted
 POINTS_PER_LIST = 64  # training rows for each inverted list
 TIE_MARGIN = 16  # rows asked for beyond k, so that most ties with the k-th show at once
@@ -92,7 +92,7 @@ def _build_hnsw(vectors: Float16) -> Any:
 
 def _build_ivfpq(vectors: Float16) -> Any:
     documents, dimension = vectors.shape
-    lists = max(1, min(int(4 * documents**0.5), documents // POINTS_PER_LIST))
+    lists = max(1, min(int(documents**0.5), documents // POINTS_PER_LIST))
     index = faiss.IndexIVFPQ(
         faiss.IndexFlatIP(dimension), dimension, lists, _pq_bytes(dimension), 8, faiss.METRIC_INNER_PRODUCT
     )
@@ -106,7 +106,7 @@ def _build_ivfpq(vectors: Float16) -> Any:
 
 
 def _pq_bytes(dimension: int) -> int:
-    """The most bytes of a PQ code that divide the dimension, each for 8 values or more."""
+    """The most bytes of a PQ code that divide the dimension, each for 4 values or more."""
     return next(m for m in range(max(1, dimension // PQ_DIMENSIONS), 0, -1) if dimension % m == 0)
 
 
