@@ -71,7 +71,10 @@ def build(
     ] = "auto",
     stop_with_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
-    """Build a collection from documents, or replace what it holds in one step."""
+    """Build a collection from documents, or replace what it holds in one step.
+
+    A document is {"id" or "_id", "text", "title"?, "metadata"?}; further keys become metadata.
+    """
     from cli.progress import build_progress
     from service.indexing import build_collection
 

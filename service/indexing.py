@@ -50,7 +50,9 @@ class BuildCancelledError(ServiceError):
 
 @dataclass(frozen=True, slots=True)
 class BuildProgress:
-    """How far a build is. `fraction` is the share of the source read, `total` None where not known."""
+    """How far a build is, in documents encoded. `total` is None where not known; `fraction`, from 0 to 1,
+    is then estimated from the share of the source's bytes that was read.
+    """
 
     documents: int
     total: int | None
@@ -132,7 +134,7 @@ class _Build:
         self._progress = progress
         self._cancelled = cancelled
         self._started = time.monotonic()
-        self._documents = self._tokens = self._truncated = 0
+        self._read = self._documents = self._tokens = self._truncated = 0
 
     def run(self) -> BuildReport:
         """Encodes and writes everything, publishes, and says what was done."""
@@ -162,6 +164,7 @@ class _Build:
     def _encode_and_write(self, pool: ThreadPoolExecutor) -> None:
         waiting: deque[_Window] = deque()
         for documents in windows(self._reader, _encoded_text, window_tokens(self._encoder.info)):
+            self._read += len(documents)
             waiting.append(_Window.submit(pool, self._encoder, documents))
             if len(waiting) > self._encoder.concurrency:
                 self._write(waiting.popleft())
@@ -173,14 +176,13 @@ class _Build:
         for future in window.futures:
             part = future.result()
             parts.append(part)
+            self._documents += len(part)
             self._tokens += int(part.tokens.sum())
             self._truncated += int(part.truncated.sum())
             self._report_progress()
         inverse = np.empty(len(window.order), np.int64)
         inverse[window.order] = np.arange(len(window.order))
         self._writer.add(window.documents, Representations.concatenate(parts).take(inverse))
-        self._documents += len(window.documents)
-        self._report_progress()
 
     def _report_progress(self, *, publishing: bool = False) -> None:
         if self._cancelled():
@@ -191,7 +193,7 @@ class _Build:
                 total=self._reader.total,
                 tokens=self._tokens,
                 skipped=self._reader.skipped,
-                fraction=self._reader.fraction,
+                fraction=self._reader.fraction * self._documents / max(1, self._read),
                 seconds=time.monotonic() - self._started,
                 publishing=publishing,
             )

@@ -21,8 +21,8 @@ log = logging.getLogger("tercet")
 class Job:
     """A batch build: what was asked, how far it is, how it ended. Times are ISO 8601, in UTC.
 
-    `documents_total` is None where only reading the whole source would tell; `fraction` is the share of
-    the source read, from 0 to 1.
+    `documents_total` is None where only reading the whole source would tell; `fraction`, from 0 to 1, is
+    then estimated from the bytes read.
     """
 
     id: str

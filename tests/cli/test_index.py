@@ -16,20 +16,21 @@ def collections(data: Path) -> list[str]:
 
 
 def long_source(folder: Path) -> Path:
-    """More than a machine encodes while a test waits."""
+    """More than a machine encodes while a test waits; the first documents are mostly blanks, and quick."""
     path = folder / "long.jsonl"
-    text = "Water turns to steam and drives the engine of the train. " * 12
+    quick, slow = " " * 600, "Water turns to steam and drives the engine of the train. " * 12
     with path.open("w", encoding="utf-8") as file:
         for number in range(20_000):
-            file.write(json.dumps({"id": f"d{number}", "text": f"{number} {text}"}) + "\n")
+            text = f"{number} {quick if number < 400 else slow}"
+            file.write(json.dumps({"id": f"d{number}", "text": text}) + "\n")
     return path
 
 
 def started_writing(process: subprocess.Popen[str]) -> None:
-    """Waits until documents have been written, none of them published."""
+    """Waits until a window of documents, about 160 of them, has been written; nothing is published."""
     assert process.stdout is not None
     for line in process.stdout:
-        if json.loads(line)["documents_done"] > 0:
+        if json.loads(line)["documents_done"] > 250:
             return
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from index.collection import Collection
@@ -12,7 +13,9 @@ from index.verify import verify
 from models.encoder import encode
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
-from service import indexing
+from service import document_encoders, indexing
+from service.app import create_worker_app
+from service.document_encoders import RemoteDocuments
 from service.indexing import BuildCancelledError, BuildProgress, build_collection
 from service.source_lines import SourceError
 from service.windows import estimated_tokens, windows
@@ -141,3 +144,32 @@ def test_windows_hold_about_so_many_tokens() -> None:
     assert estimated_tokens("") == 2
     assert estimated_tokens("빵을 굽다") == 2 + 13 // 3
     assert estimated_tokens("\ud800" * 3) == 2 + 3
+
+
+def test_building_through_workers_gives_the_same(tmp_path: Path, tiny: Any, make_server: Any) -> None:
+    source = corpus(tmp_path / "x.jsonl", 30)
+    build_collection(tiny, tmp_path, "local", source, token_codec="float16")
+    with make_server(create=create_worker_app) as one, make_server(create=create_worker_app) as other:
+        workers = RemoteDocuments([one, other])
+        try:
+            assert workers.info == tiny.info
+            assert workers.concurrency == 4
+            build_collection(workers, tmp_path, "remote", source, token_codec="float16")
+        finally:
+            workers.close()
+    query = encode(tiny, ["tea 7"], "query")
+    scores = [Collection.open(tmp_path, name).snapshot().score_all(query)[1] for name in ("local", "remote")]
+    np.testing.assert_array_equal(scores[0], scores[1])
+
+
+def test_workers_that_are_away_are_waited_for_but_not_forever(monkeypatch: Any, make_server: Any) -> None:
+    monkeypatch.setattr(document_encoders, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(document_encoders, "PAUSE_SECONDS", 0.1)
+    with make_server(create=create_worker_app) as url:
+        workers = RemoteDocuments([url], retry_seconds=0.1)
+        assert len(workers.encode(["tea"])) == 1
+    with pytest.raises(EncoderUnavailableError):
+        workers.encode(["tea"])
+    workers.close()
+    with pytest.raises(EncoderUnavailableError):
+        RemoteDocuments([url])

@@ -36,8 +36,9 @@ def data(tmp_path: Path) -> Path:
     short = [{"id": f"d{i}", "text": f"tea and water {i}"} for i in range(20)]
     (sources / "short.jsonl").write_text("\n".join(map(json.dumps, short)))
     text = "Water turns to steam and drives the engine of the train. " * 12
-    with (sources / "long.jsonl").open("w") as file:
-        file.writelines(json.dumps({"id": f"d{i}", "text": f"{i} {text}"}) + "\n" for i in range(20_000))
+    with (sources / "long.jsonl").open("w") as file:  # the first documents are quick
+        for i in range(20_000):
+            file.write(json.dumps({"id": f"d{i}", "text": f"{i} {' ' * 600 if i < 300 else text}"}) + "\n")
     (sources / "bad.jsonl").write_text('{"id": "a", "text": "x"}\n{"id": "b"}')
     return tmp_path
 
