@@ -6,33 +6,25 @@ the slower of the two only. Memory is bounded by two windows of documents and wh
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from index.candidates import Document
-from index.collection import Collection, delete_collection
 from index.dense import DenseKind
-from index.errors import (
-    CollectionExistsError,
-    CollectionNotFoundError,
-    FingerprintMismatchError,
-    SearchIndexError,
-)
 from index.fields import FieldType
-from index.manifest import CollectionSettings, check_collection_name
+from index.manifest import check_collection_name
 from index.token_vectors import TokenCodec
 from index.writer import SnapshotWriter
 from models.encoder import Encoder, EncoderInfo
 from models.representations import Representations
+from service.build_target import open_or_create, remove_unpublished
 from service.document_encoders import DocumentEncoder, LocalDocuments, RemoteDocuments
 from service.exceptions import ServiceError
 from service.source_lines import SourceError
@@ -111,7 +103,7 @@ def build_collection(
             return _Build(name, documents, reader, writer, progress, cancelled).run()
     except BaseException:
         if created:
-            _remove_unpublished(collection, collections_root)
+            remove_unpublished(collection, collections_root)
         raise
 
 
@@ -234,50 +226,3 @@ def window_tokens(info: EncoderInfo) -> int:
     """Tokens of one window, so that its token vectors stay within a fixed number of bytes."""
     vectors = WINDOW_VECTOR_BYTES // (4 * max(1, info.colbert_dimension))
     return max(1, min(WINDOW_TOKENS, vectors))
-
-
-def open_or_create(
-    root: Path, name: str, encoder: EncoderInfo, settings: Mapping[str, Any]
-) -> tuple[Collection, bool]:
-    """The collection, and whether it had to be created, with the settings asked for.
-
-    Raises FingerprintMismatchError or CollectionExistsError where it exists otherwise.
-    """
-    try:
-        collection = Collection.open(root, name)
-    except CollectionNotFoundError:
-        made = CollectionSettings(
-            name=name,
-            encoder=encoder.name,
-            fingerprint=encoder.fingerprint,
-            dense_dimension=encoder.dense_dimension,
-            colbert_dimension=encoder.colbert_dimension,
-            vocabulary_size=encoder.vocabulary_size,
-            **settings,
-        )
-        return Collection.create(root, name, made), True
-    require_encoder(collection.settings, encoder)
-    for key, value in settings.items():
-        present = getattr(collection.settings, key)
-        if present != value:
-            raise CollectionExistsError(
-                f"collection {name!r} exists with {key} {present!r}, not {value!r}; settings are fixed at "
-                "creation. Leave the option out, build under another name, or delete the collection first."
-            )
-    return collection, False
-
-
-def _remove_unpublished(collection: Collection, root: Path) -> None:
-    with contextlib.suppress(SearchIndexError):  # deleted or being built by another process meanwhile
-        if collection.current() is None:
-            delete_collection(root, collection.settings.name)
-
-
-def require_encoder(settings: CollectionSettings, encoder: EncoderInfo) -> None:
-    """Raises FingerprintMismatchError where the collection belongs to another encoder."""
-    if settings.fingerprint != encoder.fingerprint:
-        raise FingerprintMismatchError(
-            f"collection {settings.name!r} was built with encoder {settings.encoder!r} "
-            f"({settings.fingerprint}), not {encoder.name!r} ({encoder.fingerprint}). Use that encoder, "
-            "build under another name, or delete the collection first."
-        )

@@ -16,8 +16,8 @@ from typing import Any
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, FingerprintMismatchError
 from models.encoder import EncoderInfo
+from service.build_target import require_encoder
 from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
-from service.indexing import require_encoder
 from service.job_process import BuildProcess
 from service.job_store import Job, JobStore, now
 from service.source_lines import SourceError

@@ -1,0 +1,209 @@
+"""`tercet index build`: a collection from a source of documents, with progress, in one step."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
+
+import typer
+
+from cli import options
+from cli.output import console, error_console, print_failure, print_json, print_pairs
+
+if TYPE_CHECKING:
+    from index.fields import FieldType
+    from models.encoder import Encoder
+    from service.document_encoders import RemoteDocuments
+    from service.indexing import BuildReport
+    from service.settings import Settings
+
+STOP_SECONDS = 10.0
+
+
+def build(
+    source: Annotated[Path, typer.Argument(help="JSONL (.jsonl, .jsonl.gz), Parquet, or a BEIR folder.")],
+    collection: Annotated[str, typer.Option(help="Collection to create or to replace.")],
+    on_error: Annotated[
+        Literal["stop", "skip"], typer.Option(help="At a bad record: stop, or leave it out and list it.")
+    ] = "stop",
+    dense_kind: Annotated[
+        Literal["auto", "flat", "hnsw", "ivfpq"] | None,
+        typer.Option(help="Dense index of a new collection. [default auto: by size]", show_default=False),
+    ] = None,
+    token_codec: Annotated[
+        Literal["float16", "int8", "none"] | None,
+        typer.Option(help="Token vectors of a new collection. [default int8]", show_default=False),
+    ] = None,
+    field: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:TYPE",
+            help="Metadata field to filter on in a new collection: keyword, integer, number or boolean. "
+            "Give it once per field.",
+            show_default=False,
+        ),
+    ] = None,
+    data: options.Data = None,
+    checkpoint: options.Checkpoint = None,
+    engine: options.Engine = None,
+    revision: options.Revision = None,
+    device: options.Device = None,
+    threads: options.Threads = None,
+    encoder_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL[,URL…]", help="Encoder workers to use instead.", show_default=False),
+    ] = None,
+    progress: Annotated[
+        Literal["auto", "bar", "lines", "json", "none"], typer.Option(help="How to show progress.")
+    ] = "auto",
+    stop_with_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
+) -> None:
+    """Build a collection from documents, or replace what it holds in one step.
+
+    A document is {"id" or "_id", "text", "title"?, "metadata"?}; further keys become metadata.
+    """
+    from cli.progress import build_progress
+    from service.indexing import build_collection
+
+    if stop_with_stdin:
+        threading.Thread(target=_stop_with_stdin, daemon=True).start()
+    fields = parse_fields(field)
+    settings = options.settings_from(
+        data=data,
+        checkpoint=checkpoint,
+        engine=engine,
+        revision=revision,
+        device=device,
+        threads=threads,
+        encoder_urls=encoder_url,
+    )
+    try:
+        with _interrupted_by_sigterm(), _encoder(settings) as encoder, build_progress(progress) as report:
+            done = build_collection(
+                encoder,
+                options.collections_root(settings),
+                collection,
+                source,
+                on_error=on_error,
+                dense_kind=dense_kind,
+                token_codec=token_codec,
+                fields=fields,
+                progress=report,
+            )
+    except KeyboardInterrupt:
+        print_failure("interrupted; nothing was published")
+        raise
+    if progress == "json":
+        _print_json_report(done)
+    else:
+        _print_report(done, options.collections_root(settings) / collection)
+
+
+def parse_fields(declared: list[str] | None) -> dict[str, FieldType] | None:
+    """Fields from `NAME:TYPE` words. Raises typer.BadParameter."""
+    from index.fields import FieldType
+
+    if not declared:
+        return None
+    fields: dict[str, FieldType] = {}
+    for word in declared:
+        name, _, kind = word.rpartition(":")
+        if not name or kind not in get_args(FieldType):
+            known = ", ".join(get_args(FieldType))
+            raise typer.BadParameter(
+                f"{word!r} is not NAME:TYPE with a type of {known}", param_hint="--field"
+            )
+        if name in fields:
+            raise typer.BadParameter(f"field {name!r} is given twice", param_hint="--field")
+        fields[name] = cast("FieldType", kind)
+    return fields
+
+
+@contextmanager
+def _encoder(settings: Settings) -> Iterator[Encoder | RemoteDocuments]:
+    """The encoder of this process, or the workers that the settings name."""
+    if not settings.encoder_urls:
+        yield options.encoder_from(settings)
+        return
+    from service.document_encoders import RemoteDocuments
+
+    key = settings.encoder_key
+    remote = RemoteDocuments(
+        settings.encoder_urls,
+        key=None if key is None else key.get_secret_value(),
+        timeout_seconds=settings.encoder_timeout_seconds,
+        retry_seconds=settings.encoder_retry_seconds,
+    )
+    try:
+        yield remote
+    finally:
+        remote.close()
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Lets SIGTERM end a build as Ctrl-C does: what was written is removed first."""
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+def _stop_with_stdin() -> None:
+    """Ends the process when standard input closes, which tells a job that its service is gone."""
+    # Not through sys.stdin, whose lock this thread would still hold when the interpreter ends.
+    while os.read(0, 1024):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(STOP_SECONDS)  # time to clean up, unless compiled code holds the main thread
+    os._exit(130)
+
+
+def _print_json_report(done: BuildReport) -> None:
+    print_json(
+        {
+            "documents_done": done.documents,
+            "documents_total": done.documents,
+            "tokens": done.tokens,
+            "skipped": done.skipped,
+            "skips": [str(skip) for skip in done.skips],
+            "truncated": done.truncated,
+            "fraction": 1.0,
+            "seconds": round(done.seconds, 3),
+            "collection": done.collection,
+            "snapshot": done.snapshot,
+        }
+    )
+
+
+def _print_report(done: BuildReport, folder: Path) -> None:
+    rate = f"{done.documents / done.seconds:,.0f} documents/s, {done.tokens / done.seconds:,.0f} tokens/s"
+    pairs: dict[str, Any] = {
+        "collection": f"{done.collection}, snapshot {done.snapshot}",
+        "documents": done.documents,
+        "tokens": done.tokens,
+        "time": f"{done.seconds:,.1f} s ({rate})",
+        "size": f"{folder_bytes(folder) / 1e6:,.1f} MB",
+    }
+    if done.truncated:
+        pairs["truncated"] = f"{done.truncated:,} documents are longer than the encoder's limit and were cut"
+    if done.skipped:
+        pairs["skipped"] = done.skipped
+    print_pairs(pairs, console())
+    remarks = error_console()
+    for skip in done.skips:
+        remarks.print(f"skipped {skip}", markup=False, soft_wrap=True)
+    if done.skipped > len(done.skips):
+        remarks.print(f"and {done.skipped - len(done.skips):,} more")
+
+
+def folder_bytes(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,66 @@
+"""The collection that a build writes to: opened, or created for the encoder, or refused."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from index.collection import Collection, delete_collection
+from index.errors import (
+    CollectionExistsError,
+    CollectionNotFoundError,
+    FingerprintMismatchError,
+    SearchIndexError,
+)
+from index.manifest import CollectionSettings
+from models.encoder import EncoderInfo
+
+
+def open_or_create(
+    root: Path, name: str, encoder: EncoderInfo, settings: Mapping[str, Any]
+) -> tuple[Collection, bool]:
+    """The collection, and whether it had to be created, with the settings asked for.
+
+    Raises FingerprintMismatchError or CollectionExistsError where it exists otherwise.
+    """
+    try:
+        collection = Collection.open(root, name)
+    except CollectionNotFoundError:
+        made = CollectionSettings(
+            name=name,
+            encoder=encoder.name,
+            fingerprint=encoder.fingerprint,
+            dense_dimension=encoder.dense_dimension,
+            colbert_dimension=encoder.colbert_dimension,
+            vocabulary_size=encoder.vocabulary_size,
+            **settings,
+        )
+        return Collection.create(root, name, made), True
+    require_encoder(collection.settings, encoder)
+    for key, value in settings.items():
+        present = getattr(collection.settings, key)
+        if present != value:
+            raise CollectionExistsError(
+                f"collection {name!r} exists with {key} {present!r}, not {value!r}; settings are fixed at "
+                "creation. Leave the option out, build under another name, or delete the collection first."
+            )
+    return collection, False
+
+
+def remove_unpublished(collection: Collection, root: Path) -> None:
+    """Removes a collection that a failed first build created, unless something was published in it since."""
+    with contextlib.suppress(SearchIndexError):  # deleted or being built by another process meanwhile
+        if collection.current() is None:
+            delete_collection(root, collection.settings.name)
+
+
+def require_encoder(settings: CollectionSettings, encoder: EncoderInfo) -> None:
+    """Raises FingerprintMismatchError where the collection belongs to another encoder."""
+    if settings.fingerprint != encoder.fingerprint:
+        raise FingerprintMismatchError(
+            f"collection {settings.name!r} was built with encoder {settings.encoder!r} "
+            f"({settings.fingerprint}), not {encoder.name!r} ({encoder.fingerprint}). Use that encoder, "
+            "build under another name, or delete the collection first."
+        )
