@@ -31,15 +31,8 @@ import numpy as np
 import numpy.typing as npt
 
 from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
-from index.sparse_kernels import (
-    BLOCK,
-    add_sizes,
-    count_block,
-    fill_block,
-    find_candidates,
-    quantize_query,
-    score_candidates,
-)
+from index.sparse_build_kernels import add_sizes, count_block, fill_block
+from index.sparse_kernels import BLOCK, find_candidates, quantize_query, score_candidates
 from models.representations import Bool, Float32, Int32, Int64, SparseRows
 
 DTYPES = {

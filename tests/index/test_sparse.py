@@ -296,7 +296,7 @@ SEARCH_AND_COUNT = """
 import sys
 from pathlib import Path
 import numpy as np
-from index import sparse_kernels
+from index import sparse_build_kernels, sparse_kernels
 from index.sparse import InvertedIndex, build_inverted
 from models.representations import SparseRows
 folder = Path(sys.argv[1])
@@ -315,7 +315,8 @@ for forward in (rows, mapped):
         for terms in (every[:3], every, every[::2], every[::-1]):
             index.search(terms, np.ones(len(terms), np.float32), 10, allowed)
 from numba.core.dispatcher import Dispatcher
-kernels = {n: f for n, f in vars(sparse_kernels).items() if isinstance(f, Dispatcher)}
+both = {**vars(sparse_kernels), **vars(sparse_build_kernels)}
+kernels = {n: f for n, f in both.items() if isinstance(f, Dispatcher)}
 print(sum(sum(f.stats.cache_misses.values()) for f in kernels.values()))
 print(*(f"{n}={len(f.signatures)}" for n, f in kernels.items() if not n.startswith("_")))
 """
