@@ -1,9 +1,9 @@
 """What HTTP adds to a search: `POST /search` on a kept-alive loopback connection, and the same in Python.
 
-Both search the bundled demo corpus with the embedded checkpoint and one encoder thread, the server in a
-process of its own. Requests of the two kinds alternate, so that whatever else the machine does hits both.
-Reported are medians, the difference of the medians, and the part of a request outside the server's own
-search (its time as the client sees it, less `took_ms.total`).
+Both go through one `SearchPipeline` over the bundled demo corpus with the embedded checkpoint and one encoder
+thread: the server runs in a thread of this process, and the Python call runs on the server's event loop.
+Requests of the two kinds alternate, so that whatever else the machine does hits both. Reported are medians,
+their difference, and the part of a request outside the search (the client's time less `took_ms.total`).
 
 Run: python benchmarks/http_overhead.py [--requests 500]
 """
@@ -14,22 +14,21 @@ import datetime
 import json
 import os
 import platform
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import uvloop
 
-from models.loader import load_encoder
-from service.collections import CollectionRegistry
-from service.encoding import LocalEncoding
-from service.search import SearchPipeline, SearchQuery
+from service.app import create_app, server_for
+from service.search import SearchOutcome, SearchPipeline, SearchQuery
 from service.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,10 +48,9 @@ def main() -> None:
     lines = (CORPUS / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     queries = [json.loads(line)["query"] for line in lines]
     with tempfile.TemporaryDirectory(prefix="tercet-http-") as folder:
-        data = Path(folder)
-        tercet("index", "build", str(CORPUS / "corpus.jsonl"), "--collection", "demo", "--data", folder)
-        with server(data) as url:
-            figures = asyncio.run(measure(url, data, queries, asked.requests))
+        build(Path(folder))
+        with serving(Settings(data=Path(folder), port=0, threads=1)) as (url, pipeline, loop):
+            figures = measure(url, pipeline, loop, queries, asked.requests)
     record = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": machine(),
@@ -64,33 +62,32 @@ def main() -> None:
     assert figures["added_ms"] <= LIMIT_MS, f"HTTP adds more than {LIMIT_MS} ms at the median"
 
 
-async def measure(url: str, data: Path, queries: list[str], requests: int) -> dict[str, float]:
+def measure(
+    url: str, pipeline: SearchPipeline, loop: asyncio.AbstractEventLoop, queries: list[str], requests: int
+) -> dict[str, float]:
     """Milliseconds of the two ways, alternating; the same queries in the same order."""
-    settings = Settings(data=data, threads=1)
-    encoding = LocalEncoding(
-        load_encoder(settings.checkpoint, settings.engine, threads=1),
-        batch_tokens=settings.batch_tokens,
-        queue_tokens=settings.queue_tokens,
-    )
-    pipeline = SearchPipeline(encoding, CollectionRegistry(data / "collections"))
+
+    async def timed(query: str) -> tuple[float, SearchOutcome]:
+        started = time.perf_counter()
+        outcome = await pipeline.search(SearchQuery("demo", query))
+        return time.perf_counter() - started, outcome
+
     python: list[float] = []
     http: list[float] = []
     inside: list[float] = []
-    async with httpx.AsyncClient(base_url=url) as client:
+    with httpx.Client(base_url=url) as client:
         for number in range(WARM_UP + requests):
             query = queries[number % len(queries)]
+            python_seconds, outcome = asyncio.run_coroutine_threadsafe(timed(query), loop).result()
             started = time.perf_counter()
-            outcome = await pipeline.search(SearchQuery("demo", query))
-            between = time.perf_counter()
-            response = await client.post("/search", json={"collection": "demo", "query": query})
-            ended = time.perf_counter()
+            response = client.post("/search", json={"collection": "demo", "query": query})
+            http_seconds = time.perf_counter() - started
             answer = response.json()
             assert [hit["id"] for hit in answer["hits"]] == [hit.document.id for hit in outcome.hits]
             if number >= WARM_UP:
-                python.append(between - started)
-                http.append(ended - between)
+                python.append(python_seconds)
+                http.append(http_seconds)
                 inside.append(answer["took_ms"]["total"] / 1000)
-    await encoding.close()
     outside = [whole - part for whole, part in zip(http, inside, strict=True)]
     return {
         "python_ms": milliseconds(python),
@@ -106,36 +103,32 @@ def milliseconds(seconds: list[float]) -> float:
 
 
 @contextmanager
-def server(data: Path) -> Iterator[str]:
-    """The address of `tercet serve` over a data root."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    flags = ("--port", str(port), "--data", str(data), "--threads", "1")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cli.main", "serve", *flags], cwd=ROOT, stderr=subprocess.DEVNULL
-    )
+def serving(settings: Settings) -> Iterator[tuple[str, SearchPipeline, asyncio.AbstractEventLoop]]:
+    """A real server in a thread: its address, its search pipeline, and the event loop of both."""
+    app = create_app(settings)
+    server = server_for(app, settings)
+    loop = uvloop.new_event_loop()
+    thread = threading.Thread(target=loop.run_until_complete, args=(server.serve(),))
+    thread.start()
     try:
-        url = f"http://127.0.0.1:{port}"
-        while not is_ready(url):
-            assert process.poll() is None, "the server ended"
-            time.sleep(0.1)
-        yield url
+        while not server.started:
+            time.sleep(0.05)
+        host, port = server.servers[0].sockets[0].getsockname()[:2]
+        url = f"http://{host}:{port}"
+        while httpx.get(f"{url}/ready").status_code != httpx.codes.OK:
+            time.sleep(0.05)
+        yield url, app.state.runtime.pipeline, loop
     finally:
-        process.terminate()
-        process.wait(60)
+        server.should_exit = True
+        thread.join()
+        loop.close()
 
 
-def is_ready(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/ready").status_code == httpx.codes.OK
-    except httpx.TransportError:
-        return False
-
-
-def tercet(*arguments: str) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "cli.main", *arguments], cwd=ROOT, check=True, stdout=subprocess.DEVNULL
-    )
+def build(data: Path) -> None:
+    """Builds the collection `demo`."""
+    source = str(CORPUS / "corpus.jsonl")
+    command = [sys.executable, "-m", "cli.main", "index", "build", source, "--collection", "demo"]
+    subprocess.run([*command, "--data", str(data)], cwd=ROOT, check=True, capture_output=True)
 
 
 def machine() -> dict[str, str | int | float]:
