@@ -19,6 +19,7 @@ from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 
+from models.attention_graph import choose_mask_at_run_time
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_settings
 from models.encoder import encode
 from models.errors import UnsupportedError
@@ -128,6 +129,7 @@ def write_graph(model: EncoderModel, path: Path) -> None:
                 )
             # The exporter notes each node's source line; a graph should name no path of this machine.
             ClearMetadataAndDocStringPass()(program.model)
+            choose_mask_at_run_time(program.model.graph)
             program.save(str(path), external_data=size > SINGLE_FILE_BYTES)
     finally:
         body.set_attn_implementation("sdpa")

@@ -94,6 +94,8 @@ def _open_session(path: Path, kind: str, threads: int | None) -> onnxruntime.Inf
     providers = (
         ["CUDAExecutionProvider", "CPUExecutionProvider"] if kind == "cuda" else ["CPUExecutionProvider"]
     )
+    # Threads that spin while they wait take the processor from searches and builds beside them.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # The fused operator is slower on a CPU than the two it replaces.
     slower = ["SkipLayerNormFusion"] if kind == "cpu" else []
     try:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from transformers import AutoModel
+from transformers.utils import logging as library_logging
 
 from models.batching import PaddedOutputs, encode_in_batches
 from models.checkpoint import CONFIG_FILE, EncodingSettings, read_json, read_settings
@@ -52,14 +55,15 @@ def load_body(folder: Path, precision: str = "float32") -> nn.Module:
     """
     weight_files(folder)
     try:
-        body, report = AutoModel.from_pretrained(
-            str(folder),
-            local_files_only=True,
-            trust_remote_code=False,
-            dtype=PRECISIONS[precision],
-            attn_implementation="sdpa",
-            output_loading_info=True,
-        )
+        with _without_loading_report():
+            body, report = AutoModel.from_pretrained(
+                str(folder),
+                local_files_only=True,
+                trust_remote_code=False,
+                dtype=PRECISIONS[precision],
+                attn_implementation="sdpa",
+                output_loading_info=True,
+            )
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise CheckpointError(f"{folder}: the model cannot be loaded: {error}") from error
     missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
@@ -69,6 +73,22 @@ def load_body(folder: Path, precision: str = "float32") -> nn.Module:
         body.pooler = None
     model: nn.Module = body.eval()
     return model
+
+
+@contextmanager
+def _without_loading_report() -> Iterator[None]:
+    """Silences the library's own progress bar and its table of tensors, which `load_body` checks itself."""
+    logger = logging.getLogger("transformers")
+    level = logger.level
+    shows_progress = library_logging.is_progress_bar_enabled()
+    logger.setLevel(logging.ERROR)
+    library_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if shows_progress:
+            library_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def load_model(folder: Path, settings: EncodingSettings, precision: str = "float32") -> EncoderModel:
