@@ -1,0 +1,112 @@
+"""Reads a data set in BEIR's layout: corpus, `queries.jsonl` or `.jsonl.gz`, and `qrels/test.tsv`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.errors import DatasetError
+from index.candidates import Document
+from service.source_lines import LineFile
+from service.sources import read_documents
+
+QUERY_FILES = ("queries.jsonl", "queries.jsonl.gz")
+QRELS_FILE = "qrels/test.tsv"
+QRELS_HEADER = ["query-id", "corpus-id", "score"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Documents, judged queries and judgments of a data set.
+
+    queries: text by query id, only those with a judgment above 0. qrels: grade by document id, by query
+    id; a judged document that the corpus lacks stays, and counts as one that was not found.
+    unjudged_queries: how many were left out because no document is judged relevant for them.
+    """
+
+    name: str
+    documents: list[Document]
+    queries: dict[str, str]
+    qrels: dict[str, dict[str, int]]
+    unjudged_queries: int
+
+
+def read_dataset(folder: Path) -> Dataset:
+    """The data set of a folder, named after it.
+
+    Raises DatasetError for queries and judgments and SourceError for the corpus, naming file and line.
+    """
+    if not folder.is_dir():
+        raise DatasetError(f"{folder}: no such folder; give one with a corpus, queries and {QRELS_FILE}")
+    queries = read_queries(folder)
+    qrels = read_qrels(folder / QRELS_FILE, queries)
+    judged = {id: text for id, text in queries.items() if any(g > 0 for g in qrels.get(id, {}).values())}
+    if not judged:
+        raise DatasetError(f"{folder / QRELS_FILE}: no judgment is above 0, so there is nothing to measure")
+    return Dataset(
+        name=folder.resolve().name,
+        documents=list(read_documents(folder)),
+        queries=judged,
+        qrels={id: qrels[id] for id in judged},
+        unjudged_queries=len(queries) - len(judged),
+    )
+
+
+def read_queries(folder: Path) -> dict[str, str]:
+    """Query text by id, in file order."""
+    path = next((folder / name for name in QUERY_FILES if (folder / name).is_file()), None)
+    if path is None:
+        raise DatasetError(f"{folder}: holds neither {' nor '.join(QUERY_FILES)}")
+    queries: dict[str, str] = {}
+    for line, where in text_lines(path):
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            raise DatasetError(f"{where}: not JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise DatasetError(f'{where}: expected an object with "_id" and "text"')
+        id, text = value.get("_id"), value.get("text")
+        if not isinstance(id, str) or not isinstance(text, str):
+            raise DatasetError(f'{where}: "_id" and "text" must be strings')
+        if id in queries:
+            raise DatasetError(f"{where}: query id {id!r} occurs a second time")
+        queries[id] = text
+    return queries
+
+
+def read_qrels(path: Path, queries: dict[str, str]) -> dict[str, dict[str, int]]:
+    """Grades by document id, by query id, from tab-separated lines; a header line is passed over."""
+    if not path.is_file():
+        raise DatasetError(f"{path}: no such file; it holds the judgments, tab-separated")
+    qrels: dict[str, dict[str, int]] = {}
+    for line, where in text_lines(path):
+        columns = line.split("\t")
+        if columns == QRELS_HEADER:
+            continue
+        if len(columns) != len(QRELS_HEADER):
+            raise DatasetError(f"{where}: expected 3 tab-separated columns, found {len(columns)}")
+        query, document, grade = columns
+        if query not in queries:
+            raise DatasetError(f"{where}: query id {query!r} is not in the queries file")
+        try:
+            qrels.setdefault(query, {})[document] = int(grade)
+        except ValueError as error:
+            raise DatasetError(f"{where}: the score {grade!r} is not a whole number") from error
+    return qrels
+
+
+def text_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Lines that are not blank, without their line break, with file and line number for messages."""
+    lines = LineFile(path)
+    for number, line in lines:
+        where = f"{path} line {number}"
+        if line is None:
+            raise DatasetError(f"{where}: longer than {lines.limit_bytes} bytes, the limit")
+        try:
+            text = line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise DatasetError(f"{where}: not UTF-8: {error}") from error
+        if text.strip():
+            yield text, where

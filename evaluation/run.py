@@ -1,0 +1,117 @@
+"""Measures an encoder and the index on a judged data set: each side, their sums, and BM25."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import TypedDict
+
+import numpy as np
+
+from evaluation.beir import Dataset, read_dataset
+from evaluation.bm25 import Bm25
+from evaluation.metrics import measure
+from evaluation.rankings import DEPTH, exhaustive_rankings, indexed_rankings
+from index.candidates import CandidateLimits, Weights
+from index.collection import Collection
+from index.dense import DenseKind
+from index.fusion import best
+from index.snapshot import Snapshot
+from models.encoder import Encoder, encode
+from service.indexing import build_collection
+
+COLLECTION = "evaluation"
+BM25 = "bm25"
+PLAIN_SUM = Weights()
+DEFAULT_LIMITS = CandidateLimits()
+Rankings = dict[str, dict[str, list[str]]]
+"""Document ids, best first, by ranking, then by query id."""
+
+
+class EvaluationReport(TypedDict):
+    """What `tercet eval --json` prints. results: measure by name, by ranking; times in seconds."""
+
+    dataset: str
+    documents: int
+    queries: int
+    unjudged_queries: int
+    checkpoint: str
+    exhaustive: bool
+    results: dict[str, dict[str, float]]
+    index_seconds: float
+    search_seconds: float
+
+
+def evaluate(
+    folder: Path,
+    encoder: Encoder,
+    *,
+    exhaustive: bool,
+    work_dir: Path | None = None,
+    weights: Weights = PLAIN_SUM,
+    candidates: CandidateLimits = DEFAULT_LIMITS,
+    dense_kind: DenseKind | None = None,
+) -> EvaluationReport:
+    """nDCG@10, recall@100 and reciprocal rank@10 of a BEIR folder.
+
+    The documents go into a temporary collection below `work_dir`, by default where the system keeps
+    temporary files. exhaustive: score every document instead of the candidates; weights: of the ranking
+    called `sum`. Queries without a judged relevant document are left out and counted.
+    Raises DatasetError or SourceError for a bad line, and what encoder and index raise.
+    """
+    dataset = read_dataset(folder)
+    with tempfile.TemporaryDirectory(dir=work_dir, prefix="tercet-eval-") as scratch:
+        built = build_collection(encoder, Path(scratch), COLLECTION, folder, dense_kind=dense_kind)
+        snapshot = Collection.open(Path(scratch), COLLECTION).snapshot()
+        started = time.monotonic()
+        rankings = rank_queries(dataset, encoder, snapshot, weights, None if exhaustive else candidates)
+        search_seconds = time.monotonic() - started
+        snapshot.close()
+    rankings[BM25] = bm25_rankings(dataset, encoder)
+    return EvaluationReport(
+        dataset=dataset.name,
+        documents=len(dataset.documents),
+        queries=len(dataset.queries),
+        unjudged_queries=dataset.unjudged_queries,
+        checkpoint=encoder.info.name,
+        exhaustive=exhaustive,
+        results={name: measure(dataset.qrels, ranking) for name, ranking in rankings.items()},
+        index_seconds=built.seconds,
+        search_seconds=search_seconds,
+    )
+
+
+def rank_queries(
+    dataset: Dataset, encoder: Encoder, snapshot: Snapshot, weights: Weights, limits: CandidateLimits | None
+) -> Rankings:
+    """Rankings of every query by every side and sum; without limits, of all documents."""
+    queries = encode(encoder, list(dataset.queries.values()), "query")
+    rankings: Rankings = {}
+    for row, query_id in enumerate(dataset.queries):
+        query = queries.take(np.array([row], np.int64))
+        found = (
+            exhaustive_rankings(snapshot, query, weights)
+            if limits is None
+            else indexed_rankings(snapshot, query, weights, limits)
+        )
+        for name, ranking in found.items():
+            rankings.setdefault(name, {})[query_id] = ranking
+    return rankings
+
+
+def bm25_rankings(dataset: Dataset, encoder: Encoder) -> dict[str, list[str]]:
+    """BM25 over the very tokens that the encoder reads, so both see the same words."""
+    tokenizer = encoder.tokenizer
+    ids = [document.id for document in dataset.documents]
+    encoded = [id.encode() for id in ids]
+    texts = tokenizer.tokenize([document.encoded_text for document in dataset.documents], "document")
+    queries = tokenizer.tokenize(list(dataset.queries.values()), "query")
+    index = Bm25(texts, tokenizer.special_ids)
+    rankings = {}
+    for row, query_id in enumerate(dataset.queries):
+        span = slice(int(queries.offsets[row]), int(queries.offsets[row + 1]))
+        scores = index.scores(queries.token_ids[span]).astype(np.float64)
+        places = best(scores, DEPTH, lambda places: [encoded[place] for place in places])
+        rankings[query_id] = [ids[place] for place in places if scores[place] > 0]
+    return rankings

@@ -1,0 +1,63 @@
+"""A tiny data set from folder to figures with the shipped checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.run import EvaluationReport, evaluate
+from index.candidates import CandidateLimits, Weights
+from models.encoder import Encoder
+from models.loader import load_encoder
+
+RANKINGS = ["dense", "sparse", "colbert", "dense+sparse", "sum", "bm25"]
+
+
+@pytest.fixture(scope="module")
+def encoder(embedded_checkpoint: Path) -> Encoder:
+    return load_encoder(str(embedded_checkpoint), threads=1)
+
+
+def facts(report: EvaluationReport) -> tuple[str, int, int, int, str]:
+    return (
+        report["dataset"],
+        report["documents"],
+        report["queries"],
+        report["unjudged_queries"],
+        report["checkpoint"],
+    )
+
+
+@pytest.mark.parametrize("exhaustive", [True, False])
+def test_easy_questions_are_answered(beir_folder: Path, encoder: Encoder, exhaustive: bool) -> None:
+    report = evaluate(beir_folder, encoder, exhaustive=exhaustive)
+    assert facts(report) == ("things", 4, 3, 1, "minilm-m3")
+    assert report["exhaustive"] is exhaustive
+    assert list(report["results"]) == RANKINGS
+    assert report["results"]["sum"]["RR@10"] == 1.0
+    assert report["results"]["dense"]["R@100"] == 1.0
+    for measures in report["results"].values():
+        assert list(measures) == ["nDCG@10", "R@100", "RR@10"]
+        assert all(0 <= value <= 1 for value in measures.values())
+
+
+def test_a_side_sees_its_own_candidates_only(beir_folder: Path, encoder: Encoder) -> None:
+    report = evaluate(beir_folder, encoder, exhaustive=False, candidates=CandidateLimits(1, 1))
+    # One candidate: q2 has two relevant documents, so half of them; the union may find both.
+    assert report["results"]["dense"]["R@100"] == pytest.approx((1 + 0.5 + 1) / 3)
+    assert report["results"]["sparse"]["R@100"] <= (1 + 0.5 + 1) / 3 + 1e-9
+
+
+def test_weights_rank_the_sum(beir_folder: Path, encoder: Encoder) -> None:
+    report = evaluate(beir_folder, encoder, exhaustive=True, weights=Weights(1.0, 0.0, 0.0))
+    assert report["results"]["sum"] == report["results"]["dense"]
+
+
+def test_work_goes_below_the_folder_given_and_is_cleared(
+    beir_folder: Path, encoder: Encoder, tmp_path: Path
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    evaluate(beir_folder, encoder, exhaustive=True, work_dir=work)
+    assert list(work.iterdir()) == []

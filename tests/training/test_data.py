@@ -1,0 +1,74 @@
+"""Training files: what is read, and how a bad line is named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from training.data import TrainingPair, passages_of, read_pairs, shuffled, without_overlap
+from training.errors import TrainingDataError
+
+
+def test_reads_pairs_plain_and_packed(tmp_path: Path) -> None:
+    lines = '{"query": "q1", "pos": ["a", "b"]}\n\n{"query": "q2", "pos": ["c"], "neg": ["d"]}\n'
+    (tmp_path / "pairs.jsonl").write_text(lines)
+    (tmp_path / "pairs.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    expected = [TrainingPair("q1", ("a", "b"), ()), TrainingPair("q2", ("c",), ("d",))]
+    assert list(read_pairs(tmp_path / "pairs.jsonl")) == expected
+    assert list(read_pairs(tmp_path / "pairs.jsonl.gz")) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("{", "not JSON"),
+        ("[]", "expected an object"),
+        ('{"pos": ["a"]}', '"query" must be a text'),
+        ('{"query": " ", "pos": ["a"]}', '"query" must be a text'),
+        ('{"query": "q", "pos": []}', '"pos" must hold at least one'),
+        ('{"query": "q"}', '"pos" must be a list'),
+        ('{"query": "q", "pos": "a"}', '"pos" must be a list'),
+        ('{"query": "q", "pos": ["a"], "neg": [1]}', '"neg" must be a list'),
+    ],
+)
+def test_a_bad_line_is_named_by_file_and_number(tmp_path: Path, line: str, complaint: str) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"query": "q", "pos": ["a"]}\n' + line + "\n")
+    with pytest.raises(TrainingDataError, match=complaint) as raised:
+        list(read_pairs(path))
+    assert f"{path}:2" in str(raised.value)
+
+
+def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(TrainingDataError, match="absent"):
+        list(read_pairs(tmp_path / "absent.jsonl"))
+    whole = gzip.compress(b'{"query": "q", "pos": ["a"]}\n' * 100)
+    (tmp_path / "cut.jsonl.gz").write_bytes(whole[:-12])
+    with pytest.raises(TrainingDataError, match="cut"):
+        list(read_pairs(tmp_path / "cut.jsonl.gz"))
+
+
+def test_the_order_depends_on_the_seed_alone() -> None:
+    pairs = [TrainingPair(str(number), ("a",), ()) for number in range(20)]
+    assert shuffled(pairs, 1) == shuffled(iter(pairs), 1)
+    assert shuffled(pairs, 1) != shuffled(pairs, 2)
+
+
+def test_pairs_inside_held_out_texts_are_left_out() -> None:
+    inside = TrainingPair("q", ("the wing , at rest .",), ())
+    outside = TrainingPair("q", ("another wing",), ())
+    held_out = ["Long before. The wing, at rest. And after."]
+    assert without_overlap([inside, outside], held_out) == [outside]
+
+
+def test_held_out_texts_come_from_a_beir_corpus(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text(json.dumps({"_id": "1", "text": "one"}) + "\n")
+    assert list(passages_of(tmp_path)) == ["one"]
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "1"}\n')
+    with pytest.raises(TrainingDataError, match=r"corpus\.jsonl:1"):
+        list(passages_of(tmp_path))
+    with pytest.raises(TrainingDataError, match="neither"):
+        list(passages_of(tmp_path / "absent"))

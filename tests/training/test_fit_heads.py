@@ -1,0 +1,88 @@
+"""A whole tiny run: base package to checkpoint that the torch engine loads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.encoder import encode
+from models.head_weights import read_heads
+from models.loader import load_encoder
+from training.config import FitSettings, settings_from
+from training.errors import BaseWeightsError, TrainingDataError
+from training.fit_heads import main, run
+
+
+def test_a_tiny_fit_lowers_the_loss_and_writes_a_checkpoint(
+    tmp_path: Path, tiny_settings: dict[str, Any]
+) -> None:
+    settings = settings_from(FitSettings, tiny_settings, "")
+    output = tmp_path / "fitted"
+    report = run(settings, tmp_path / "data", tmp_path / "work", output)
+
+    assert [epoch.number for epoch in report.epochs] == [0, 1, 2, 3, 4]
+    assert report.epochs[-1].losses["total"] < 0.8 * report.epochs[1].losses["total"]
+    assert report.best.figure >= report.epochs[0].figure
+    assert report.training_pairs == (32,)
+
+    encoder = load_encoder(str(output), "torch", device="cpu")
+    assert encoder.info.colbert_dimension == 8
+    encoded = encode(encoder, ["word1 word2"])
+    assert encoded.colbert is not None
+    assert encoded.colbert.vectors.shape == (3, 8)
+
+    card = (output / "README.md").read_text()
+    for fact in ("Made pairs", "CC0 1.0", settings.base.sha256, "tiny random BERT", "Apache-2.0"):
+        assert fact in card
+
+
+def test_the_same_settings_give_the_same_heads_from_the_hidden_states_kept(
+    tmp_path: Path, tiny_settings: dict[str, Any]
+) -> None:
+    settings = settings_from(FitSettings, tiny_settings, "")
+    run(settings, tmp_path / "data", tmp_path / "work", tmp_path / "one")
+    written = {path: path.stat().st_mtime_ns for path in (tmp_path / "work").rglob("states.npy")}
+    run(settings, tmp_path / "data", tmp_path / "work", tmp_path / "two")
+    assert written == {path: path.stat().st_mtime_ns for path in (tmp_path / "work").rglob("states.npy")}
+    one, two = read_heads(tmp_path / "one", 16), read_heads(tmp_path / "two", 16)
+    for name, array in one.arrays().items():
+        np.testing.assert_array_equal(array, two.arrays()[name])
+
+
+def test_given_negatives_take_part(tmp_path: Path, tiny_settings: dict[str, Any]) -> None:
+    path = tmp_path / "data" / "pairs.jsonl"
+    pairs = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = [json.dumps({**pair, "neg": ["word1 word2 word3"]}) for pair in pairs]
+    path.write_text("\n".join(lines) + "\n")
+    settings = settings_from(FitSettings, tiny_settings, "")
+    report = run(settings, tmp_path / "data", tmp_path / "work", tmp_path / "fitted")
+    assert report.epochs[-1].losses["total"] < report.epochs[1].losses["total"]
+
+
+def test_other_base_weights_are_refused(tmp_path: Path, tiny_settings: dict[str, Any]) -> None:
+    tiny_settings["base"] = {**tiny_settings["base"], "sha256": "0" * 64}
+    with pytest.raises(BaseWeightsError, match=r"sha256 is .*, expected 0000"):
+        run(settings_from(FitSettings, tiny_settings, ""), tmp_path / "data", tmp_path, tmp_path / "fitted")
+    tiny_settings["base"] = {**tiny_settings["base"], "package": "not_installed_anywhere"}
+    with pytest.raises(BaseWeightsError, match="not_installed_anywhere"):
+        run(settings_from(FitSettings, tiny_settings, ""), tmp_path / "data", tmp_path, tmp_path / "fitted")
+
+
+def test_too_few_pairs_for_a_batch_are_an_error(tmp_path: Path, tiny_settings: dict[str, Any]) -> None:
+    tiny_settings["optimization"] = {**tiny_settings["optimization"], "batch_pairs": 33}
+    with pytest.raises(TrainingDataError, match="batch_pairs"):
+        run(settings_from(FitSettings, tiny_settings, ""), tmp_path / "data", tmp_path, tmp_path / "fitted")
+
+
+def test_the_command_says_in_one_line_why_it_failed(
+    tmp_path: Path, tiny_settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "run.json"
+    config.write_text(json.dumps({**tiny_settings, "colour": "red"}))
+    code = main([str(config), "--data", str(tmp_path / "data"), "--output", str(tmp_path / "fitted")])
+    assert code == 1
+    assert capsys.readouterr().err.strip().startswith("colour: unknown setting")

@@ -1,0 +1,102 @@
+"""Training pairs from JSON lines `{"query", "pos": [...], "neg": [...]?}`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from training.errors import TrainingDataError
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPair:
+    """A query with the passages that answer it and, where the file has them, passages that do not."""
+
+    query: str
+    positives: tuple[str, ...]
+    negatives: tuple[str, ...]
+
+
+def read_pairs(path: Path) -> Iterator[TrainingPair]:
+    """The pairs of a `.jsonl` or `.jsonl.gz` file, in file order; blank lines are passed over.
+
+    Raises TrainingDataError naming file and line number.
+    """
+    try:
+        with opened(path) as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield parse_pair(line, f"{path}:{number}")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise TrainingDataError(f"{path}: cannot be read: {error}") from error
+
+
+def opened(path: Path) -> IO[str]:
+    """The file's text, unpacked where its name ends in `.gz`."""
+    return gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+
+
+def parse_pair(line: str, where: str) -> TrainingPair:
+    """One line as a pair; `where` is the file and line number for messages."""
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        raise TrainingDataError(f"{where}: not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise TrainingDataError(f'{where}: expected an object with "query" and "pos"')
+    query = value.get("query")
+    if not isinstance(query, str) or not query.strip():
+        raise TrainingDataError(f'{where}: "query" must be a text that is not empty')
+    positives = passages(value.get("pos"), "pos", where)
+    if not positives:
+        raise TrainingDataError(f'{where}: "pos" must hold at least one passage')
+    return TrainingPair(query, positives, passages(value.get("neg", []), "neg", where))
+
+
+def passages(value: object, key: str, where: str) -> tuple[str, ...]:
+    """A list of texts that are not empty."""
+    if not isinstance(value, list) or not all(isinstance(v, str) and v.strip() for v in value):
+        raise TrainingDataError(f'{where}: "{key}" must be a list of texts that are not empty')
+    return tuple(value)
+
+
+def shuffled(pairs: Iterable[TrainingPair], seed: int) -> list[TrainingPair]:
+    """The pairs in an order fixed by the seed."""
+    order = list(pairs)
+    random.Random(seed).shuffle(order)  # noqa: S311  # a reproducible order, no secret
+    return order
+
+
+def without_overlap(pairs: Sequence[TrainingPair], held_out: Iterable[str]) -> list[TrainingPair]:
+    """The pairs of which no positive passage occurs inside a held-out text.
+
+    Compared by letters and digits alone, in lower case, so that other spacing hides nothing.
+    """
+    texts = "\n".join(letters(text) for text in held_out)
+    return [p for p in pairs if not any(letters(passage) in texts for passage in p.positives)]
+
+
+def letters(text: str) -> str:
+    """Letters and digits of a text, in lower case."""
+    return re.sub(r"[\W_]+", "", text.lower())
+
+
+def passages_of(folder: Path) -> Iterator[str]:
+    """The texts of a BEIR folder's corpus, `corpus.jsonl.gz` or `corpus.jsonl`."""
+    path = next((p for p in (folder / "corpus.jsonl.gz", folder / "corpus.jsonl") if p.is_file()), None)
+    if path is None:
+        raise TrainingDataError(f"{folder}: neither corpus.jsonl.gz nor corpus.jsonl is there")
+    with opened(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                yield str(json.loads(line)["text"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise TrainingDataError(
+                    f'{path}:{number}: expected an object with "text": {error}'
+                ) from error

@@ -1,0 +1,23 @@
+"""Exceptions about training runs.
+
+TrainingError
+├── ConfigError         a setting is unknown, missing, of the wrong type or out of range
+├── TrainingDataError   a line of a training file cannot be used; the message names file and line
+└── BaseWeightsError    the base checkpoint is not installed or is not the expected one
+"""
+
+
+class TrainingError(Exception):
+    """Any failure in training; its message names the value, the limit and the remedy."""
+
+
+class ConfigError(TrainingError):
+    """A setting of the run is unknown, missing, of the wrong type or out of range."""
+
+
+class TrainingDataError(TrainingError):
+    """A training file is missing, or a line of it cannot be used."""
+
+
+class BaseWeightsError(TrainingError):
+    """The base checkpoint is not installed, or its weights are not the expected ones."""

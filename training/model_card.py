@@ -1,0 +1,90 @@
+"""The model card of a fitted checkpoint: what it was made from, how, and what was measured meanwhile."""
+
+from __future__ import annotations
+
+from training.config import FitSettings
+from training.fit_report import FitReport
+
+CARD = """# {name}
+
+{base} (licence {base_licence}) with two heads trained on top of its frozen body:
+lexical weights ({width} → 1) and token vectors ({width} → {colbert}).
+The dense vector is that of the base model, untouched.
+`model.safetensors` of the base has sha256 `{sha256}`.
+
+Pooling {pooling}, at most {max_length} tokens.
+
+## Training data
+
+{sources}
+
+Texts were cut at {query_tokens} tokens (queries) and {passage_tokens} tokens (passages). Pairs whose passage
+occurs inside a document of these collections were left out: {held_out}.
+
+## Training
+
+Contrastive loss of the lexical score, of the token-vector score and of the plain sum of all three scores, and
+distillation of the first two from the sum (BGE-M3, arXiv 2402.03216), with in-batch negatives.
+Weights: {losses}.
+Start: lexical weights near {idf_scale} · idf, token vectors a random
+projection of the hidden states, whitened by the power {whitening:g}.
+{optimization}. Seed {seed}. Epoch {best} of {epochs} was kept, the best on the held-out pairs:
+
+{development}
+"""
+
+
+def model_card(settings: FitSettings, report: FitReport) -> str:
+    """The card in Markdown; it names every source with its licence."""
+    losses = settings.losses
+    optimization = settings.optimization
+    return CARD.format(
+        name=settings.name,
+        base=settings.base.name,
+        base_licence=settings.base.licence,
+        width=report.width,
+        colbert=settings.encoder.colbert_dimension,
+        sha256=settings.base.sha256,
+        pooling=settings.encoder.pooling,
+        max_length=settings.encoder.max_length,
+        sources=source_table(settings, report),
+        query_tokens=settings.data.query_tokens,
+        passage_tokens=settings.data.passage_tokens,
+        held_out=", ".join(settings.data.held_out) or "none",
+        losses=", ".join(
+            f"{name} {getattr(losses, name):g}"
+            for name in ("sparse", "colbert", "sum", "distill_sparse", "distill_colbert", "temperature")
+        ),
+        idf_scale=settings.initial.idf_scale,
+        whitening=settings.initial.whitening,
+        optimization=(
+            f"AdamW, learning rate {optimization.learning_rate:g}, {optimization.batch_pairs} pairs a batch, "
+            f"warm-up over {optimization.warmup:.0%} of the steps, then linear decay"
+        ),
+        seed=settings.seed,
+        best=report.best.number,
+        epochs=optimization.epochs,
+        development=development_table(report),
+    )
+
+
+def source_table(settings: FitSettings, report: FitReport) -> str:
+    """Sources with licence and pairs; those that only chose the epoch say so."""
+    rows = ["| source | licence | pairs trained on | pairs held out |", "| --- | --- | ---: | ---: |"]
+    for source, pairs in zip(settings.data.sources, report.training_pairs, strict=True):
+        trained = str(pairs) if source.train else "none: chooses the epoch only"
+        rows.append(f"| {source.title} | {source.licence} | {trained} | {source.development_pairs} |")
+    return "\n".join(rows)
+
+
+def development_table(report: FitReport) -> str:
+    """nDCG@10 on the held-out pairs before training and at the epoch kept."""
+    rows = [
+        "| held-out pairs of | epoch | dense | sparse | colbert | sum |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for epoch in dict.fromkeys((report.epochs[0].number, report.best.number)):
+        for source, sides in report.epochs[epoch].development.items():
+            values = " | ".join(f"{sides[side]:.4f}" for side in ("dense", "sparse", "colbert", "sum"))
+            rows.append(f"| {source} | {epoch} | {values} |")
+    return "\n".join(rows)
