@@ -158,7 +158,9 @@ def test_a_search_server_and_its_encoder_worker(serve: Serve, tmp_path: Path) ->
     (sources / "articles.jsonl").write_text("\n".join(map(json.dumps, DOCUMENTS)))
     job = finished_job(client, "articles", "articles.jsonl")
     assert job["state"] == "succeeded", job
-    hits = client.post("/search", json={"collection": "articles", "query": "how is green tea brewed?"}).json()["hits"]
+    hits = client.post(
+        "/search", json={"collection": "articles", "query": "how is green tea brewed?"}
+    ).json()["hits"]
     assert hits[0]["id"] == "tea"
     assert "between-us" not in "".join(file.read_text() for file in tmp_path.glob("log-*"))
 
