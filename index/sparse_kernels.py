@@ -30,6 +30,7 @@ NARROW_TERMS = 64  # more known terms than these get 32-bit accumulators, where 
 NARROW_LIMIT = 65_535
 WIDE_LIMIT = 4_294_967_295
 LARGEST_MULTIPLE = 65_000  # largest 255 c / unit of one term, so that its multiplier fits 16 bits
+LINE = 16  # values of 4 bytes in a cache line
 MARKS = 8_192  # slots of the table that tells most tokens of a row from those of the query; a power of 2
 
 Array = npt.NDArray[Any]
@@ -66,21 +67,22 @@ def quantize_query(
 
 
 @njit(cache=True, nogil=True)
-def _contribution(impact: int, multiplier: int) -> Any:
-    """floor(impact · multiplier / 256) as uint16, written so that sixteen fit one vector instruction."""
-    return np.uint16((np.uint32(np.uint16(impact) << np.uint16(8)) * np.uint32(multiplier)) >> np.uint32(16))
-
-
-@njit(cache=True, nogil=True)
 def _add_postings(accumulators: Array, documents: Array, impacts: Array, multiplier: int) -> None:
+    """Add floor(impact · multiplier / 256) + 1 where the term occurs."""
     for position in range(len(documents)):
-        accumulators[documents[position]] += _contribution(impacts[position], multiplier) + np.uint16(1)
+        product = np.uint32(impacts[position]) * np.uint32(multiplier)
+        accumulators[documents[position]] += np.uint16((product >> np.uint32(8)) + np.uint32(1))
 
 
 @njit(cache=True, nogil=True)
 def _add_column(accumulators: Array, column: Array, multiplier: int) -> None:
+    """Add floor(impact · multiplier / 256) everywhere; 16-bit steps let one instruction do sixteen."""
+    high = np.uint16(multiplier >> np.uint16(8))
+    low = np.uint16(multiplier & np.uint16(255))
     for document in range(len(column)):
-        accumulators[document] += _contribution(column[document], multiplier)
+        impact = np.uint16(column[document])
+        rest = np.uint16(np.uint16(impact * low) >> np.uint16(8))
+        accumulators[document] += np.uint16(impact * high) + rest
 
 
 @njit(cache=True, nogil=True)
@@ -103,16 +105,18 @@ def _kth_bound(values: Array, k: int) -> Any:
 
     Counts the values in equal intervals: one pass, where a selection would take several. Needs k values.
     """
-    smallest, width = values.min(), np.int64(1)
-    width += (values.max() - smallest) // INTERVALS
+    smallest, largest = values.min(), values.max()
+    shift = np.int64(0)
+    while (largest - smallest) >> shift >= INTERVALS:
+        shift += 1
     counts = np.zeros(INTERVALS, np.int64)
     for value in values:
-        counts[(value - smallest) // width] += 1
+        counts[(value - smallest) >> shift] += 1
     interval, reached = INTERVALS, 0
     while reached < k:
         interval -= 1
         reached += counts[interval]
-    return smallest + interval * width
+    return smallest + (interval << shift)
 
 
 @njit(cache=True, nogil=True)
@@ -242,6 +246,16 @@ def _score_row(
 
 
 @njit(cache=True, nogil=True)
+def _read_ahead(indptr: Array, token_ids: Array, weights: Array, rows: Array) -> Any:
+    """Bring rows into the cache: with nothing to decide, the processor waits for many of them at once."""
+    seen = 0.0
+    for row in rows:
+        for position in range(indptr[row], indptr[row + 1], LINE):
+            seen += token_ids[position] + weights[position]
+    return seen
+
+
+@njit(cache=True, nogil=True)
 def score_candidates(
     indptr: Array,
     token_ids: Array,
@@ -259,6 +273,10 @@ def score_candidates(
     int32, ascending. Rows whose bound is below the exact k-th score are not scored. Returns rows int64 and
     scores float32, best first, equal scores by row.
     """
+    if np.isnan(
+        _read_ahead(indptr, token_ids, weights, rows)
+    ):  # never; but an unused result is compiled away
+        return rows[:0], np.empty(0, np.float32)
     marks = np.zeros(MARKS, np.bool_)
     for token in query_ids:
         marks[token & (MARKS - 1)] = True
