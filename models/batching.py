@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,16 +62,26 @@ def encode_in_batches(
     tokenizer: Tokenizer,
     info: EncoderInfo,
     forward: Forward,
+    workers: int = 1,
 ) -> Representations:
-    """Runs `forward` over token ids and mask, int64[B, L] each, batch by batch; results in input order."""
+    """Runs `forward` over token ids and mask, int64[B, L] each, batch by batch; results in input order.
+
+    workers: batches in work at a time, each in a thread of its own.
+    """
     if len(batch) == 0:
         return _nothing(outputs, info)
     plan = plan_batches(batch.lengths, budget_tokens)
-    parts = []
-    for rows in plan:
+
+    def encode_rows(rows: Int64) -> Representations:
         part = batch.take(rows)
         ids, mask = part.padded(tokenizer.pad_id)
-        parts.append(pack(part, forward(ids, mask, outputs), tokenizer))
+        return pack(part, forward(ids, mask, outputs), tokenizer)
+
+    if min(workers, len(plan)) == 1:
+        parts = [encode_rows(rows) for rows in plan]
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            parts = list(pool.map(encode_rows, plan))
     input_order = np.argsort(np.concatenate(plan), kind="stable")
     return Representations.concatenate(parts).take(input_order)
 

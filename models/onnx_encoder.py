@@ -48,7 +48,10 @@ class OnnxEncoder:
         heads = read_heads(folder, int(read_json(folder / CONFIG_FILE)["hidden_size"]))
         check_settings(folder, export, settings, heads_digest(heads.arrays()))
         self.tokenizer = Tokenizer.load(folder, settings)
+        threads = threads or len(os.sched_getaffinity(0))
         self._session = _open_session(verify_graph(folder, graph), kind, threads)
+        # While one batch is in a part that does not split over threads, another uses them.
+        self._workers = 2 if kind == "cpu" and threads > 1 else 1
         self._batch_tokens = batch_tokens or (CUDA_BATCH_TOKENS if kind == "cuda" else CPU_BATCH_TOKENS)
         quantized = graph.files[graph.file] if precision == "int8" else None
         self.info = EncoderInfo(
@@ -65,7 +68,9 @@ class OnnxEncoder:
 
     def encode_tokens(self, batch: TokenBatch, outputs: Sequence[Output] = OUTPUTS) -> Representations:
         """Representations of each text of the batch, in the batch's order."""
-        return encode_in_batches(batch, outputs, self._batch_tokens, self.tokenizer, self.info, self._forward)
+        return encode_in_batches(
+            batch, outputs, self._batch_tokens, self.tokenizer, self.info, self._forward, self._workers
+        )
 
     def _forward(self, ids: Int64, mask: Int64, outputs: Sequence[Output]) -> PaddedOutputs:
         asked = [name for name in OUTPUTS if name in outputs]
@@ -88,9 +93,9 @@ def _choose_device(device: str) -> str:
     return kind
 
 
-def _open_session(path: Path, kind: str, threads: int | None) -> onnxruntime.InferenceSession:
+def _open_session(path: Path, kind: str, threads: int) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or len(os.sched_getaffinity(0))
+    options.intra_op_num_threads = threads
     providers = (
         ["CUDAExecutionProvider", "CPUExecutionProvider"] if kind == "cuda" else ["CPUExecutionProvider"]
     )

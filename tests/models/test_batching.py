@@ -1,11 +1,14 @@
 """Batches under a token budget, and packing without padding."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
-from models.batching import PaddedOutputs, pack, plan_batches
+from models.batching import PaddedOutputs, encode_in_batches, pack, plan_batches
 from models.checkpoint import EncodingSettings
-from models.representations import TokenBatch
+from models.encoder import EncoderInfo
+from models.representations import Output, TokenBatch
 from models.tokenizer import Tokenizer
 
 
@@ -51,3 +54,33 @@ def test_packing_drops_the_inserted_cls(tokenizer_json: bytes) -> None:
     padded = PaddedOutputs(None, None, np.arange(9, dtype=np.float32).reshape(1, 9, 1))
     found = pack(batch, padded, Tokenizer(tokenizer_json, EncodingSettings(mcls_every=4)))
     assert found.colbert.vectors[:, 0].tolist() == [1, 2, 3, 5, 6, 7, 8]
+
+
+def test_batches_in_parallel_keep_the_input_order(tokenizer_json: bytes) -> None:
+    lengths = np.random.default_rng(4).integers(3, 12, 60)
+    rows = [np.full(length, 5 + i % 4, np.int32) for i, length in enumerate(lengths)]
+    batch = TokenBatch(
+        np.concatenate(rows), np.concatenate([[0], np.cumsum(lengths)]), np.zeros(60, np.bool_)
+    )
+    tokenizer = Tokenizer(tokenizer_json, EncodingSettings())
+    info = EncoderInfo("", "", "", "", 1, 1, 9, 16, "cls")
+
+    def forward(ids: np.ndarray, mask: np.ndarray, outputs: Sequence[Output]) -> PaddedOutputs:
+        return PaddedOutputs((ids * mask).sum(1, keepdims=True).astype(np.float32), None, None)
+
+    for workers in (1, 4):
+        found = encode_in_batches(batch, ["dense"], 24, tokenizer, info, forward, workers)
+        assert found.dense[:, 0].tolist() == [row.sum() for row in rows]
+        assert found.tokens.tolist() == lengths.tolist()
+
+
+def test_a_failing_batch_fails_the_call(tokenizer_json: bytes) -> None:
+    def forward(ids: np.ndarray, mask: np.ndarray, outputs: Sequence[Output]) -> PaddedOutputs:
+        raise MemoryError("no room")
+
+    batch = TokenBatch(np.array([5, 5], np.int32), np.array([0, 1, 2]), np.zeros(2, np.bool_))
+    tokenizer = Tokenizer(tokenizer_json, EncodingSettings())
+    info = EncoderInfo("", "", "", "", 1, 1, 9, 16, "cls")
+    for workers in (1, 2):
+        with pytest.raises(MemoryError, match="no room"):
+            encode_in_batches(batch, ["dense"], 1, tokenizer, info, forward, workers)
