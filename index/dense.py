@@ -28,7 +28,9 @@ from models.representations import Bool, Float32, Int64
 try:
     import faiss as _faiss
 except ImportError as error:
-    raise ImportError("dense retrieval needs FAISS: pip install 'tercet[cpu]' or 'tercet[gpu]'") from error
+    raise ImportError(
+        "dense retrieval needs FAISS: pip install -c constraints.txt -e '.[cpu]', or '.[gpu]'"
+    ) from error
 
 faiss: Any = _faiss  # its own type stubs lack much of what is used here
 
@@ -290,7 +292,7 @@ class _Gpu:
         if not hasattr(faiss, "StandardGpuResources") or faiss.get_num_gpus() == 0:
             raise InvalidQueryError(
                 "dense search on a GPU was asked for, but this FAISS sees none: "
-                "install 'tercet[gpu]' on a machine with a GPU, or use the device cpu"
+                "pip install -c constraints.txt -e '.[gpu]' on a machine with a GPU, or use the device cpu"
             )
         self._searching = threading.Lock()
         self._resources = faiss.StandardGpuResources()

@@ -20,7 +20,7 @@ import numpy.typing as npt
 try:
     from numba import njit
 except ImportError as error:
-    raise ImportError("the inverted index needs Numba: pip install 'tercet[cpu]'") from error
+    raise ImportError("the inverted index needs Numba: pip install -c constraints.txt -e '.[cpu]'") from error
 
 BLOCK = 32_768  # documents of a block, fixed by the format; 64 KiB of accumulators stay in cache
 LANES = 64  # accumulators whose maximum is looked at before any single one is

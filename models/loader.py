@@ -38,7 +38,8 @@ def load_encoder(
             from models.torch_encoder import TorchEncoder
         except ImportError as error:
             raise UnsupportedError(
-                f"the torch engine needs torch and transformers ({error}): install tercet[torch]"
+                f"the torch engine needs torch and transformers ({error}): "
+                "pip install -c constraints.txt -e '.[torch]'"
             ) from error
         return TorchEncoder(
             folder, name, device=device, threads=threads, batch_tokens=batch_tokens, precision=precision

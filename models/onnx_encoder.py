@@ -20,7 +20,7 @@ try:
     import onnxruntime
 except ImportError as error:
     raise UnsupportedError(
-        "the onnx engine needs onnxruntime: install tercet[cpu], or tercet[gpu] on a machine with CUDA"
+        "the onnx engine needs onnxruntime: pip install -c constraints.txt -e '.[cpu]', or '.[gpu]' with CUDA"
     ) from error
 
 # Small enough for a batch's activations to stay in the caches.
@@ -88,7 +88,8 @@ def _choose_device(device: str) -> str:
         raise UnsupportedError(f"device {device!r} is not known; choose auto, cpu or cuda")
     if kind == "cuda" and not available:
         raise UnsupportedError(
-            f"device {device!r} was asked for, but this onnxruntime has no CUDA provider; install tercet[gpu]"
+            f"device {device!r} was asked for, but this onnxruntime has no CUDA provider; in an "
+            "environment of its own: pip install -c constraints.txt -e '.[gpu]'"
         )
     return kind
 

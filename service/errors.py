@@ -143,7 +143,11 @@ async def _invalid(_request: Request, error: Exception) -> Response:
     """A body, path or query that does not have the documented shape."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
     details: Sequence[dict[str, Any]] = error.errors()
-    detail = max(details, key=lambda detail: len(_path(detail, error.body)))
+    # Where alternatives are allowed, the one that was meant: it got furthest, and of those of equal depth it
+    # is the one that is not of another JSON type altogether.
+    detail = max(
+        details, key=lambda detail: (len(_path(detail, error.body)), not detail["type"].endswith("_type"))
+    )
     if detail["type"] == "json_invalid":
         reason = detail.get("ctx", {}).get("error", "it cannot be parsed")
         return Failure(400, f"the body is not valid JSON: {reason}", "invalid_json").response()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging.config
 from typing import Literal
 
+from pythonjsonlogger.core import RESERVED_ATTRS
 from pythonjsonlogger.json import JsonFormatter
 
 
@@ -15,6 +16,8 @@ def configure_logging(level: str = "info", style: Literal["json", "text"] = "jso
         "fmt": "%(asctime)s %(levelname)s %(name)s %(message)s",
         "rename_fields": {"asctime": "time", "levelname": "level", "name": "logger"},
         "datefmt": "%Y-%m-%dT%H:%M:%S%z",
+        # uvicorn repeats its messages with terminal colours in this field.
+        "reserved_attrs": [*RESERVED_ATTRS, "color_message"],
     }
     logging.config.dictConfig(
         {

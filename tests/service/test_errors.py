@@ -197,3 +197,11 @@ def test_what_is_hardly_http_is_answered_in_the_one_shape(server: str, sent: byt
     if status != 200:
         assert status < 500
         assert set(json.loads(body)["error"]) == {"type", "message", "param", "code"}
+
+
+async def test_of_alternatives_the_meant_one_is_explained(client: httpx.AsyncClient) -> None:
+    wrong = {"collection": "c", "query": "q", "weights": "heavy"}
+    message = (await client.post("/search", json=wrong)).json()["error"]["message"]
+    assert "'miracl'" in message
+    message = (await client.post("/embed", json={"inputs": []})).json()["error"]["message"]
+    assert "at least 1 item" in message
