@@ -28,8 +28,11 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# PEER: the Python of an environment with FlagEmbedding, see docs/benchmarks.md; without it peers are left out.
+BENCHMARKS := sparse dense http_overhead quality encode build
 bench: setup
-	for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done
+	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py $(if $(PEER),$$([ $$name = encode ] && echo $(PEER))) || exit 1; done
+	$(if $(PEER),$(BIN)/python benchmarks/parity.py $(PEER))
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -6,9 +6,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import typer
@@ -69,7 +70,7 @@ def build(
     A document is {"id" or "_id", "text", "title"?, "metadata"?}; further keys become metadata.
     """
     from cli.progress import build_progress
-    from service.indexing import build_collection
+    from service.indexing import BuildCancelledError, build_collection
 
     if stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
@@ -84,7 +85,7 @@ def build(
         encoder_urls=encoder_url,
     )
     try:
-        with _interrupted_by_sigterm(), _encoder(settings) as encoder, build_progress(progress) as report:
+        with _interruptible() as cancelled, _encoder(settings) as encoder, build_progress(progress) as report:
             done = build_collection(
                 encoder,
                 options.collections_root(settings),
@@ -95,10 +96,11 @@ def build(
                 token_codec=token_codec,
                 fields=fields,
                 progress=report,
+                cancelled=cancelled,
             )
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BuildCancelledError):
         print_failure("interrupted; nothing was published")
-        raise
+        raise KeyboardInterrupt from None
     if progress == "json":
         _print_json_report(done)
     else:
@@ -147,13 +149,25 @@ def _encoder(settings: Settings) -> Iterator[Encoder | RemoteDocuments]:
 
 
 @contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
-    """Lets SIGTERM end a build as Ctrl-C does: what was written is removed first."""
-    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Lets SIGTERM end a build as Ctrl-C does: what was written is removed first.
+
+    Yields whether one of them came. Python drops an exception that is raised while compiled code calls back,
+    so the build asks as well.
+    """
+    came = False
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+        raise KeyboardInterrupt
+
+    former = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield lambda: came
     finally:
-        signal.signal(signal.SIGTERM, former)
+        for number, handler in former.items():
+            signal.signal(number, handler)
 
 
 def _stop_with_stdin() -> None:

@@ -271,7 +271,7 @@ def test_threads_get_the_answers_of_one_thread(blocks: tuple[SparseRows, Inverte
 
 
 def test_opening_and_searching_adds_no_private_copy(tmp_path: Path) -> None:
-    rows = random_rows(3, 20_000, 5_000, 60)
+    rows = random_rows(3, 60_000, 5_000, 60)
     build_inverted(rows, 5_000, tmp_path)
     for name, array in (("p", rows.indptr), ("t", rows.token_ids), ("w", rows.weights)):
         np.save(tmp_path / f"{name}.npy", array)
@@ -282,8 +282,9 @@ def test_opening_and_searching_adds_no_private_copy(tmp_path: Path) -> None:
     index = InvertedIndex.open(tmp_path, mapped)
     for token in range(0, 4_000, 40):
         index.search(np.arange(token, token + 40, dtype=np.int32), np.ones(40, np.float32), 200)
-    assert size > 8 << 20
-    assert _private_bytes() - before < 2 << 20
+    assert size > 32 << 20
+    # Other tests of the same process leave threads and caches that take a little too.
+    assert _private_bytes() - before < size // 4
 
 
 def _private_bytes() -> int:

@@ -78,7 +78,7 @@ def write_bert(folder: Path, **settings: object) -> Path:
 
 @pytest.fixture(scope="session")
 def golden() -> Path:
-    """Outputs of FlagEmbedding 1.4.2 on a tiny random checkpoint; benchmarks/golden.py makes the folder."""
+    """Outputs of FlagEmbedding 1.4.2 on a tiny random checkpoint, made by tests/models/make_golden.py."""
     return GOLDEN
 
 

@@ -1,4 +1,4 @@
-"""The same outputs as FlagEmbedding 1.4.2 on a tiny random checkpoint (made by benchmarks/golden.py)."""
+"""The same outputs as FlagEmbedding 1.4.2 on the tiny random checkpoint of tests/models/make_golden.py."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Rebuilds tests/models/golden: a tiny random XLM-RoBERTa checkpoint and FlagEmbedding's outputs on it.
 
-usage: python benchmarks/golden.py PEER_PYTHON [--peer-script FILE]
+usage: python tests/models/make_golden.py PEER_PYTHON [--peer-script FILE]
 
 PEER_PYTHON is the Python of an environment with FlagEmbedding 1.4.2. The checkpoint is made here, with
 torch and transformers; the outputs come from the peer, in float32 on a CPU.
@@ -21,7 +21,7 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "models" / "golden"
 PEER_SCRIPT = ROOT.parent / "shared" / "peers" / "flagembedding_encode.py"
 WIDTH = 32
