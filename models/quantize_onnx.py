@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from onnx.external_data_helper import set_external_data
 
 # Activations: unsigned, 128 standing for 0.
 ACTIVATION_LEVELS = 127.0
@@ -25,13 +26,14 @@ EMBEDDING_LEVELS = 127
 # How the graph of `models.export_onnx` names the parameters of the heads.
 HEAD_PREFIX = "heads."
 SMALLEST_SCALE = 1e-12
-EXTERNAL_DATA_BYTES = 1_500_000_000
 
 
 def quantize(source: Path, target: Path) -> None:
     """Writes the float32 graph `source` as `target`, matrix products with weights and embeddings in int8.
 
     The heads stay in float32: they cost little, and their rounding would go straight into the scores.
+    The int8 numbers go into `<target>.data`, which must not exist: a file that changes only with the body,
+    so that a checkpoint whose heads are fitted again shares it with the one before.
     """
     model = onnx.load(source)
     rewriter = _Rewriter(model.graph)
@@ -40,8 +42,12 @@ def quantize(source: Path, target: Path) -> None:
     rewriter.finish()
     if all(opset.domain != "com.microsoft" for opset in model.opset_import):
         model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    external = model.ByteSize() > EXTERNAL_DATA_BYTES
-    onnx.save(model, target, save_as_external_data=external, location=target.name + ".data")
+    for tensor in model.graph.initializer:
+        if tensor.data_type == TensorProto.INT8:
+            set_external_data(tensor, target.name + ".data")
+    onnx.save(model, target)
+    # onnx keeps this file from other users, but an image's user must read it.
+    target.with_name(target.name + ".data").chmod(target.stat().st_mode)
 
 
 def quantize_rows(

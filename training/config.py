@@ -45,6 +45,7 @@ class SourceSettings:
 
     The first `development_pairs` of the shuffled file are held out: their queries, against their passages,
     choose the epoch. With `train = false` the file serves the development set only.
+    `join_up_to`: neighbouring passages are joined in groups of 1 to this many.
     `title` and `licence` go into the model card.
     """
 
@@ -53,11 +54,13 @@ class SourceSettings:
     licence: str
     development_pairs: int
     train: bool = True
+    join_up_to: int = 1
 
     def __post_init__(self) -> None:
         least = 0 if self.train else 1
         count = self.development_pairs
         require(count >= least, "development_pairs", count, f"at least {least}")
+        require(self.join_up_to >= 1, "join_up_to", self.join_up_to, "at least 1")
 
 
 @dataclass(frozen=True, slots=True)

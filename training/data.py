@@ -82,6 +82,26 @@ def without_overlap(pairs: Sequence[TrainingPair], held_out: Iterable[str]) -> l
     return [p for p in pairs if not any(letters(passage) in texts for passage in p.positives)]
 
 
+def joined_neighbours(pairs: Sequence[TrainingPair], up_to: int, seed: int) -> list[TrainingPair]:
+    """The pairs with neighbouring positives of the file joined, in groups of 1 to `up_to` passages.
+
+    Makes passages of several sentences where a file has single ones in the order of their text; sizes are
+    random, so that the heads learn to compare passages of different lengths.
+    """
+    distinct = list(dict.fromkeys(passage for pair in pairs for passage in pair.positives))
+    sizes = random.Random(seed)  # noqa: S311  # reproducible sizes, no secret
+    joined: dict[str, str] = {}
+    start = 0
+    while start < len(distinct):
+        group = distinct[start : start + sizes.randint(1, up_to)]
+        joined.update(dict.fromkeys(group, " ".join(group)))
+        start += len(group)
+    return [
+        TrainingPair(pair.query, tuple(dict.fromkeys(joined[p] for p in pair.positives)), pair.negatives)
+        for pair in pairs
+    ]
+
+
 def letters(text: str) -> str:
     """Letters and digits of a text, in lower case."""
     return re.sub(r"[\W_]+", "", text.lower())

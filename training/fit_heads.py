@@ -26,7 +26,7 @@ from training.base_checkpoint import locate_base
 from training.batches import batches_per_epoch, epoch_batches
 from training.checkpoint_writer import write_checkpoint
 from training.config import FitSettings, OptimizationSettings, load_settings
-from training.data import passages_of, read_pairs, shuffled, without_overlap
+from training.data import joined_neighbours, passages_of, read_pairs, shuffled, without_overlap
 from training.development import development_figures
 from training.encoded_texts import encode_texts
 from training.errors import TrainingDataError, TrainingError
@@ -143,7 +143,7 @@ def prepare_sources(settings: FitSettings, data: Path, encoder: FrozenEncoder) -
     held_out = [text for folder in settings.data.held_out for text in passages_of(data / folder)]
     prepared = []
     for source in settings.data.sources:
-        pairs = shuffled(read_pairs(data / source.path), settings.seed)
+        pairs = list(read_pairs(data / source.path))
         kept = without_overlap(pairs, held_out)
         log.info(
             "%s: %d pairs, %d of them left out as held out", source.path, len(pairs), len(pairs) - len(kept)
@@ -151,7 +151,7 @@ def prepare_sources(settings: FitSettings, data: Path, encoder: FrozenEncoder) -
         prepared.append(
             prepare_source(
                 source,
-                kept,
+                shuffled(joined_neighbours(kept, source.join_up_to, settings.seed), settings.seed),
                 encoder,
                 query_tokens=settings.data.query_tokens,
                 passage_tokens=settings.data.passage_tokens,

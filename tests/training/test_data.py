@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from training.data import TrainingPair, passages_of, read_pairs, shuffled, without_overlap
+from training.data import TrainingPair, joined_neighbours, passages_of, read_pairs, shuffled, without_overlap
 from training.errors import TrainingDataError
 
 
@@ -62,6 +62,19 @@ def test_pairs_inside_held_out_texts_are_left_out() -> None:
     outside = TrainingPair("q", ("another wing",), ())
     held_out = ["Long before. The wing, at rest. And after."]
     assert without_overlap([inside, outside], held_out) == [outside]
+
+
+def test_neighbours_are_joined_and_shared() -> None:
+    pairs = [TrainingPair(f"q{number}", (f"s{number // 2}",), ("n",)) for number in range(40)]
+    joined = joined_neighbours(pairs, 3, seed=1)
+    passages = list(dict.fromkeys(passage for pair in joined for passage in pair.positives))
+    assert " ".join(passages) == " ".join(f"s{number}" for number in range(20))
+    assert {len(passage.split()) for passage in passages} == {1, 2, 3}
+    for before, after in zip(pairs, joined, strict=True):
+        assert after.query == before.query
+        assert after.negatives == ("n",)
+        assert before.positives[0] in after.positives[0].split()
+    assert joined_neighbours(pairs, 1, seed=1) == pairs
 
 
 def test_held_out_texts_come_from_a_beir_corpus(tmp_path: Path) -> None:

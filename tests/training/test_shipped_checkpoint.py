@@ -1,0 +1,60 @@
+"""checkpoints/minilm-m3 against the settings that made it: it loads, and its card tells the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.encoder import encode
+from models.loader import load_encoder
+from training.config import FitSettings, load_settings
+
+
+@pytest.fixture
+def settings(repository: Path) -> FitSettings:
+    return load_settings(repository / "training" / "configs" / "minilm-m3.toml")
+
+
+def test_it_loads_and_encodes_all_three(embedded_checkpoint: Path, settings: FitSettings) -> None:
+    encoder = load_encoder(str(embedded_checkpoint), threads=1)
+    assert encoder.info.name == settings.name
+    assert encoder.info.precision == "int8"
+    assert encoder.info.colbert_dimension == settings.encoder.colbert_dimension
+    assert encoder.info.max_length == settings.encoder.max_length
+    assert encoder.info.pooling == settings.encoder.pooling
+    texts = ["how heavy is the moon", "the mass of the moon", "bread is baked from flour"]
+    encoded = encode(encoder, texts)
+    assert encoded.dense is not None
+    assert encoded.sparse is not None
+    similarities = encoded.dense @ encoded.dense[0]
+    assert similarities[1] > similarities[2]
+    ids, weights = encoded.sparse.row(0)
+    by_word = dict(zip(encoder.tokenizer.token_strings(ids), weights.tolist(), strict=True))
+    assert by_word["moon"] == max(by_word.values())
+    assert by_word.get("the", 0.0) < by_word["moon"] / 2
+    assert np.all(weights > 0)
+
+
+def test_the_card_names_base_sources_and_licences(embedded_checkpoint: Path, settings: FitSettings) -> None:
+    card = (embedded_checkpoint / "README.md").read_text(encoding="utf-8")
+    for fact in (settings.base.name, settings.base.licence, settings.base.sha256):
+        assert fact in card
+    for source in settings.data.sources:
+        assert source.title in card
+        assert source.licence in card
+
+
+def test_only_sources_that_allow_a_published_model_are_trained_on(settings: FitSettings) -> None:
+    for source in settings.data.sources:
+        if source.train:
+            assert source.licence.startswith(("CC BY 4.0", "CC BY-SA", "CC0", "Public domain"))
+            assert "NC" not in source.licence
+
+
+def test_it_holds_one_graph_of_about_23_megabytes(embedded_checkpoint: Path) -> None:
+    sizes = {path.name: path.stat().st_size for path in embedded_checkpoint.rglob("*") if path.is_file()}
+    assert [name for name in sizes if name.endswith(".onnx")] == ["model_int8.onnx"]
+    assert sum(sizes.values()) < 25_000_000
+    assert "model.safetensors" not in sizes
