@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from cli import options
-from cli.output import console, error_console, print_json
+from cli.output import console, print_json
 from cli.search import parse_weights
 
 if TYPE_CHECKING:
@@ -36,15 +36,21 @@ def evaluate(
     as_json: options.AsJson = False,
 ) -> None:
     """Measure nDCG@10, recall@100 and reciprocal rank@10 on a judged data set."""
+    from cli.progress import build_progress
     from evaluation.run import evaluate as run
 
     settings = options.settings_from(
         checkpoint=checkpoint, engine=engine, revision=revision, device=device, threads=threads
     )
     encoder = options.encoder_from(settings)
-    with error_console().status(f"Encoding and ranking {folder}"):
+    with build_progress("auto") as progress:
         report = run(
-            folder, encoder, exhaustive=exhaustive, weights=parse_weights(weights), dense_kind=dense_kind
+            folder,
+            encoder,
+            exhaustive=exhaustive,
+            weights=parse_weights(weights),
+            dense_kind=dense_kind,
+            progress=progress,
         )
     if as_json:
         print_json(report)

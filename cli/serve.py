@@ -14,6 +14,7 @@ import typer
 _NOT_OF_A_WORKER = frozenset(
     {
         "data",
+        "dense_device",
         "encoder_urls",
         "encoder_key",
         "encoder_timeout_seconds",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypedDict
 
@@ -19,7 +20,7 @@ from index.dense import DenseKind
 from index.fusion import best
 from index.snapshot import Snapshot
 from models.encoder import Encoder, encode
-from service.indexing import build_collection
+from service.indexing import BuildProgress, build_collection
 
 COLLECTION = "evaluation"
 BM25 = "bm25"
@@ -52,17 +53,21 @@ def evaluate(
     weights: Weights = PLAIN_SUM,
     candidates: CandidateLimits = DEFAULT_LIMITS,
     dense_kind: DenseKind | None = None,
+    progress: Callable[[BuildProgress], None] = lambda _: None,
 ) -> EvaluationReport:
     """nDCG@10, recall@100 and reciprocal rank@10 of a BEIR folder.
 
     The documents go into a temporary collection below `work_dir`, by default where the system keeps
     temporary files. exhaustive: score every document instead of the candidates; weights: of the ranking
-    called `sum`. Queries without a judged relevant document are left out and counted.
+    called `sum`; progress: told how far the collection's build is. Queries without a judged relevant
+    document are left out and counted.
     Raises DatasetError or SourceError for a bad line, and what encoder and index raise.
     """
     dataset = read_dataset(folder)
     with tempfile.TemporaryDirectory(dir=work_dir, prefix="tercet-eval-") as scratch:
-        built = build_collection(encoder, Path(scratch), COLLECTION, folder, dense_kind=dense_kind)
+        built = build_collection(
+            encoder, Path(scratch), COLLECTION, folder, dense_kind=dense_kind, progress=progress
+        )
         snapshot = Collection.open(Path(scratch), COLLECTION).snapshot()
         started = time.monotonic()
         rankings = rank_queries(dataset, encoder, snapshot, weights, None if exhaustive else candidates)

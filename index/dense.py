@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.candidates import DenseOptions
-from index.errors import DamagedIndexError, InvalidQueryError
+from index.errors import DamagedIndexError, DeviceUnavailableError, InvalidQueryError
 from models.representations import Bool, Float32, Int64
 
 try:
@@ -54,6 +54,15 @@ CHUNK_BYTES = 64 << 20  # float32 rows converted at once while building
 GPU_LARGEST_K = 2_048  # limit of GPU FAISS
 
 _reading = threading.Lock()  # FAISS keeps its limits on reading in global variables
+
+
+def require_device(device: Device) -> None:
+    """Raises DeviceUnavailableError where dense search cannot run on the device."""
+    if device == "gpu" and (not hasattr(faiss, "StandardGpuResources") or faiss.get_num_gpus() == 0):
+        raise DeviceUnavailableError(
+            "dense search on a GPU was asked for, but this FAISS sees none: "
+            "pip install -c constraints.txt -e '.[gpu]' on a machine with a GPU, or use the device cpu"
+        )
 
 
 def choose_kind(documents: int) -> DenseKind:
@@ -203,8 +212,8 @@ class DenseIndex:
         """Open the index of float16[N, D] that `build_dense` wrote with the same kind.
 
         On the device "gpu", flat and IVF-PQ indexes are copied to the first GPU and searches without a
-        filter run there; the HNSW graph stays on the CPU. Raises DamagedIndexError, and InvalidQueryError
-        where there is no GPU.
+        filter run there; the HNSW graph stays on the CPU. Raises DamagedIndexError, and
+        DeviceUnavailableError where there is no GPU.
         """
         vectors = np.ascontiguousarray(vectors)
         used = _kind_used(kind, len(vectors))
@@ -289,11 +298,7 @@ class _Gpu:
     """A copy of a flat or IVF-PQ index on the first GPU. GPU FAISS allows one search at a time."""
 
     def __init__(self, vectors: Float16, lists: Any | None) -> None:
-        if not hasattr(faiss, "StandardGpuResources") or faiss.get_num_gpus() == 0:
-            raise InvalidQueryError(
-                "dense search on a GPU was asked for, but this FAISS sees none: "
-                "pip install -c constraints.txt -e '.[gpu]' on a machine with a GPU, or use the device cpu"
-            )
+        require_device("gpu")
         self._searching = threading.Lock()
         self._resources = faiss.StandardGpuResources()
         self._has_lists = lists is not None

@@ -9,7 +9,8 @@ SearchIndexError
 ├── InvalidDocumentError      a document breaks a limit or lacks a part
 ├── DuplicateDocumentError    an id occurs twice
 ├── InvalidQueryError         a query, filter or option the index cannot answer
-└── DamagedIndexError         a file is missing, altered or inconsistent
+├── DamagedIndexError         a file is missing, altered or inconsistent
+└── DeviceUnavailableError    a GPU was asked for, and FAISS has none
 """
 
 
@@ -51,3 +52,7 @@ class InvalidQueryError(SearchIndexError):
 
 class DamagedIndexError(SearchIndexError):
     """A file of the index is missing, altered or inconsistent; the message names the file."""
+
+
+class DeviceUnavailableError(SearchIndexError):
+    """Dense search on a GPU was asked for, and this FAISS sees none."""

@@ -7,7 +7,7 @@ Layout as `BAAI/bge-m3`: config.json, tokenizer.json, weights, `sparse_linear.pt
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -22,6 +22,7 @@ CONFIG_FILE = "config.json"
 DEFAULT_MAX_LENGTH = 512
 # RoBERTa counts positions from pad_token_id + 1, so its table holds that many rows no text can use.
 OFFSET_POSITION_TYPES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "xmod"})
+EMBEDDED = "minilm-m3"
 # What a hub checkpoint may bring: data only, no code, and of pickles only those read with weights_only.
 HUB_FILES = (
     "*.json",
@@ -29,8 +30,10 @@ HUB_FILES = (
     "pytorch_model*.bin",
     "sparse_linear.pt",
     "colbert_linear.pt",
-    "onnx/*",
 )
+# Only beside our own record of an export: other graphs are large and of no use here.
+HUB_EXPORT = "onnx/export.json"
+HUB_GRAPHS = ("onnx/*",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +136,20 @@ def _default_max_length(folder: Path, limit: int | None) -> int:
 
 
 def resolve_checkpoint(name_or_path: str, revision: str | None = None) -> Path:
-    """Folder of a checkpoint given as a path or as a hub id such as `BAAI/bge-m3`.
+    """Folder of a checkpoint: the embedded one by its name, a path, or a hub id such as `BAAI/bge-m3`.
 
     A hub checkpoint is fetched once into the hub's cache; no code is fetched or run.
     Raises CheckpointError where there is neither such a folder nor such a repository.
     """
+    if name_or_path == EMBEDDED:
+        return Path(__file__).resolve().parent.parent / "checkpoints" / EMBEDDED
     folder = Path(name_or_path).expanduser()
     if name_or_path and folder.is_dir():
         return folder
     if not _is_hub_id(name_or_path):
         raise CheckpointError(
-            f"checkpoint {name_or_path!r} is neither a folder nor a hub id such as BAAI/bge-m3"
+            f"checkpoint {name_or_path!r} is neither {EMBEDDED}, which is embedded, nor a folder, "
+            "nor a hub id such as BAAI/bge-m3"
         )
     return _fetch(name_or_path, revision)
 
@@ -163,8 +169,12 @@ def _fetch(repository: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
+    def fetched(patterns: Sequence[str]) -> Path:
+        return Path(snapshot_download(repository, revision=revision, allow_patterns=list(patterns)))
+
     try:
-        return Path(snapshot_download(repository, revision=revision, allow_patterns=list(HUB_FILES)))
+        folder = fetched(HUB_FILES)
+        return fetched((*HUB_FILES, *HUB_GRAPHS)) if (folder / HUB_EXPORT).is_file() else folder
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         at = f" at revision {revision}" if revision else ""
         raise CheckpointError(

@@ -144,7 +144,8 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         max_concurrent=settings.max_concurrent_requests,
     )
     app.add_middleware(AuthMiddleware, keys=keys)
-    app.add_middleware(RequestMiddleware, telemetry=runtime.telemetry)
+    routes = [route for router in routers for route in router.routes]
+    app.add_middleware(RequestMiddleware, telemetry=runtime.telemetry, routes=routes)
     _watch(runtime)
     return app
 

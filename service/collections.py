@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.collection import Collection, delete_collection, list_collections
+from index.dense import Device, require_device
 from index.errors import CollectionNotFoundError, DamagedIndexError
 from index.layout import CollectionLayout
 from index.manifest import CollectionSettings, check_collection_name
@@ -40,8 +41,11 @@ class CollectionRegistry:
     that it started with; a superseded one is freed when its last search lets go of it.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, dense_device: Device = "cpu") -> None:
+        """dense_device: where dense search runs. Raises DeviceUnavailableError."""
+        require_device(dense_device)
         self.root = root
+        self._dense_device = dense_device
         self._lock = threading.Lock()
         self._opened: dict[str, _Opened] = {}
 
@@ -58,7 +62,8 @@ class CollectionRegistry:
             if opened is None or not self._is_current(name, opened):
                 self._opened.pop(name, None)
                 created = self._created(name)
-                opened = self._opened[name] = _Opened(created, Collection.open(self.root, name).snapshot())
+                snapshot = Collection.open(self.root, name).snapshot(self._dense_device)
+                opened = self._opened[name] = _Opened(created, snapshot)
             return opened.snapshot
 
     def describe(self, name: str) -> CollectionDescription:

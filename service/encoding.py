@@ -41,6 +41,10 @@ class EncodingService(Protocol):
         """
         ...
 
+    async def check(self) -> None:
+        """Raises EncoderUnavailableError where nothing is there that could encode now."""
+        ...
+
     async def close(self) -> None:
         """Finishes what was accepted and lets go of all resources."""
         ...
@@ -83,6 +87,9 @@ class LocalEncoding:
             self._encoder.tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=truncate
         )
         return await self._batcher.submit(tokens, outputs)
+
+    async def check(self) -> None:
+        """An encoder of this process is always there."""
 
     async def close(self) -> None:
         await self._batcher.close()

@@ -112,6 +112,8 @@ def failure_of(error: Exception) -> Failure:
     """What to answer for an exception; `INTERNAL` for one that is not in the table."""
     if isinstance(error, DamagedIndexError):  # its message tells paths of this machine
         return Failure(503, "the collection is damaged; the server's log names the file", "damaged_index")
+    if isinstance(error, EncoderUnavailableError):  # its message tells addresses of other machines
+        return Failure(503, "no encoder worker answers; try again in a moment", "encoder_unavailable")
     for kind in type(error).__mro__:
         if kind in TABLE:
             status, code = TABLE[kind]

@@ -6,6 +6,9 @@ import logging
 import re
 import time
 import uuid
+from collections.abc import Sequence
+
+from starlette.routing import BaseRoute, Match
 
 from service.asgi import Application, Message, Receive, Scope, Send, header
 from service.errors import INTERNAL
@@ -21,9 +24,11 @@ log = logging.getLogger("tercet.request")
 class RequestMiddleware:
     """Outermost: gives each request an id, and logs and counts it once, whatever happens inside."""
 
-    def __init__(self, app: Application, telemetry: Telemetry) -> None:
+    def __init__(self, app: Application, telemetry: Telemetry, routes: Sequence[BaseRoute]) -> None:
+        """routes: those of the application, to name the one of a request that was refused before routing."""
         self._app = app
         self._telemetry = telemetry
+        self._routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,7 +59,7 @@ class RequestMiddleware:
 
     def _record(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in METHODS else "other"
-        route = getattr(scope.get("route"), "path", "unmatched")
+        route = self._template(scope)
         self._telemetry.requests.labels(route, method, str(status)).inc()
         self._telemetry.request_seconds.labels(route).observe(seconds)
         log.info(
@@ -67,6 +72,11 @@ class RequestMiddleware:
                 "milliseconds": round(seconds * 1000, 2),
             },
         )
+
+    def _template(self, scope: Scope) -> str:
+        """The path of the request's route, with its parameters by name."""
+        matching = (route for route in self._routes if route.matches(scope)[0] is not Match.NONE)
+        return getattr(scope.get("route") or next(matching, None), "path", "unmatched")
 
 
 def _printable(path: str) -> str:

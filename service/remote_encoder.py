@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import count
 
 import httpx
@@ -97,6 +98,14 @@ class RemoteEncoding:
         if len(parts) == 1:
             return parts[0]
         return await asyncio.to_thread(Representations.concatenate, parts)
+
+    async def check(self) -> None:
+        """Asks one worker after another until one answers. Raises EncoderUnavailableError."""
+        for worker in self._by_load():
+            with suppress(EncoderUnavailableError):
+                await worker.describe()
+                return
+        raise _none_left(self._workers)
 
     async def close(self) -> None:
         await self._client.aclose()

@@ -50,7 +50,7 @@ class Runtime:
         """searches: false for an encoder worker; encoding: one that is open already."""
         self.settings = settings
         self.telemetry = telemetry
-        self.collections = CollectionRegistry(settings.data / "collections")
+        self.collections = CollectionRegistry(settings.data / "collections", settings.dense_device)
         self.failed: Callable[[], None] | None = None
         self.failure: Exception | None = None
         self._searches = searches
@@ -81,11 +81,15 @@ class Runtime:
         self._opening = asyncio.create_task(self._open(), name="opening")
 
     async def ready(self) -> None:
-        """Raises NotReadyError unless the encoder is warm and the data root can be written to."""
+        """Raises NotReadyError unless the encoder is warm and the data root can be written to.
+
+        Raises EncoderUnavailableError where the encoder is elsewhere and no worker answers.
+        """
         if self.failure is not None:
             raise NotReadyError(f"the encoder cannot be loaded: {self.failure}")
         if not self._ready:
             raise NotReadyError("the encoder is still loading; ask again in a moment")
+        await self.encoding.check()
         if self._searches:
             try:
                 await asyncio.to_thread(self._try_writing)

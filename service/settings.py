@@ -21,11 +21,11 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from models.checkpoint import EMBEDDED
 from service.exceptions import SettingsError
 
 PREFIX = "TERCET_"
 CONFIG_FILE = Path("tercet.toml")
-EMBEDDED = "minilm-m3"
 
 ENCODER_SETTINGS = (
     "checkpoint",
@@ -68,12 +68,13 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    checkpoint: str = Field(
-        EMBEDDED, validate_default=True, description="Encoder: a folder, a hub id, or the embedded default."
-    )
+    checkpoint: str = Field(EMBEDDED, description="Encoder: a folder, a hub id, or the embedded default.")
     revision: str | None = Field(None, description="Revision of a checkpoint named by hub id.")
     engine: Literal["onnx", "torch"] = Field("onnx", description="What runs the encoder.")
     device: str = Field("auto", description="Where the encoder runs: auto, cpu, cuda, cuda:1.")
+    dense_device: Literal["cpu", "gpu"] = Field(
+        "cpu", description="Where flat and IVF-PQ dense search runs: cpu or gpu, which takes FAISS for GPUs."
+    )
     precision: str | None = Field(None, description="Encoder precision; by default what the engine prefers.")
     threads: int | None = Field(None, ge=1, description="Encoder threads; by default one per core.")
     data: Path = Field(Path("data"), description="Data root: collections/, sources/ and jobs below it.")
@@ -110,14 +111,6 @@ class Settings(BaseSettings):
         """Comma separated text becomes a list; blanks around items and empty items are dropped."""
         if isinstance(value, str):
             return [item.strip() for item in value.split(",") if item.strip()]
-        return value
-
-    @field_validator("checkpoint")
-    @classmethod
-    def _checkpoint(cls, value: str) -> str:
-        """The embedded checkpoint goes by its name; everything else is a folder or a hub id."""
-        if value == EMBEDDED:
-            return str(Path(__file__).resolve().parent.parent / "checkpoints" / EMBEDDED)
         return value
 
     @field_validator("encoder_urls")

@@ -24,7 +24,7 @@ async def health() -> Response:
 
 @open_routes.get("/ready", response_model=StatusResponse, responses=errors(503))
 async def ready(services: Services) -> Response:
-    """Whether the encoder is loaded and warm and the data root can be written to. Never needs a key."""
+    """Whether the encoder is warm or a worker answers, and the data root can be written to. Needs no key."""
     await services.ready()
     return json_response({"status": "ready"})
 

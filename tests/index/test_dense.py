@@ -12,7 +12,7 @@ import pytest
 from index import dense
 from index.candidates import DenseOptions
 from index.dense import DenseIndex, DenseKind, build_dense, choose_kind
-from index.errors import DamagedIndexError, InvalidQueryError
+from index.errors import DamagedIndexError, DeviceUnavailableError, InvalidQueryError
 
 DOCUMENTS, DIMENSION, CENTRES = 6_000, 32, 40
 SMALL_EFFORT = DenseOptions(ef_search=64, nprobe=12)  # so that the graph and the lists are used, not a scan
@@ -207,7 +207,7 @@ def test_damaged_files_are_named(folders: dict[DenseKind, Path], tmp_path: Path,
 def test_a_missing_gpu_is_an_error(folders: dict[DenseKind, Path]) -> None:
     if hasattr(dense.faiss, "StandardGpuResources"):
         pytest.skip("GPU FAISS is installed")
-    with pytest.raises(InvalidQueryError, match="sees none"):
+    with pytest.raises(DeviceUnavailableError, match="sees none"):
         DenseIndex.open("flat", opened(folders, "flat")[1], folders["flat"], device="gpu")
 
 

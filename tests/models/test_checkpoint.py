@@ -108,9 +108,15 @@ def test_a_folder_resolves_to_itself(tmp_path: Path) -> None:
     assert checkpoint_name("BAAI/bge-m3") == "BAAI/bge-m3"
 
 
+def test_the_embedded_checkpoint_goes_by_its_name(embedded_checkpoint: Path) -> None:
+    assert resolve_checkpoint("minilm-m3") == embedded_checkpoint
+
+
 @pytest.mark.parametrize("name", ["nothing", "/no/such/folder", "./no/folder", "a/b/c", "../x", ""])
 def test_neither_folder_nor_hub_id(name: str) -> None:
-    with pytest.raises(CheckpointError, match="neither a folder nor a hub id"):
+    with pytest.raises(
+        CheckpointError, match="neither minilm-m3, which is embedded, nor a folder, nor a hub id"
+    ):
         resolve_checkpoint(name)
 
 
@@ -121,3 +127,25 @@ def test_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(CheckpointError, match="'nobody/nothing' at revision v1 could not be fetched"):
         resolve_checkpoint("nobody/nothing", "v1")
+
+
+@pytest.mark.parametrize("exported", [True, False])
+def test_graphs_are_fetched_only_beside_a_record_of_our_export(
+    exported: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A hub whose repository holds a foreign graph, and with `exported` also our record of it."""
+    import huggingface_hub
+
+    repository = ["config.json", "onnx/model.onnx", *(["onnx/export.json"] if exported else [])]
+
+    def snapshot_download(_name: str, *, revision: str | None, allow_patterns: list[str]) -> str:
+        assert revision == "v1"
+        for file in huggingface_hub.utils.filter_repo_objects(repository, allow_patterns=allow_patterns):
+            (tmp_path / file).parent.mkdir(exist_ok=True)
+            (tmp_path / file).touch()
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    assert resolve_checkpoint("somebody/something", "v1") == tmp_path
+    assert (tmp_path / "config.json").exists()
+    assert (tmp_path / "onnx" / "model.onnx").exists() == exported

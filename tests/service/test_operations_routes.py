@@ -66,10 +66,12 @@ async def test_metrics_count_requests_by_route_and_never_by_path(client: httpx.A
     for path in ("/nowhere", "/elsewhere", "/collections/none"):
         await client.get(path)
     await client.request("BREW", "/search")
+    await client.post("/rerank", content=b" " * (17 << 20))
     text = (await client.get("/metrics")).text
     assert 'tercet_requests_total{method="POST",route="/search",status="200"} 1.0' in text
     assert 'tercet_requests_total{method="GET",route="unmatched",status="404"} 2.0' in text
     assert 'tercet_requests_total{method="GET",route="/collections/{name}",status="404"} 1.0' in text
+    assert 'tercet_requests_total{method="POST",route="/rerank",status="413"} 1.0' in text
     assert 'method="other"' in text
     assert "elsewhere" not in text
     assert 'tercet_documents{collection="demo"} 5.0' in text

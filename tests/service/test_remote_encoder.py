@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -222,9 +222,21 @@ async def test_a_search_server_over_workers(make_worker: Any, data: Any, client:
             assert explained[0]["explanation"]["terms"]
             for worker in app.state.runtime.encoding._workers:
                 worker.fail("switched off")
-            response = await remote.post("/search", json=query)
-            assert response.status_code == 503
-            assert response.json()["error"]["code"] == "encoder_unavailable"
+            for response in (await remote.post("/search", json=query), await remote.get("/ready")):
+                assert response.status_code == 503
+                assert response.json()["error"]["code"] == "encoder_unavailable"
+                assert url not in response.text
+
+
+async def test_a_search_server_is_not_ready_once_its_worker_is_gone(make_worker: Any, data: Any) -> None:
+    async with AsyncExitStack() as stack:
+        with make_worker() as url:
+            app = create_app(Settings(data=data, encoder_urls=url))
+            await stack.enter_async_context(app.router.lifespan_context(app))
+            remote = await stack.enter_async_context(asgi_client(app))
+            while (await remote.get("/ready")).status_code != 200:
+                pass
+        assert (await remote.get("/ready")).status_code == 503
 
 
 def asgi_client(app: Any) -> httpx.AsyncClient:

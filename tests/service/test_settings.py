@@ -81,11 +81,6 @@ def test_a_wrong_file_is_one_line(content: str, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_the_embedded_checkpoint_goes_by_its_name(embedded_checkpoint: Path) -> None:
-    assert load_settings().checkpoint == str(embedded_checkpoint)
-    assert load_settings({"checkpoint": "BAAI/bge-m3"}).checkpoint == "BAAI/bge-m3"
-
-
 def test_the_page_lists_every_setting_with_its_default(repository: Path) -> None:
     page = (repository / "docs" / "settings.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| `TERCET_(\w+)` \| (.*?) \| (.*?) \|$", page, re.M)
