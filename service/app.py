@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 import signal
+import socket
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -17,6 +19,7 @@ from service.auth import AuthMiddleware, KeyRing, bearer
 from service.body import BodyMiddleware
 from service.encoding import EncodingService
 from service.errors import install_error_handlers
+from service.exceptions import AddressError
 from service.logs import configure_logging
 from service.middleware import RequestMiddleware
 from service.protocol import HttpProtocol
@@ -67,7 +70,8 @@ def create_worker_app(settings: Settings, encoding: EncodingService | None = Non
 def run_server(app: FastAPI, settings: Settings) -> None:
     """Serves until a signal ends it, then finishes the requests that were accepted.
 
-    Raises the ModelError for which the encoder could not be loaded.
+    Raises AddressError where the port cannot be had, and the ModelError for which the encoder could not
+    be loaded.
     """
     configure_logging(settings.log_level, settings.log_format)
     if not settings.needs_key and not _is_loopback(settings.host):
@@ -86,9 +90,23 @@ def run_server(app: FastAPI, settings: Settings) -> None:
     if threading.current_thread() is threading.main_thread():
         # Uvicorn repeats the signal after a graceful end; being told to end is no failure.
         signal.signal(signal.SIGTERM, lambda *_: None)
-    server.run()
+    with listening_socket(settings.host, settings.port) as listener:
+        server.run(sockets=[listener])
     if runtime.failure is not None:
         raise runtime.failure
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket bound to the address, before anything is loaded. Raises AddressError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        # Errors of name resolution have numbers of their own, below 0.
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise AddressError(
+            f"cannot listen on {host}:{port} ({reason}); choose another address with --host and --port"
+        ) from error
 
 
 def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:

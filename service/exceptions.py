@@ -8,6 +8,7 @@ ServiceError
 ├── UnauthenticatedError      no key, or an unknown one
 ├── ForbiddenError            a read-only key on a route that changes something
 ├── NotFoundError             a document or other resource that does not exist
+├── AddressError              the server cannot listen where it should
 └── SettingsError             a setting is unknown or has a wrong value
 """
 
@@ -62,6 +63,10 @@ class NotFoundError(ServiceError):
     def __init__(self, message: str, code: str = "not_found") -> None:
         super().__init__(message)
         self.code = code
+
+
+class AddressError(ServiceError):
+    """The address to listen on is taken, or is none of this machine's."""
 
 
 class SettingsError(ServiceError):

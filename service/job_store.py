@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
+
+from index.storage import write_json_atomically
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 KEPT_JOBS = 500
@@ -89,11 +90,6 @@ class JobStore:
 
     def write(self, job: Job, dropped: Iterable[str] = ()) -> None:
         """Puts a record on disk, before returning, and removes dropped ones. Touches nothing in memory."""
-        temporary = self._folder / f"{job.id}.tmp"
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(asdict(job), file, ensure_ascii=False)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._folder / f"{job.id}.json")
+        write_json_atomically(self._folder / f"{job.id}.json", asdict(job))
         for job_id in dropped:
             (self._folder / f"{job_id}.json").unlink(missing_ok=True)
