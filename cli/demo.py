@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,6 @@ import typer
 
 from cli import options
 from cli.output import console, error_console, print_hits
-from service.exceptions import ServiceError
 
 if TYPE_CHECKING:
     from models.encoder import Encoder
@@ -41,10 +39,14 @@ def demo(
     engine: options.Engine = None,
 ) -> None:
     """Index the bundled corpus, answer three queries, and serve."""
+    from service.encoding import local_encoder
+
     settings = options.settings_from(host=host, port=port, data=data, checkpoint=checkpoint, engine=engine)
     if serve:
-        _require_free_port(settings)
-    encoder = options.encoder_from(settings)
+        from service.app import listening_socket
+
+        listening_socket(settings.host, settings.port).close()  # a taken port should fail before the work
+    encoder = local_encoder(settings)
     _build(settings, encoder)
     _answer(settings, encoder)
     if serve:
@@ -53,19 +55,6 @@ def demo(
         del encoder  # the service loads its own
         _announce(settings)
         run_server(create_app(settings), settings)
-
-
-def _require_free_port(settings: Settings) -> None:
-    """Fails before the work rather than after it. Raises ServiceError."""
-    with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((settings.host, settings.port))
-        except OSError as error:
-            raise ServiceError(
-                f"cannot listen on {settings.host}:{settings.port} ({error.strerror}); "
-                "choose another port with --port or TERCET_PORT"
-            ) from error
 
 
 def _build(settings: Settings, encoder: Encoder) -> None:

@@ -38,7 +38,8 @@ def embed(
     """Write the dense, sparse and colbert arrays of texts, in input order."""
     from cli.array_file import ArrayFile
     from models.encoder import encode
-    from service.windows import windows
+    from service.building.windows import windows
+    from service.encoding import local_encoder
 
     wanted = _parse_outputs(outputs)
     if not output.parent.is_dir():
@@ -46,7 +47,7 @@ def embed(
     settings = options.settings_from(
         checkpoint=checkpoint, engine=engine, revision=revision, device=device, threads=threads
     )
-    encoder = options.encoder_from(settings)
+    encoder = local_encoder(settings)
     count = tokens = truncated = 0
     with ArrayFile(output) as file:
         for window in windows(read_texts(texts), str, WINDOW_TOKENS):
@@ -67,8 +68,8 @@ def embed(
 def read_texts(path: Path) -> Iterator[str]:
     """The `text` of each line. Raises SourceError naming the line where there is none."""
     from index.errors import InvalidDocumentError
-    from service.source_lines import LineFile, SourceError
-    from service.source_records import parse_json
+    from service.sources.lines import LineFile, SourceError
+    from service.sources.records import parse_json
 
     lines = LineFile(path)
     for number, line in lines:

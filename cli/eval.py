@@ -38,11 +38,12 @@ def evaluate(
     """Measure nDCG@10, recall@100 and reciprocal rank@10 on a judged data set."""
     from cli.progress import build_progress
     from evaluation.run import evaluate as run
+    from service.encoding import local_encoder
 
     settings = options.settings_from(
         checkpoint=checkpoint, engine=engine, revision=revision, device=device, threads=threads
     )
-    encoder = options.encoder_from(settings)
+    encoder = local_encoder(settings)
     with build_progress("auto") as progress:
         report = run(
             folder,

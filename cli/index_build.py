@@ -20,7 +20,7 @@ from cli.output import console, error_console, print_failure, print_json, print_
 if TYPE_CHECKING:
     from index.fields import FieldType
     from models.encoder import Encoder
-    from service.document_encoders import RemoteDocuments
+    from service.building.document_encoders import RemoteDocuments
     from service.indexing import BuildReport
     from service.settings import Settings
 
@@ -131,9 +131,11 @@ def parse_fields(declared: list[str] | None) -> dict[str, FieldType] | None:
 def _encoder(settings: Settings) -> Iterator[Encoder | RemoteDocuments]:
     """The encoder of this process, or the workers that the settings name."""
     if not settings.encoder_urls:
-        yield options.encoder_from(settings)
+        from service.encoding import local_encoder
+
+        yield local_encoder(settings)
         return
-    from service.document_encoders import RemoteDocuments
+    from service.building.document_encoders import RemoteDocuments
 
     key = settings.encoder_key
     remote = RemoteDocuments(

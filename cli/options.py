@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from models.encoder import Encoder
     from service.settings import Settings
 
 Data = Annotated[
@@ -47,21 +46,6 @@ def settings_from(**given: object) -> Settings:
     from service.settings import load_settings
 
     return load_settings(given)
-
-
-def encoder_from(settings: Settings) -> Encoder:
-    """The encoder of this process that the settings describe."""
-    from models.loader import load_encoder
-
-    return load_encoder(
-        settings.checkpoint,
-        settings.engine,
-        revision=settings.revision,
-        device=settings.device,
-        threads=settings.threads,
-        batch_tokens=settings.batch_tokens,
-        precision=settings.precision,
-    )
 
 
 def collections_root(settings: Settings) -> Path:

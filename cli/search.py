@@ -44,6 +44,7 @@ def search(
     as_json: options.AsJson = False,
 ) -> None:
     """Search a collection and show each hit's score and its three parts."""
+    from service.encoding import local_encoder
     from service.search import SearchQuery
 
     asked = SearchQuery(
@@ -52,7 +53,7 @@ def search(
     settings = options.settings_from(
         data=data, checkpoint=checkpoint, engine=engine, revision=revision, device=device, threads=threads
     )
-    outcome = run_queries(settings, options.encoder_from(settings), [asked])[0]
+    outcome = run_queries(settings, local_encoder(settings), [asked])[0]
     if as_json:
         print_json(_answer(outcome))
         return

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from evaluation.errors import DatasetError
 from index.candidates import Document
-from service.source_lines import LineFile
-from service.sources import read_documents
+from service.sources.lines import LineFile
+from service.sources.reader import read_documents
 
 QUERY_FILES = ("queries.jsonl", "queries.jsonl.gz")
 QRELS_FILE = "qrels/test.tsv"

@@ -15,14 +15,14 @@ from importlib.metadata import version
 import uvicorn
 from fastapi import APIRouter, FastAPI, Security
 
-from service.auth import AuthMiddleware, KeyRing, bearer
-from service.body import BodyMiddleware
 from service.encoding import EncodingService
 from service.errors import install_error_handlers
 from service.exceptions import AddressError
+from service.http.auth import AuthMiddleware, KeyRing, bearer
+from service.http.body import BodyMiddleware
+from service.http.protocol import HttpProtocol
+from service.http.requests import RequestMiddleware
 from service.logs import configure_logging
-from service.middleware import RequestMiddleware
-from service.protocol import HttpProtocol
 from service.routes import collections, embed, jobs, operations, rerank, search, worker
 from service.runtime import Runtime
 from service.settings import Settings

@@ -7,9 +7,24 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from models.encoder import Encoder, EncoderInfo
+from models.loader import load_encoder
 from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
 from service.batcher import Batcher, Observe
+from service.settings import Settings
+
+
+def local_encoder(settings: Settings) -> Encoder:
+    """The encoder of this process that the settings describe. Raises CheckpointError and other ModelError."""
+    return load_encoder(
+        settings.checkpoint,
+        settings.engine,
+        revision=settings.revision,
+        device=settings.device,
+        threads=settings.threads,
+        batch_tokens=settings.batch_tokens,
+        precision=settings.precision,
+    )
 
 
 class EncodingService(Protocol):

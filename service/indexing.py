@@ -24,12 +24,12 @@ from index.token_vectors import TokenCodec
 from index.writer import SnapshotWriter
 from models.encoder import Encoder, EncoderInfo
 from models.representations import Representations
-from service.build_target import open_or_create, remove_unpublished
-from service.document_encoders import DocumentEncoder, LocalDocuments, RemoteDocuments
+from service.building.document_encoders import DocumentEncoder, LocalDocuments, RemoteDocuments
+from service.building.target import open_or_create, remove_unpublished
+from service.building.windows import estimated_tokens, windows
 from service.exceptions import ServiceError
-from service.source_lines import SourceError
-from service.sources import DocumentReader, OnError, Skipped, source_files
-from service.windows import estimated_tokens, windows
+from service.sources.lines import SourceError
+from service.sources.reader import DocumentReader, OnError, Skipped, source_files
 
 WINDOW_TOKENS = 32_768
 WINDOW_VECTOR_BYTES = 64 * 2**20

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from index.collection import list_collections
 from index.errors import SearchIndexError
 from models.errors import EncoderUnavailableError
-from models.loader import load_encoder
 from service.collections import CollectionRegistry
-from service.encoding import EncodingService, LocalEncoding
+from service.encoding import EncodingService, LocalEncoding, local_encoder
 from service.exceptions import NotReadyError
-from service.jobs import JobManager
-from service.remote_encoder import RemoteEncoding
+from service.jobs.manager import JobManager
 from service.search import SearchPipeline, SearchQuery
 from service.settings import Settings
 from service.telemetry import Telemetry
+from service.workers.encoding import RemoteEncoding
 
 log = logging.getLogger("tercet")
 
@@ -170,16 +169,7 @@ async def open_encoding(settings: Settings, telemetry: Telemetry) -> EncodingSer
     Raises CheckpointError and other ModelError where a local encoder cannot be loaded.
     """
     if not settings.encoder_urls:
-        encoder = await asyncio.to_thread(
-            load_encoder,
-            settings.checkpoint,
-            settings.engine,
-            revision=settings.revision,
-            device=settings.device,
-            threads=settings.threads,
-            batch_tokens=settings.batch_tokens,
-            precision=settings.precision,
-        )
+        encoder = await asyncio.to_thread(local_encoder, settings)
         return LocalEncoding(
             encoder,
             batch_tokens=settings.batch_tokens,

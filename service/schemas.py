@@ -14,7 +14,7 @@ from index.fields import FieldType
 from index.manifest import MAX_FIELDS
 from index.token_vectors import TokenCodec
 from models.representations import InputType, Output
-from service.job_store import JobState
+from service.jobs.store import JobState
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 PresetName = Literal["sum", "miracl", "mldr", "flag"]

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import orjson
 from fastapi import APIRouter, Depends, Request, Response
 
-from service.auth import require_write
-from service.json_route import JsonRoute
+from service.http.auth import require_write
+from service.http.json_route import JsonRoute
 from service.runtime import Runtime
 from service.schemas import ErrorResponse
 

@@ -11,6 +11,7 @@ from safetensors.numpy import load_file
 from cli import options
 from cli.array_file import ArrayFile
 from models.encoder import encode
+from service.encoding import local_encoder
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 TEXTS = ["Tea is brewed with hot water.", "", "김치", "water " * 600, "Tea is brewed with hot water."]
@@ -29,7 +30,7 @@ def test_arrays_in_input_order(tercet: Run, tmp_path: Path, embedded_checkpoint:
     assert "1 texts are longer than the limit and were cut" in done.stderr
     found = load_file(out)
     settings = options.settings_from(checkpoint=str(embedded_checkpoint), threads=2)
-    expected = encode(options.encoder_from(settings), TEXTS)
+    expected = encode(local_encoder(settings), TEXTS)
     assert expected.dense is not None
     assert expected.sparse is not None
     assert expected.colbert is not None

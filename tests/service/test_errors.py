@@ -147,11 +147,16 @@ async def test_a_bug_is_500_without_a_traceback(make_client: Any, tiny: Any, cap
 
 
 def test_what_clients_can_cause_has_a_status() -> None:
-    own_bugs = {index.errors.SearchIndexError, models.errors.ModelError, models.errors.CheckpointError}
+    own = {
+        index.errors.SearchIndexError,
+        index.errors.DeviceUnavailableError,
+        models.errors.ModelError,
+        models.errors.CheckpointError,
+    }
     for module in (index.errors, models.errors):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, Exception):
-                assert (value in TABLE) != (value in own_bugs), value
+                assert (value in TABLE) != (value in own), value
 
 
 def test_messages_that_json_cannot_carry_are_mended() -> None:

@@ -13,12 +13,13 @@ from index.verify import verify
 from models.encoder import encode
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
-from service import document_encoders, indexing
+from service import indexing
 from service.app import create_worker_app
-from service.document_encoders import RemoteDocuments
+from service.building import document_encoders
+from service.building.document_encoders import RemoteDocuments
+from service.building.windows import estimated_tokens, windows
 from service.indexing import BuildCancelledError, BuildProgress, build_collection
-from service.source_lines import SourceError
-from service.windows import estimated_tokens, windows
+from service.sources.lines import SourceError
 
 
 def corpus(path: Path, count: int) -> Path:

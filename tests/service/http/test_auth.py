@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from service.auth import KeyRing
 from service.exceptions import UnauthenticatedError
+from service.http.auth import KeyRing
 
 WRITER = {"Authorization": "Bearer write-key"}
 READER = {"Authorization": "bearer read-key"}

@@ -12,7 +12,7 @@ from models.encoder import Encoder, EncoderInfo, encode
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
 from service.exceptions import OverloadedError
-from service.remote_encoder import RemoteEncoding
+from service.workers.encoding import RemoteEncoding
 
 PATIENCE_SECONDS = 120.0
 PAUSE_SECONDS = 2.0

@@ -16,7 +16,7 @@ from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
 from service.concurrency import all_of
 from service.exceptions import OverloadedError
-from service.remote_worker import RemoteWorker
+from service.workers.worker import RemoteWorker
 
 PIECE_TEXTS = 256  # a large request travels in pieces, so that all workers share it
 PIECE_CHARACTERS = 1_000_000

@@ -15,10 +15,10 @@ from index.collection import Collection
 from index.errors import FingerprintMismatchError, InvalidNameError
 from models.encoder import EncoderInfo
 from models.loader import load_encoder
-from service import job_store
 from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
-from service.job_store import Job, JobStore, now
-from service.jobs import JobManager, confined_source
+from service.jobs import store as job_store
+from service.jobs.manager import JobManager, confined_source
+from service.jobs.store import Job, JobStore, now
 
 MakeManager = Callable[[], JobManager]
 
@@ -158,7 +158,7 @@ async def test_a_killed_service_takes_its_build_along(
 import asyncio
 from pathlib import Path
 from models.loader import load_encoder
-from service.jobs import JobManager
+from service.jobs.manager import JobManager
 
 async def run():
     checkpoint = {str(embedded_checkpoint)!r}
@@ -205,7 +205,7 @@ async def test_what_is_refused(
     settings.write_text(settings.read_text().replace(info.fingerprint, "0" * len(info.fingerprint)))
     with pytest.raises(FingerprintMismatchError, match="was built with encoder"):
         await manager.submit("articles", "short.jsonl")
-    monkeypatch.setattr("service.jobs.MAX_QUEUED", 0)
+    monkeypatch.setattr("service.jobs.manager.MAX_QUEUED", 0)
     with pytest.raises(OverloadedError):
         await manager.submit("others", "short.jsonl")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from service.asgi import Application, Message, Receive, Scope, Send, header
 from service.errors import Failure, failure_of
 from service.exceptions import OverloadedError, RequestTooLargeError
+from service.http.asgi import Application, Message, Receive, Scope, Send, header
 
 ALWAYS_SERVED = {"/health", "/ready", "/metrics"}
 

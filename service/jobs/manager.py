@@ -16,12 +16,12 @@ from typing import Any
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, FingerprintMismatchError
 from models.encoder import EncoderInfo
-from service.build_target import require_encoder
+from service.building.target import require_encoder
 from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
-from service.job_process import BuildProcess
-from service.job_store import Job, JobStore, now
-from service.source_lines import SourceError
-from service.sources import source_files
+from service.jobs.process import BuildProcess
+from service.jobs.store import Job, JobStore, now
+from service.sources.lines import SourceError
+from service.sources.reader import source_files
 
 MAX_QUEUED = 100
 _PROGRESS = ("documents_done", "documents_total", "fraction", "tokens")

@@ -16,11 +16,11 @@ import pytest
 
 from models.encoder import encode
 from models.errors import EncoderUnavailableError, TextTooLongError
-from service import remote_encoder
 from service.app import create_app, create_worker_app
 from service.exceptions import InvalidRequestError, OverloadedError, RequestTooLargeError
-from service.remote_encoder import RemoteEncoding
 from service.settings import Settings
+from service.workers import encoding as remote_encoding
+from service.workers.encoding import RemoteEncoding
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ async def test_work_is_shared_and_a_dead_worker_is_skipped(
 async def test_a_large_request_is_split_over_the_workers(
     make_app: Any, serve: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_encoder, "PIECE_TEXTS", 5)
+    monkeypatch.setattr(remote_encoding, "PIECE_TEXTS", 5)
     workers = [make_app(create=create_worker_app) for _ in range(2)]
     texts = [" ".join(["tea"] * (n % 7)) for n in range(23)]
     with serve(workers[0]) as first, serve(workers[1]) as second:
@@ -113,8 +113,8 @@ async def test_a_large_request_is_split_over_the_workers(
 
 
 async def test_pieces_are_bounded_in_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_encoder, "PIECE_CHARACTERS", 10)
-    pieces = remote_encoder._pieces(["a" * 6, "b" * 4, "c", "d" * 50, "e"])
+    monkeypatch.setattr(remote_encoding, "PIECE_CHARACTERS", 10)
+    pieces = remote_encoding._pieces(["a" * 6, "b" * 4, "c", "d" * 50, "e"])
     assert [list(map(len, piece)) for piece in pieces] == [[6, 4], [1], [50], [1]]
 
 

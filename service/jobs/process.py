@@ -16,7 +16,7 @@ from typing import Any
 
 NICENESS = 10
 STOP_SECONDS = 10.0
-_PACKAGES = Path(__file__).resolve().parent.parent
+_PACKAGES = Path(__file__).resolve().parents[2]
 _ERROR_TAIL_BYTES = 4096
 _LINE_BYTES = 2**20
 

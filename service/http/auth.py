@@ -10,9 +10,9 @@ from typing import Literal
 from fastapi import Request
 from fastapi.security import HTTPBearer
 
-from service.asgi import Application, Receive, Scope, Send, header
 from service.errors import failure_of
 from service.exceptions import ForbiddenError, UnauthenticatedError
+from service.http.asgi import Application, Receive, Scope, Send, header
 
 Access = Literal["read", "write"]
 OPEN_PATHS = {"/health", "/ready"}

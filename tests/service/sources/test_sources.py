@@ -11,8 +11,8 @@ import pytest
 
 from index.candidates import Document
 from index.errors import DuplicateDocumentError
-from service.source_lines import SourceError
-from service.sources import DocumentReader, read_documents, source_files
+from service.sources.lines import SourceError
+from service.sources.reader import DocumentReader, read_documents, source_files
 
 
 def write(path: Path, *lines: str | bytes) -> Path:

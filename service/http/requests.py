@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from starlette.routing import BaseRoute, Match
 
-from service.asgi import Application, Message, Receive, Scope, Send, header
 from service.errors import INTERNAL
+from service.http.asgi import Application, Message, Receive, Scope, Send, header
 from service.telemetry import Telemetry
 
 SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")

@@ -1,0 +1,1 @@
+"""Parts of the offline pipeline, which `service/indexing.py` joins."""

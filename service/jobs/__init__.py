@@ -1,0 +1,1 @@
+"""Batch index builds that clients ask for over HTTP."""

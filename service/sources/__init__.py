@@ -1,0 +1,1 @@
+"""Documents from files: lines, records, Parquet, and the reader over them."""

@@ -1,0 +1,1 @@
+"""Encoder workers elsewhere, used as one encoder."""
