@@ -80,7 +80,7 @@ FAILURES = [
     (("index", "build", ".", "--collection", "X"), "does not match"),
     (("embed", "--input", "none.jsonl", "--output", "x.safetensors"), "none.jsonl: No such file"),
     (("eval", "none"), "none: no such folder"),
-    (("export", "none", "--output", "x"), "'none' is nor a hub id"),
+    (("export", "none", "--output", "x"), "'none' is neither minilm-m3"),
 ]
 
 
