@@ -31,10 +31,17 @@ def epoch_batches(
     """All training pairs once, in random order; what does not fill a last batch of a source is left out."""
     batches = []
     for source in sources:
-        order = generator.permutation(source.training)
+        order = neighbours_together(source.training, source.settings.neighbours, generator)
         starts = range(0, len(order) - batch_pairs + 1, batch_pairs)
         batches += [pair_batch(source, order[start : start + batch_pairs], generator) for start in starts]
     return [batches[place] for place in generator.permutation(len(batches))]
+
+
+def neighbours_together(pairs: Int64, count: int, generator: np.random.Generator) -> Int64:
+    """The pairs in random order, but for runs of `count` neighbours; where runs begin is random, too."""
+    first = generator.integers(count) + 1
+    runs = np.split(pairs, range(first, len(pairs), count))
+    return np.concatenate([runs[place] for place in generator.permutation(len(runs))])
 
 
 def batches_per_epoch(sources: Sequence[PreparedSource], batch_pairs: int) -> int:

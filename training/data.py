@@ -66,11 +66,11 @@ def passages(value: object, key: str, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def shuffled(pairs: Iterable[TrainingPair], seed: int) -> list[TrainingPair]:
-    """The pairs in an order fixed by the seed."""
-    order = list(pairs)
-    random.Random(seed).shuffle(order)  # noqa: S311  # a reproducible order, no secret
-    return order
+def shuffled(pairs: Sequence[TrainingPair], seed: int, together: int = 1) -> list[TrainingPair]:
+    """The pairs in an order fixed by the seed; groups of `together` neighbours stay as they are."""
+    groups = [pairs[start : start + together] for start in range(0, len(pairs), together)]
+    random.Random(seed).shuffle(groups)  # noqa: S311  # a reproducible order, no secret
+    return [pair for group in groups for pair in group]
 
 
 def without_overlap(pairs: Sequence[TrainingPair], held_out: Iterable[str]) -> list[TrainingPair]:

@@ -151,7 +151,11 @@ def prepare_sources(settings: FitSettings, data: Path, encoder: FrozenEncoder) -
         prepared.append(
             prepare_source(
                 source,
-                shuffled(joined_neighbours(kept, source.join_up_to, settings.seed), settings.seed),
+                shuffled(
+                    joined_neighbours(kept, source.join_up_to, settings.seed),
+                    settings.seed,
+                    source.neighbours,
+                ),
                 encoder,
                 query_tokens=settings.data.query_tokens,
                 passage_tokens=settings.data.passage_tokens,

@@ -31,6 +31,8 @@ projection of the hidden states, whitened by the power {whitening:g}.
 {optimization}. Seed {seed}. Epoch {best} of {epochs} was kept, the best on the held-out pairs:
 
 {development}
+
+`docs/training.md` has the commands that make this checkpoint again, `docs/evaluation.md` what it was measured at.
 """
 
 
@@ -70,10 +72,16 @@ def model_card(settings: FitSettings, report: FitReport) -> str:
 
 def source_table(settings: FitSettings, report: FitReport) -> str:
     """Sources with licence and pairs; those that only chose the epoch say so."""
-    rows = ["| source | licence | pairs trained on | pairs held out |", "| --- | --- | ---: | ---: |"]
+    rows = [
+        "| source | licence | pairs trained on | neighbours together | pairs held out |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
     for source, pairs in zip(settings.data.sources, report.training_pairs, strict=True):
         trained = str(pairs) if source.train else "none: chooses the epoch only"
-        rows.append(f"| {source.title} | {source.licence} | {trained} | {source.development_pairs} |")
+        together = str(source.neighbours) if source.train else ""
+        rows.append(
+            f"| {source.title} | {source.licence} | {trained} | {together} | {source.development_pairs} |"
+        )
     return "\n".join(rows)
 
 

@@ -53,8 +53,13 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
 
 def test_the_order_depends_on_the_seed_alone() -> None:
     pairs = [TrainingPair(str(number), ("a",), ()) for number in range(20)]
-    assert shuffled(pairs, 1) == shuffled(iter(pairs), 1)
+    assert shuffled(pairs, 1) == shuffled(pairs, 1)
     assert shuffled(pairs, 1) != shuffled(pairs, 2)
+    numbers = [int(pair.query) for pair in shuffled(pairs, 1, together=3)]
+    assert sorted(numbers) == list(range(20))
+    assert all(
+        numbers[numbers.index(first) :][:3] == [first, first + 1, first + 2] for first in range(0, 18, 3)
+    )
 
 
 def test_pairs_inside_held_out_texts_are_left_out() -> None:
