@@ -32,7 +32,8 @@ projection of the hidden states, whitened by the power {whitening:g}.
 
 {development}
 
-`docs/training.md` has the commands that make this checkpoint again, `docs/evaluation.md` what it was measured at.
+`docs/training.md` has the commands that make this checkpoint again,
+`docs/evaluation.md` what it was measured at.
 """
 
 
