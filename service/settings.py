@@ -7,6 +7,7 @@ variable, `tercet.toml` in the working folder, the default below. `docs/settings
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,6 +172,7 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
 
     Raises SettingsError with one line that names the setting, and never its value where it is secret.
     """
+    _refuse_misspelt_variables()
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
         return Settings(**given)
@@ -178,6 +180,21 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
         raise SettingsError("; ".join(_one_line(dict(detail)) for detail in error.errors())) from None
     except ValueError as error:  # a tercet.toml that is not TOML
         raise SettingsError(f"{CONFIG_FILE}: {error}") from None
+
+
+def _refuse_misspelt_variables() -> None:
+    """Other programs may have variables with our prefix, but one that is nearly a setting's was meant as it.
+
+    TERCET_API_KEY instead of TERCET_API_KEYS would leave a server open.
+    """
+    known = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
+    for name in sorted(os.environ):
+        if name.startswith(PREFIX) and name not in known:
+            near = difflib.get_close_matches(name.removeprefix(PREFIX).lower(), Settings.model_fields, 1, 0.9)
+            if near:
+                raise SettingsError(
+                    f"variable {name} is no setting; did you mean {PREFIX}{near[0].upper()}? Unset it."
+                )
 
 
 def _one_line(detail: dict[str, Any]) -> str:

@@ -90,3 +90,14 @@ def test_the_page_lists_every_setting_with_its_default(repository: Path) -> None
         assert variable == name.upper()
         assert default == ("" if field.default in (None, ()) else f"`{field.default}`")
         assert meaning == field.description
+
+
+def test_a_variable_that_is_nearly_a_setting_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERCET_GPU_BATCH_TOKENS", "16384")  # a variable of the compose file
+    load_settings()
+    monkeypatch.setenv("TERCET_API_KEY", "secret")
+    with pytest.raises(
+        SettingsError, match="TERCET_API_KEY is no setting; did you mean TERCET_API_KEYS"
+    ) as error:
+        load_settings()
+    assert "secret" not in str(error.value)
