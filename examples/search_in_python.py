@@ -18,7 +18,7 @@ RECIPES = [
     {"id": "kimchi", "text": "Kimchi is cabbage fermented with salt, chilli and garlic."},
 ]
 
-encoder = load_encoder("checkpoints/minilm-m3")
+encoder = load_encoder("minilm-m3")
 with tempfile.TemporaryDirectory() as folder:
     source, collections = Path(folder, "recipes.jsonl"), Path(folder, "collections")
     source.write_text("\n".join(map(json.dumps, RECIPES)), encoding="utf-8")

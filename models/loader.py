@@ -17,7 +17,7 @@ def load_encoder(
     batch_tokens: int | None = None,
     precision: str | None = None,
 ) -> Encoder:
-    """An encoder of a checkpoint folder or hub id.
+    """An encoder of a checkpoint: `minilm-m3`, which is embedded, a folder, or a hub id.
 
     device: auto, cpu or cuda; threads: CPU threads of one pass, by default the CPUs of this process;
     batch_tokens: padded tokens of one pass; precision: float32, int8 (onnx), float16 or bfloat16
