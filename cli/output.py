@@ -77,10 +77,8 @@ def _described(hit: Hit, cells: int) -> Text:
 
 
 def print_pairs(pairs: Mapping[str, Any], out: Console) -> None:
-    """Names and values, one pair a line."""
-    table = Table(box=None, show_header=False, padding=(0, 1))
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
+    """Names and values, one pair a line, however long the value, so that it can be copied."""
+    width = max(map(len, pairs), default=0)
     for name, value in pairs.items():
-        table.add_row(name, Text(f"{value:,}" if isinstance(value, int) else one_line(str(value))))
-    out.print(table)
+        shown = f"{value:,}" if type(value) is int else one_line(str(value))
+        out.print(Text.assemble((name.ljust(width), "dim"), "  ", shown), soft_wrap=True)

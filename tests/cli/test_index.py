@@ -50,7 +50,9 @@ def test_inspect_and_verify_need_no_encoder(tercet: Run, built: Path) -> None:
     found = json.loads(tercet("index", "inspect", "small", "--json", **missing).stdout)
     assert (found["documents"], found["snapshot"], found["fields"]) == (4, "000001", {"year": "integer"})
     assert found["bytes"]["total"] > 0
-    assert "000001" in tercet("index", "inspect", "small", **missing).stdout
+    shown = tercet("index", "inspect", "small", **missing).stdout
+    assert "000001" in shown
+    assert found["fingerprint"] in shown  # whole, not folded at the width of a terminal
     sound = tercet("index", "verify", "small", **missing)
     assert (sound.returncode, sound.stdout) == (0, "Collection 'small' is sound.\n")
 
