@@ -17,7 +17,7 @@ import numpy as np
 from index.candidates import Document
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.packed_bytes import PackedBytes, PackedBytesWriter, first_not_below
-from index.storage import open_array, write_array
+from index.storage import open_rows, write_array
 from models.representations import Int64
 
 MAX_ID_BYTES = 512
@@ -140,7 +140,7 @@ class DocumentStore:
         return DocumentStore(
             PackedBytes.open(folder, "ids", documents),
             PackedBytes.open(folder, "documents", documents),
-            open_array(folder / "id_order.npy", np.int64, rows=documents),
+            open_rows(folder / "id_order.npy", documents, rows=documents),
             folder,
         )
 

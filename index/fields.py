@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from index.errors import InvalidDocumentError
 from index.packed_bytes import PackedBytes, PackedBytesWriter
-from index.storage import open_array, write_array
+from index.storage import open_array, open_rows, write_array
 from models.representations import Bool, Int32, Int64
 
 FieldType = Literal["keyword", "integer", "number", "boolean"]
@@ -162,7 +162,7 @@ def open_columns(folder: Path, fields: Mapping[str, FieldType], documents: int) 
     for place, (name, kind) in enumerate(sorted(fields.items())):
         stem = _stem(place)
         if kind == "keyword":
-            rows = open_array(folder / f"{stem}_rows.npy", np.int64)
+            rows = open_rows(folder / f"{stem}_rows.npy", documents)
             codes = open_array(folder / f"{stem}_codes.npy", np.int32, rows=len(rows))
             columns[name] = KeywordColumn(PackedBytes.open(folder, f"{stem}_strings"), codes, rows)
         else:

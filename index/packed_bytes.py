@@ -84,9 +84,17 @@ def first_not_below(count: int, key: Callable[[int], bytes], wanted: bytes) -> i
 def open_offsets(path: Path, count: int | None = None) -> Int64:
     """Offsets int64[count+1] of packed rows; `count` None takes as many as the file has.
 
-    Raises DamagedIndexError where the file is missing or of another size, or has no first offset.
+    Raises DamagedIndexError where the file is missing, of another size, or its offsets do not ascend from 0.
     """
     offsets: Int64 = open_array(path, np.int64, rows=None if count is None else count + 1)
-    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] < 0:
-        raise DamagedIndexError(f"{path} does not begin at 0; restore it or rebuild the collection")
+    if not ascends_from_zero(offsets):
+        raise DamagedIndexError(f"{path} does not ascend from 0; restore it or rebuild the collection")
     return offsets
+
+
+def ascends_from_zero(offsets: Int64) -> bool:
+    """Whether offsets int64[N+1] stay between 0 and their last.
+
+    Compiled loops do not check bounds, so damaged offsets must not reach them.
+    """
+    return len(offsets) > 0 and offsets[0] == 0 and bool(np.all(offsets[1:] >= offsets[:-1]))

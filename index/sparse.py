@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
+from index.packed_bytes import ascends_from_zero
 from index.sparse_build_kernels import add_sizes, count_block, fill_block
 from index.sparse_kernels import BLOCK, find_candidates, quantize_query, score_candidates
 from models.representations import Bool, Float32, Int32, Int64, SparseRows
@@ -160,7 +161,7 @@ class InvertedIndex:
     def open(folder: Path, forward: SparseRows) -> InvertedIndex:
         """Map the files of `folder` over the forward rows they were built from.
 
-        Raises DamagedIndexError where a file is missing or the sizes do not agree.
+        Raises DamagedIndexError where a file is missing, or sizes or places in other files do not agree.
         """
         arrays: dict[str, Array] = {}
         for name in DTYPES:
@@ -174,10 +175,13 @@ class InvertedIndex:
             all(arrays[name].dtype == dtype for name, dtype in DTYPES.items())
             and len(arrays["largest"]) == terms
             and len(arrays["term_entries"]) == terms + 1
+            and ascends_from_zero(arrays["term_entries"])
             and arrays["term_entries"][-1] == entries == len(arrays["entry_column"])
             and len(arrays["entry_start"]) == entries + 1
+            and ascends_from_zero(arrays["entry_start"])
             and arrays["entry_start"][-1] == len(arrays["documents"]) == len(arrays["impacts"])
             and arrays["columns"].shape[1] == min(len(forward), BLOCK)
+            and arrays["entry_column"].max(initial=-1) < len(arrays["columns"])
         )
         if not agree:
             raise DamagedIndexError(

@@ -159,5 +159,15 @@ def open_array(
     return np.frombuffer(mapped, dtype, offset=HEADER_BYTES).reshape(shape)
 
 
+def open_rows(path: Path, documents: int, rows: int | None = None) -> npt.NDArray[np.int64]:
+    """Maps rows of documents, int64[rows], as `open_array`; a row outside the documents is damage, too."""
+    found: npt.NDArray[np.int64] = open_array(path, np.int64, rows=rows)
+    if len(found) and not 0 <= found.min() <= found.max() < documents:
+        raise DamagedIndexError(
+            f"{path} names a row outside the {documents} documents; restore it or rebuild the collection"
+        )
+    return found
+
+
 def _row_bytes(dtype: np.dtype[Any], row_shape: tuple[int, ...]) -> int:
     return dtype.itemsize * math.prod(row_shape)

@@ -12,7 +12,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from index.errors import DamagedIndexError
 from index.packed_bytes import open_offsets
 from index.storage import ArrayWriter, open_array
 from models.representations import Float32, Int64, TokenVectors
@@ -56,7 +55,6 @@ class TokenVectorStore:
     codes: npt.NDArray[Any]
     scales: Float32 | None
     offsets: Int64
-    folder: Path
 
     @staticmethod
     def open(folder: Path, codec: TokenCodec, documents: int, dimension: int) -> TokenVectorStore:
@@ -65,18 +63,10 @@ class TokenVectorStore:
         tokens = int(offsets[-1])
         codes = open_array(folder / "token_codes.npy", code_dtype(codec), (dimension,), tokens)
         scales = open_array(folder / "token_scales.npy", np.float32, rows=tokens) if codec == "int8" else None
-        return TokenVectorStore(codes, scales, offsets, folder)
+        return TokenVectorStore(codes, scales, offsets)
 
     def vectors(self, positions: Int64) -> Float32:
-        """The token vectors at these positions, float32[n, C].
-
-        Raises DamagedIndexError where a position lies outside.
-        """
-        # The compiled loops below do not check bounds, and a damaged offset must not read foreign memory.
-        if len(positions) and not 0 <= positions.min() <= positions.max() < len(self.codes):
-            raise DamagedIndexError(
-                f"{self.folder / 'token_offsets.npy'} points outside; restore it or rebuild"
-            )
+        """The token vectors at these positions, float32[n, C]; positions come from `offsets`."""
         vectors = np.empty((len(positions), self.codes.shape[1]), np.float32)
         if self.scales is not None:
             _unpack_int8(self.codes, self.scales, positions, vectors)

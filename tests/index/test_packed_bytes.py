@@ -38,11 +38,11 @@ def test_another_count_is_refused(tmp_path: Path) -> None:
         PackedBytes.open(tmp_path, "words", 4)
 
 
-def test_offsets_begin_at_zero(tmp_path: Path) -> None:
-    for offsets in ([1, 2], [0, -1], []):
+def test_offsets_ascend_from_zero(tmp_path: Path) -> None:
+    for offsets in ([1, 2], [0, -1], [0, 3, 2], [0, 2**40, 3], []):
         path = tmp_path / f"offsets_{len(list(tmp_path.iterdir()))}.npy"
         write_array(path, np.array(offsets, np.int64))
-        with pytest.raises(DamagedIndexError, match="does not begin at 0"):
+        with pytest.raises(DamagedIndexError, match="does not ascend from 0"):
             open_offsets(path)
 
 

@@ -250,6 +250,23 @@ def test_files_of_another_build_are_refused(tmp_path: Path) -> None:
         InvertedIndex.open(tmp_path, rows)
 
 
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [("term_entries", 1, 2**40), ("term_entries", 1, -1), ("entry_start", 1, 2**40), ("entry_column", 0, 9)],
+)
+def test_places_outside_are_refused_before_compiled_code_reads_them(
+    tmp_path: Path, name: str, place: int, value: int
+) -> None:
+    rows = rows_of({5: 0.5, 7: 1.0}, {5: 1.0})
+    build_inverted(rows, VOCABULARY, tmp_path)
+    path = tmp_path / f"inverted_{name}.npy"
+    damaged = np.load(path)
+    damaged[place] = value
+    np.save(path, damaged)
+    with pytest.raises(DamagedIndexError, match="do not belong together"):
+        InvertedIndex.open(tmp_path, rows)
+
+
 def test_threads_get_the_answers_of_one_thread(blocks: tuple[SparseRows, InvertedIndex]) -> None:
     _, index = blocks
     queries = [np.arange(i, 60 + 5 * i, 5, dtype=np.int32) for i in range(8)]
