@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,7 +21,7 @@ COPIED = (CONFIG_FILE, TOKENIZER_FILE, "tokenizer_config.json", WEIGHTS)
 
 
 def write_checkpoint(
-    folder: Path, base: Path, heads: HeadWeights, settings: FitSettings, report: FitReport
+    folder: Path, base: Path, heads: HeadWeights, settings: FitSettings, reports: Sequence[FitReport]
 ) -> None:
     """Writes a folder that the torch engine loads and `tercet export` takes."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -30,4 +31,4 @@ def write_checkpoint(
     write_heads(folder, heads)
     encoding = json.dumps(asdict(settings.encoder), indent=2)
     (folder / SETTINGS_FILE).write_text(encoding + "\n", encoding="utf-8")
-    (folder / CARD_FILE).write_text(model_card(settings, report), encoding="utf-8")
+    (folder / CARD_FILE).write_text(model_card(settings, reports), encoding="utf-8")

@@ -45,7 +45,8 @@ class SourceSettings:
 
     The first `development_pairs` of the shuffled file are held out: their queries, against their passages,
     choose the epoch. With `train = false` the file serves the development set only.
-    `join_up_to`: neighbouring passages are joined in groups of 1 to this many.
+    `join_up_to`: neighbouring passages are joined in groups of 1 to this many. Several numbers stand for
+    as many fits, whose heads are averaged; in a fit beyond a source's last number that one holds.
     `neighbours`: so many consecutive pairs of the file come into a batch together. Where they are of one
     document, its other passages are the hardest negatives that a batch can have.
     `title` and `licence` go into the model card.
@@ -56,14 +57,15 @@ class SourceSettings:
     licence: str
     development_pairs: int
     train: bool = True
-    join_up_to: int = 1
+    join_up_to: tuple[int, ...] = (1,)
     neighbours: int = 1
 
     def __post_init__(self) -> None:
         least = 0 if self.train else 1
         count = self.development_pairs
         require(count >= least, "development_pairs", count, f"at least {least}")
-        require(self.join_up_to >= 1, "join_up_to", self.join_up_to, "at least 1")
+        require(len(self.join_up_to) >= 1, "join_up_to", len(self.join_up_to), "at least one number")
+        require(min(self.join_up_to) >= 1, "join_up_to", min(self.join_up_to), "at least 1")
         require(self.neighbours >= 1, "neighbours", self.neighbours, "at least 1")
 
 
@@ -150,6 +152,11 @@ class FitSettings:
     initial: InitialSettings
     losses: LossSettings
     optimization: OptimizationSettings
+
+    @property
+    def fits(self) -> int:
+        """How many fits the heads are averaged from."""
+        return max((len(source.join_up_to) for source in self.data.sources), default=1)
 
 
 def load_settings(path: Path) -> FitSettings:

@@ -19,6 +19,7 @@ import torch
 
 from models.checkpoint import EncodingSettings
 from models.errors import ModelError
+from models.head_weights import HeadWeights
 from models.heads import Heads
 from models.tokenizer import Tokenizer
 from models.torch_encoder import load_body
@@ -106,13 +107,28 @@ def develop(
     return {s.settings.path: development_figures(encode, s) for s in sources if len(s.development)}
 
 
-def run(settings: FitSettings, data: Path, work: Path, output: Path) -> FitReport:
-    """The whole of a run, from the base weights and the data folder to a checkpoint folder."""
+def run(settings: FitSettings, data: Path, work: Path, output: Path) -> tuple[FitReport, ...]:
+    """The whole of a run, from the base weights and the data folder to a checkpoint folder.
+
+    Returns the report of each fit.
+    """
     base = locate_base(settings.base)
     encoding = EncodingSettings.from_json(asdict(settings.encoder))
     tokenizer = Tokenizer.load(base, encoding)
     encoder = FrozenEncoder(frozen_body(base), tokenizer, settings.base.sha256, work, report_progress)
-    sources = prepare_sources(settings, data, encoder)
+    fitted = [fit_once(settings, number, data, encoder) for number in range(settings.fits)]
+    reports = tuple(report for _, report in fitted)
+    write_checkpoint(output, base, mean_heads([heads for heads, _ in fitted]), settings, reports)
+    return reports
+
+
+def fit_once(
+    settings: FitSettings, number: int, data: Path, encoder: FrozenEncoder
+) -> tuple[HeadWeights, FitReport]:
+    """The heads of fit `number`, counted from 0, and its report."""
+    log.info("fit %d of %d", number + 1, settings.fits)
+    sources = prepare_sources(settings, number, data, encoder)
+    tokenizer = encoder.tokenizer
     starting = initial_heads(
         [source.passages for source in sources if source.settings.train],
         tokenizer.vocabulary_size,
@@ -121,10 +137,17 @@ def run(settings: FitSettings, data: Path, work: Path, output: Path) -> FitRepor
         settings.initial,
         settings.seed,
     )
-    heads = Heads.from_weights(starting, encoding)
+    heads = Heads.from_weights(starting, EncodingSettings.from_json(asdict(settings.encoder)))
     report = fit(heads, sources, tokenizer.special_ids, settings)
-    write_checkpoint(output, base, heads.weights(), settings, report)
-    return report
+    return heads.weights(), report
+
+
+def mean_heads(fitted: Sequence[HeadWeights]) -> HeadWeights:
+    """The mean of each weight. Heads of like fits lie close together, and their mean ranks more steadily
+    than any of them (Wortsman et al. 2022, arXiv 2203.05482).
+    """
+    means = {name: np.mean([heads.arrays()[name] for heads in fitted], axis=0) for name in fitted[0].arrays()}
+    return HeadWeights.from_arrays(means, "the mean of the fits", fitted[0].sparse_weight.shape[1])
 
 
 def frozen_body(folder: Path) -> Body:
@@ -138,8 +161,10 @@ def frozen_body(folder: Path) -> Body:
     return body
 
 
-def prepare_sources(settings: FitSettings, data: Path, encoder: FrozenEncoder) -> list[PreparedSource]:
-    """Reads every source below the data folder, drops what held-out folders contain, and encodes the rest."""
+def prepare_sources(
+    settings: FitSettings, number: int, data: Path, encoder: FrozenEncoder
+) -> list[PreparedSource]:
+    """The sources of fit `number`: read from their files, less what held-out folders contain, and encoded."""
     held_out = [text for folder in settings.data.held_out for text in passages_of(data / folder)]
     prepared = []
     for source in settings.data.sources:
@@ -148,11 +173,12 @@ def prepare_sources(settings: FitSettings, data: Path, encoder: FrozenEncoder) -
         log.info(
             "%s: %d pairs, %d of them left out as held out", source.path, len(pairs), len(pairs) - len(kept)
         )
+        up_to = source.join_up_to[min(number, len(source.join_up_to) - 1)]
         prepared.append(
             prepare_source(
                 source,
                 shuffled(
-                    joined_neighbours(kept, source.join_up_to, settings.seed),
+                    joined_neighbours(kept, up_to, settings.seed),
                     settings.seed,
                     source.neighbours,
                 ),

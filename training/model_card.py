@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from training.config import FitSettings
 from training.fit_report import FitReport
 
@@ -28,7 +30,8 @@ distillation of the first two from the sum (BGE-M3, arXiv 2402.03216), with in-b
 Weights: {losses}.
 Start: lexical weights near {idf_scale} · idf, token vectors a random
 projection of the hidden states, whitened by the power {whitening:g}.
-{optimization}. Seed {seed}. Epoch {best} of {epochs} was kept, the best on the held-out pairs:
+{optimization}. Seed {seed}. {fits}
+The epoch kept, of {epochs}, is the best on the held-out pairs:
 
 {development}
 
@@ -37,20 +40,21 @@ projection of the hidden states, whitened by the power {whitening:g}.
 """
 
 
-def model_card(settings: FitSettings, report: FitReport) -> str:
-    """The card in Markdown; it names every source with its licence."""
+def model_card(settings: FitSettings, reports: Sequence[FitReport]) -> str:
+    """The card in Markdown, from the report of each fit; it names every source with its licence."""
+    first = reports[0]
     losses = settings.losses
     optimization = settings.optimization
     return CARD.format(
         name=settings.name,
         base=settings.base.name,
         base_licence=settings.base.licence,
-        width=report.width,
+        width=first.width,
         colbert=settings.encoder.colbert_dimension,
         sha256=settings.base.sha256,
         pooling=settings.encoder.pooling,
         max_length=settings.encoder.max_length,
-        sources=source_table(settings, report),
+        sources=source_table(settings, first),
         query_tokens=settings.data.query_tokens,
         passage_tokens=settings.data.passage_tokens,
         held_out=", ".join(settings.data.held_out) or "none",
@@ -65,35 +69,36 @@ def model_card(settings: FitSettings, report: FitReport) -> str:
             f"warm-up over {optimization.warmup:.0%} of the steps, then linear decay"
         ),
         seed=settings.seed,
-        best=report.best.number,
+        fits="One fit." if len(reports) == 1 else f"The heads are the mean of {len(reports)} fits.",
         epochs=optimization.epochs,
-        development=development_table(report),
+        development=development_table(reports),
     )
 
 
 def source_table(settings: FitSettings, report: FitReport) -> str:
     """Sources with licence and pairs; those that only chose the epoch say so."""
     rows = [
-        "| source | licence | pairs trained on | neighbours together | pairs held out |",
-        "| --- | --- | ---: | ---: | ---: |",
+        "| source | licence | pairs trained on | joined, by fit | neighbours together | pairs held out |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
     ]
     for source, pairs in zip(settings.data.sources, report.training_pairs, strict=True):
         trained = str(pairs) if source.train else "none: chooses the epoch only"
+        joined = ", ".join(f"up to {count}" for count in source.join_up_to if count > 1)
         together = str(source.neighbours) if source.train else ""
-        rows.append(
-            f"| {source.title} | {source.licence} | {trained} | {together} | {source.development_pairs} |"
-        )
+        cells = (source.title, source.licence, trained, joined, together, str(source.development_pairs))
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
-def development_table(report: FitReport) -> str:
-    """nDCG@10 on the held-out pairs before training and at the epoch kept."""
+def development_table(reports: Sequence[FitReport]) -> str:
+    """nDCG@10 on the held-out pairs before training and at the epoch kept, by fit."""
     rows = [
-        "| held-out pairs of | epoch | dense | sparse | colbert | sum |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| held-out pairs of | fit | epoch | dense | sparse | colbert | sum |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for epoch in dict.fromkeys((report.epochs[0].number, report.best.number)):
-        for source, sides in report.epochs[epoch].development.items():
-            values = " | ".join(f"{sides[side]:.4f}" for side in ("dense", "sparse", "colbert", "sum"))
-            rows.append(f"| {source} | {epoch} | {values} |")
+    for fit, report in enumerate(reports, start=1):
+        for epoch in dict.fromkeys((report.epochs[0].number, report.best.number)):
+            for source, sides in report.epochs[epoch].development.items():
+                values = " | ".join(f"{sides[side]:.4f}" for side in ("dense", "sparse", "colbert", "sum"))
+                rows.append(f"| {source} | {fit} | {epoch} | {values} |")
     return "\n".join(rows)

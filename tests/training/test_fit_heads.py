@@ -22,7 +22,7 @@ def test_a_tiny_fit_lowers_the_loss_and_writes_a_checkpoint(
 ) -> None:
     settings = settings_from(FitSettings, tiny_settings, "")
     output = tmp_path / "fitted"
-    report = run(settings, tmp_path / "data", tmp_path / "work", output)
+    (report,) = run(settings, tmp_path / "data", tmp_path / "work", output)
 
     assert [epoch.number for epoch in report.epochs] == [0, 1, 2, 3, 4]
     assert report.epochs[-1].losses["total"] < 0.8 * report.epochs[1].losses["total"]
@@ -53,13 +53,31 @@ def test_the_same_settings_give_the_same_heads_from_the_hidden_states_kept(
         np.testing.assert_array_equal(array, two.arrays()[name])
 
 
+def test_heads_of_several_fits_are_averaged(tmp_path: Path, tiny_settings: dict[str, Any]) -> None:
+    (source,) = tiny_settings["data"]["sources"]
+    fitted = {}
+    for joins in ([1], [2], [1, 2]):
+        source["join_up_to"] = joins
+        output = tmp_path / "fitted" / "-".join(map(str, joins))
+        reports = run(
+            settings_from(FitSettings, tiny_settings, ""), tmp_path / "data", tmp_path / "work", output
+        )
+        assert len(reports) == len(joins)
+        fitted[tuple(joins)] = read_heads(output, 16).arrays()
+    for name, mean in fitted[1, 2].items():
+        np.testing.assert_allclose(mean, (fitted[(1,)][name] + fitted[(2,)][name]) / 2, rtol=1e-6, atol=1e-7)
+        if name.endswith("weight"):
+            assert not np.allclose(fitted[(1,)][name], fitted[(2,)][name])
+    assert "the mean of 2 fits" in (tmp_path / "fitted" / "1-2" / "README.md").read_text()
+
+
 def test_given_negatives_take_part(tmp_path: Path, tiny_settings: dict[str, Any]) -> None:
     path = tmp_path / "data" / "pairs.jsonl"
     pairs = [json.loads(line) for line in path.read_text().splitlines()]
     lines = [json.dumps({**pair, "neg": ["word1 word2 word3"]}) for pair in pairs]
     path.write_text("\n".join(lines) + "\n")
     settings = settings_from(FitSettings, tiny_settings, "")
-    report = run(settings, tmp_path / "data", tmp_path / "work", tmp_path / "fitted")
+    (report,) = run(settings, tmp_path / "data", tmp_path / "work", tmp_path / "fitted")
     assert report.epochs[-1].losses["total"] < report.epochs[1].losses["total"]
 
 
