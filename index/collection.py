@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import secrets
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from index.dense import Device
 from index.errors import CollectionExistsError, CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.layout import CollectionLayout
 from index.lock import ExclusiveLock
-from index.manifest import CollectionSettings, check_collection_name
+from index.manifest import CollectionSettings, Manifest, check_collection_name
 from index.snapshot import Snapshot
 from index.storage import sync_folder
 from index.writer import SegmentLimits, SnapshotWriter
+
+T = TypeVar("T")
 
 OPEN_ATTEMPTS = 20
 _DELETED_PREFIX = ".deleted-"
@@ -85,12 +89,24 @@ class Collection:
         On the device "gpu" flat and IVF-PQ search runs on the first GPU (FAISS must be built for it).
         Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
         """
+        found = self._of_current(lambda name: Snapshot.open(self.layout, self.settings, name, device))
+        return Snapshot.empty(self.settings) if found is None else found
+
+    def manifest(self) -> Manifest | None:
+        """What the current snapshot holds, or None before the first publication; opens none of its arrays.
+
+        Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
+        """
+        return self._of_current(lambda name: Manifest.read(self.layout.manifest(name)))
+
+    def _of_current(self, read: Callable[[str], T]) -> T | None:
+        """What `read` gives for the name of the current snapshot, while publications may replace it."""
         for _ in range(OPEN_ATTEMPTS):
             name = self.current()
             if name is None:
-                return Snapshot.empty(self.settings)
+                return None
             try:
-                return Snapshot.open(self.layout, self.settings, name, device)
+                return read(name)
             except DamagedIndexError:
                 # A publication removes the files of the snapshot before; the new one is complete.
                 if self.current() == name:

@@ -22,6 +22,8 @@ from models.representations import Int64
 
 MAX_ID_BYTES = 512
 MAX_CONTENT_BYTES = 16 * 2**20
+MAX_METADATA_LEVELS = 64
+INTEGERS = (-(2**63), 2**64 - 1)  # from the smallest signed one to the largest unsigned one
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -37,7 +39,8 @@ def encode_document(document: Document) -> StoredDocument:
     """Checks a document and gives its stored form; lone surrogates in its texts become U+FFFD.
 
     Raises InvalidDocumentError where the id is no UTF-8 text of 1 to 512 bytes, a part has a wrong
-    type, the metadata is not finite JSON, or the content exceeds 16 MiB.
+    type, the metadata is not finite JSON of at most 64 levels with integers of 64 bits, or the content
+    exceeds 16 MiB.
     """
     identifier = encode_id(document.id)
     name = f"document {document.id!r}"
@@ -49,11 +52,11 @@ def encode_document(document: Document) -> StoredDocument:
         raise InvalidDocumentError(f"{name}: metadata is {type(document.metadata).__name__}; give an object")
     fields = {"text": document.text, "title": document.title, "metadata": dict(document.metadata)}
     try:
-        _require_string_keys(fields["metadata"])
+        _require_plain_json(fields["metadata"])
         content = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidDocumentError(
-            f"{name}: metadata is not JSON ({error}); use finite JSON values"
+            f"{name}: metadata is not JSON ({error}); use finite JSON values of common size"
         ) from error
     encoded = _SURROGATE.sub("\ufffd", content).encode()
     if len(encoded) > MAX_CONTENT_BYTES:
@@ -81,15 +84,20 @@ def encode_id(identifier: str) -> bytes:
     return encoded
 
 
-def _require_string_keys(value: object) -> None:
+def _require_plain_json(value: object, level: int = 1) -> None:
+    """Refuses what `json` would write but other readers of JSON, the service's answers among them, do not."""
+    if level > MAX_METADATA_LEVELS:
+        raise ValueError(f"it is nested deeper than {MAX_METADATA_LEVELS} levels")
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if not isinstance(key, str):
                 raise TypeError(f"key {key!r} is not a string")
-            _require_string_keys(inner)
+            _require_plain_json(inner, level + 1)
     elif isinstance(value, list | tuple):
         for inner in value:
-            _require_string_keys(inner)
+            _require_plain_json(inner, level + 1)
+    elif isinstance(value, int) and not INTEGERS[0] <= value <= INTEGERS[1]:
+        raise ValueError(f"an integer of {value.bit_length()} bits does not fit in 64")
 
 
 class DocumentWriter:

@@ -200,7 +200,9 @@ def evaluate(node: Filter, columns: Mapping[str, Column], documents: int) -> Boo
     """Which documents of a segment match a checked filter, bool[N]."""
     if isinstance(node, And | Or):
         combine = np.logical_and if isinstance(node, And) else np.logical_or
-        mask: Bool = combine.reduce([evaluate(part, columns, documents) for part in node.parts])
+        mask = evaluate(node.parts[0], columns, documents)
+        for part in node.parts[1:]:  # two masks at a time, however many parts there are
+            mask = combine(mask, evaluate(part, columns, documents))
         return mask
     if isinstance(node, Not):
         return np.logical_not(evaluate(node.part, columns, documents))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from index.collection import Collection
 from index.dense import DenseKind
-from index.manifest import CollectionSettings, Manifest
+from index.manifest import CollectionSettings
 
 # Beginnings of file names, and the part of the index that they belong to.
 _PARTS = (
@@ -69,10 +69,9 @@ class Inspection:
 def inspect_collection(root: Path, name: str) -> Inspection:
     """Reads settings and manifest. Raises CollectionNotFoundError or DamagedIndexError."""
     collection = Collection.open(root, name)
-    current = collection.current()
-    if current is None:
+    manifest = collection.manifest()
+    if manifest is None:
         return Inspection(collection.settings, None, [])
-    manifest = Manifest.read(collection.layout.manifest(current))
     segments = []
     for entry in manifest.segments:
         sizes: dict[str, int] = defaultdict(int)
@@ -81,7 +80,7 @@ def inspect_collection(root: Path, name: str) -> Inspection:
         segments.append(
             SegmentInspection(entry.id, entry.documents, entry.tokens, entry.dense_kind, dict(sizes))
         )
-    return Inspection(collection.settings, current, segments)
+    return Inspection(collection.settings, manifest.name, segments)
 
 
 def _part(file: str) -> str:

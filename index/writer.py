@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -74,7 +75,10 @@ class SnapshotWriter:
                 self._open.close()
                 self._open = None
         finally:
-            self._remove_leftovers()
+            # Removing gigabytes takes seconds. Interrupted then, a publication is still one; the next writer
+            # removes the rest.
+            with suppress(KeyboardInterrupt):
+                self._remove_leftovers()
             self._lock.release()
 
     @property
@@ -105,7 +109,6 @@ class SnapshotWriter:
         manifest = Manifest(self._name, sha256_of(self._layout.settings), tuple(self._segments))
         manifest.write(self._layout.manifest(self._name))
         write_atomically(self._layout.current, f"{self._name}\n".encode())
-        self._remove_unreferenced(manifest)
         return self._name
 
     def _append_some(self, batch: CheckedBatch, start: int) -> int:
@@ -145,9 +148,6 @@ class SnapshotWriter:
             manifest = None if name is None else Manifest.read(self._layout.manifest(name))
         except DamagedIndexError:
             return
-        self._remove_unreferenced(manifest)
-
-    def _remove_unreferenced(self, manifest: Manifest | None) -> None:
         # What cannot be removed now only takes room: the next writer tries again.
         segments = set() if manifest is None else {segment.id for segment in manifest.segments}
         for folder in self._layout.segments.iterdir():

@@ -91,6 +91,9 @@ def deep(levels: int) -> dict[str, Any]:
         ({"metadata": {"x": object()}}, "not JSON"),
         ({"metadata": {"x": {1, 2}}}, "not JSON"),
         ({"metadata": deep(100_000)}, "not JSON"),
+        ({"metadata": deep(65)}, "deeper than 64 levels"),
+        ({"metadata": {"x": [2**64]}}, "an integer of 65 bits"),
+        ({"metadata": {"x": -(2**63) - 1}}, "an integer of 64 bits"),
         ({"text": "x" * MAX_CONTENT_BYTES}, "the limit is 16777216"),
     ],
 )

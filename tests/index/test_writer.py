@@ -27,7 +27,7 @@ from index.errors import (
 )
 from index.manifest import Manifest
 from index.verify import verify
-from index.writer import SegmentLimits
+from index.writer import SegmentLimits, SnapshotWriter
 
 SCRIPT = Path(__file__).with_name("other_process.py")
 
@@ -105,6 +105,20 @@ def test_publishing_replaces_and_removes_the_former_snapshot(
     assert collection.snapshot().documents == 2
     assert former.get("c") == three[0][2]  # an open snapshot goes on answering
     assert len(former.search(three[1].take(np.array([0]))).hits) == 3
+
+
+def test_what_was_published_stays_so_when_interrupted_afterwards(
+    build: Any, three: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    collection = build(three)
+    with collection.writer() as writer:
+        writer.add(*three)
+        monkeypatch.setattr(SnapshotWriter, "_remove_leftovers", interrupted)
+        assert writer.publish() == "000002"
+    assert collection.current() == "000002"
 
 
 def test_leaving_without_publishing_changes_nothing(build: Any, three: Any, random_corpus: Any) -> None:
