@@ -33,7 +33,8 @@ from models.tokenizer import TOKENIZER_FILE
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
 
 ATTENTION = "onnx_multi_head"
-TOKENIZER_FILES = (TOKENIZER_FILE, "tokenizer_config.json", "special_tokens_map.json")
+# Files that an export has in common with its source, where that has them; the last is the model card.
+COPIED_FILES = (TOKENIZER_FILE, "tokenizer_config.json", "special_tokens_map.json", "README.md")
 # A protobuf message ends at 2 GB; larger weights go to a file beside the graph.
 SINGLE_FILE_BYTES = 1_500_000_000
 # Engines of one checkpoint agree within this in float32; more means a wrong graph, not rounding.
@@ -224,7 +225,7 @@ def _verify(checkpoint: Path, output: Path, written: Export, precision: str) -> 
 
 def _copy_files(checkpoint: Path, output: Path, settings: EncodingSettings) -> None:
     """Configuration, tokenizer and settings: all that the graph's folder needs beside it."""
-    for name in (CONFIG_FILE, *TOKENIZER_FILES):
+    for name in (CONFIG_FILE, *COPIED_FILES):
         source = checkpoint / name
         if source.is_file() and source.resolve() != (output / name).resolve():
             shutil.copyfile(source, output / name)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from models.batching import PaddedOutputs, encode_in_batches
 from models.checkpoint import CONFIG_FILE, read_json, read_settings
+from models.device import choose_device
 from models.encoder import EncoderInfo
 from models.errors import CheckpointError, UnsupportedError
 from models.fingerprint import fingerprint, heads_digest
@@ -41,7 +42,12 @@ class OnnxEncoder:
         batch_tokens: int | None = None,
         precision: str | None = None,
     ) -> None:
-        kind = _choose_device(device)
+        kind, gpu = choose_device(
+            device,
+            cuda="CUDAExecutionProvider" in onnxruntime.get_available_providers(),
+            remedy="this onnxruntime has no CUDA provider; in an environment of its own: "
+            "pip install -c constraints.txt -e '.[gpu]'",
+        )
         settings = read_settings(folder)
         export = read_export(folder)
         precision, graph = choose_graph(export, precision, kind)
@@ -49,7 +55,7 @@ class OnnxEncoder:
         check_settings(folder, export, settings, heads_digest(heads.arrays()))
         self.tokenizer = Tokenizer.load(folder, settings)
         threads = threads or len(os.sched_getaffinity(0))
-        self._session = _open_session(verify_graph(folder, graph), kind, threads)
+        self._session = _open_session(verify_graph(folder, graph), kind, gpu, threads)
         # While one batch is in a part that does not split over threads, another uses them.
         self._workers = 2 if kind == "cpu" and threads > 1 else 1
         self._batch_tokens = batch_tokens or (CUDA_BATCH_TOKENS if kind == "cuda" else CPU_BATCH_TOKENS)
@@ -79,34 +85,23 @@ class OnnxEncoder:
         return PaddedOutputs(found.get("dense"), found.get("sparse"), found.get("colbert"))
 
 
-def _choose_device(device: str) -> str:
-    available = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
-    kind = device.split(":")[0]
-    if kind == "auto":
-        return "cuda" if available else "cpu"
-    if kind not in ("cpu", "cuda"):
-        raise UnsupportedError(f"device {device!r} is not known; choose auto, cpu or cuda")
-    if kind == "cuda" and not available:
-        raise UnsupportedError(
-            f"device {device!r} was asked for, but this onnxruntime has no CUDA provider; in an "
-            "environment of its own: pip install -c constraints.txt -e '.[gpu]'"
-        )
-    return kind
-
-
-def _open_session(path: Path, kind: str, threads: int) -> onnxruntime.InferenceSession:
+def _open_session(path: Path, kind: str, gpu: int, threads: int) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    providers = (
-        ["CUDAExecutionProvider", "CPUExecutionProvider"] if kind == "cuda" else ["CPUExecutionProvider"]
-    )
+    providers: list[str | tuple[str, dict[str, int]]] = ["CPUExecutionProvider"]
+    if kind == "cuda":
+        providers.insert(0, ("CUDAExecutionProvider", {"device_id": gpu}))
     # Threads that spin while they wait take the processor from searches and builds beside them.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # The fused operator is slower on a CPU than the two it replaces.
     slower = ["SkipLayerNormFusion"] if kind == "cpu" else []
     try:
-        return onnxruntime.InferenceSession(
+        session = onnxruntime.InferenceSession(
             str(path), options, providers=providers, disabled_optimizers=slower
         )
     except Exception as error:
         raise CheckpointError(f"{path} cannot be opened by onnxruntime: {error}") from error
+    if kind == "cuda" and "CUDAExecutionProvider" not in session.get_providers():
+        # onnxruntime would go on with the CPU and only warn.
+        raise UnsupportedError(f"onnxruntime cannot use GPU {gpu}; see its warning above, or choose cpu")
+    return session

@@ -99,7 +99,7 @@ class Tokenizer:
         instruction = (
             self.settings.query_instruction if input_type == "query" else self.settings.document_instruction
         )
-        contents = self._contents([_valid(instruction + text) for text in texts], room)
+        contents = self._contents([valid_text(instruction + text) for text in texts], room)
         truncated: Bool = np.fromiter((len(c) > room for c in contents), np.bool_, len(contents))
         if not truncate and truncated.any():
             row = int(truncated.argmax())
@@ -181,7 +181,7 @@ def _special_ids(vocabulary: Vocabulary, tokenizer_json: bytes, frame: list[np.i
     return frozenset({*named, *map(int, frame), *([] if unknown is None else [int(unknown)])})
 
 
-def _valid(text: str) -> str:
+def valid_text(text: str) -> str:
     """The text with lone surrogates, which no Unicode encoding allows, replaced by U+FFFD."""
     if text.isascii():
         return text

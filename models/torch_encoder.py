@@ -14,6 +14,7 @@ from transformers.utils import logging as library_logging
 
 from models.batching import PaddedOutputs, encode_in_batches
 from models.checkpoint import CONFIG_FILE, EncodingSettings, read_json, read_settings
+from models.device import choose_device
 from models.encoder import EncoderInfo
 from models.errors import CheckpointError, UnsupportedError
 from models.fingerprint import fingerprint, heads_digest, weight_files, weights_digest
@@ -110,7 +111,11 @@ class TorchEncoder:
         batch_tokens: int | None = None,
         precision: str | None = None,
     ) -> None:
-        self._device = _choose_device(device)
+        self._device = torch.device(
+            *choose_device(
+                device, cuda=torch.cuda.is_available(), remedy="torch finds no CUDA device; use cpu"
+            )
+        )
         precision = precision or "float32"
         if precision not in PRECISIONS or (precision != "float32" and self._device.type == "cpu"):
             raise UnsupportedError(
@@ -153,14 +158,3 @@ class TorchEncoder:
             heads.token_weights(hidden).cpu().numpy() if "sparse" in outputs else None,
             heads.token_vectors(hidden).cpu().numpy() if "colbert" in outputs else None,
         )
-
-
-def _choose_device(device: str) -> torch.device:
-    available = torch.cuda.is_available()
-    if device == "auto":
-        return torch.device("cuda" if available else "cpu")
-    if device.startswith("cuda") and not available:
-        raise UnsupportedError(f"device {device!r} was asked for, but torch finds no CUDA device; use cpu")
-    if device != "cpu" and not device.startswith("cuda"):
-        raise UnsupportedError(f"device {device!r} is not known; choose auto, cpu or cuda")
-    return torch.device(device)
