@@ -5,11 +5,12 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
+import resource
 import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 
 import uvicorn
@@ -80,6 +81,7 @@ def run_server(app: FastAPI, settings: Settings) -> None:
             "set api_keys (TERCET_API_KEYS)",
             settings.host,
         )
+    _allow_open_files()
     runtime: Runtime = app.state.runtime
     server = server_for(app, settings)
 
@@ -94,6 +96,14 @@ def run_server(app: FastAPI, settings: Settings) -> None:
         server.run(sockets=[listener])
     if runtime.failure is not None:
         raise runtime.failure
+
+
+def _allow_open_files() -> None:
+    """Takes as many file descriptors as the system gives: each open segment maps some 25 files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):  # macOS names no limit, and allows less
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def listening_socket(host: str, port: int) -> socket.socket:

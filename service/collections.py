@@ -46,7 +46,7 @@ class CollectionRegistry:
         require_device(dense_device)
         self.root = root
         self._dense_device = dense_device
-        self._lock = threading.Lock()
+        self._opening: dict[str, threading.Lock] = {}
         self._opened: dict[str, _Opened] = {}
 
     def snapshot(self, name: str) -> Snapshot:
@@ -57,7 +57,8 @@ class CollectionRegistry:
         opened = self._opened.get(name)
         if opened is not None and self._is_current(name, opened):
             return opened.snapshot
-        with self._lock:
+        self._created(name)  # for a name that does not exist no lock is kept
+        with self._opening.setdefault(name, threading.Lock()):
             opened = self._opened.get(name)
             if opened is None or not self._is_current(name, opened):
                 self._opened.pop(name, None)
@@ -67,10 +68,13 @@ class CollectionRegistry:
             return opened.snapshot
 
     def describe(self, name: str) -> CollectionDescription:
-        """Settings and state. Raises CollectionNotFoundError."""
-        snapshot = self.snapshot(name)
-        published = None if snapshot.name == EMPTY_NAME else snapshot.name
-        return CollectionDescription(snapshot.settings, published, snapshot.documents)
+        """Settings and state, without opening the snapshot. Raises CollectionNotFoundError."""
+        collection = Collection.open(self.root, name)
+        manifest = collection.manifest()
+        if manifest is None:
+            return CollectionDescription(collection.settings, None, 0)
+        documents = sum(segment.documents for segment in manifest.segments)
+        return CollectionDescription(collection.settings, manifest.name, documents)
 
     def create(self, name: str, settings: CollectionSettings) -> CollectionDescription:
         """An empty collection. Raises InvalidNameError or CollectionExistsError."""
@@ -82,8 +86,8 @@ class CollectionRegistry:
         Raises CollectionNotFoundError, or CollectionBusyError while it is being built.
         """
         delete_collection(self.root, name)
-        with self._lock:
-            self._opened.pop(name, None)
+        self._opened.pop(name, None)
+        self._opening.pop(name, None)
 
     def list(self) -> list[CollectionDescription]:
         """All collections, in order of name."""
@@ -99,15 +103,17 @@ class CollectionRegistry:
 
     def close(self) -> None:
         """Lets go of every open snapshot."""
-        with self._lock:
-            self._opened.clear()
+        self._opened.clear()
 
     def _is_current(self, name: str, opened: _Opened) -> bool:
         try:
             current = CollectionLayout(self.root / name).read_current() or EMPTY_NAME
             return current == opened.snapshot.name and self._created(name) == opened.created
-        except (OSError, CollectionNotFoundError, DamagedIndexError):
+        except (CollectionNotFoundError, DamagedIndexError):
             return False
+        except OSError as error:  # of this moment or this process: what is open can still be searched
+            log.error("collection %s: cannot tell whether it was published again: %s", name, error)
+            return True
 
     def _created(self, name: str) -> tuple[int, int]:
         """What tells a collection from another of the same name: one deleted and created again.

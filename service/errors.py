@@ -76,6 +76,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     DamagedIndexError: (503, "damaged_index"),
     NotReadyError: (503, "not_ready"),
     EncoderUnavailableError: (503, "encoder_unavailable"),
+    OSError: (503, "storage_unavailable"),
 }
 
 
@@ -114,6 +115,9 @@ def failure_of(error: Exception) -> Failure:
         return Failure(503, "the collection is damaged; the server's log names the file", "damaged_index")
     if isinstance(error, EncoderUnavailableError):  # its message tells addresses of other machines
         return Failure(503, "no encoder worker answers; try again in a moment", "encoder_unavailable")
+    if isinstance(error, OSError):  # the same, as a full disk or a folder that is read-only
+        reason = error.strerror or "the server's log has the details"
+        return Failure(503, f"the server's storage failed: {reason}", "storage_unavailable")
     for kind in type(error).__mro__:
         if kind in TABLE:
             status, code = TABLE[kind]
@@ -131,7 +135,7 @@ def install_error_handlers(app: FastAPI) -> None:
     """Makes every error of the application's routes take the one shape."""
 
     async def known(_request: Request, error: Exception) -> Response:
-        if isinstance(error, DamagedIndexError | EncoderUnavailableError):
+        if isinstance(error, DamagedIndexError | EncoderUnavailableError | OSError):
             log.error("%s", error)
         return failure_of(error).response()
 

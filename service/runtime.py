@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from index.collection import list_collections
-from index.errors import SearchIndexError
 from models.errors import EncoderUnavailableError
 from service.collections import CollectionRegistry
 from service.encoding import EncodingService, LocalEncoding, local_encoder
-from service.exceptions import NotReadyError
+from service.exceptions import NotReadyError, OverloadedError
 from service.jobs.manager import JobManager
 from service.search import SearchPipeline, SearchQuery
 from service.settings import Settings
@@ -129,7 +128,7 @@ class Runtime:
         try:
             if self._encoding is None:
                 self._encoding = await open_encoding(self.settings, self.telemetry)
-            await self._encoding.encode(["warm up"], "query")
+            await warm_up(self._encoding, self.settings.encoder_retry_seconds)
             if self._searches:
                 self._services = await self._open_services(self._encoding)
             self._ready = True
@@ -145,16 +144,16 @@ class Runtime:
         jobs = JobManager(data, encoding.info, self.settings.encoder_environment)
         await jobs.start()
         pipeline = SearchPipeline(encoding, self.collections)
-        await self._warm_up(pipeline)
+        await self._search_once(pipeline)
         return SearchServices(pipeline, jobs)
 
-    async def _warm_up(self, pipeline: SearchPipeline) -> None:
+    async def _search_once(self, pipeline: SearchPipeline) -> None:
         """Searches once, in the first collection that allows it: index kernels load at their first use."""
         for name in await asyncio.to_thread(list_collections, self.collections.root):
             try:
                 await pipeline.search(SearchQuery(name, "warm up", top_k=1))
                 return
-            except SearchIndexError as error:
+            except Exception as error:  # noqa: BLE001 - its searches will say so, and the others work
                 log.warning("collection %s cannot be searched: %s", name, error)
 
     def _try_writing(self) -> None:
@@ -187,3 +186,14 @@ async def open_encoding(settings: Settings, telemetry: Telemetry) -> EncodingSer
         except EncoderUnavailableError as error:
             log.warning("%s; trying again in %g s", error, settings.encoder_retry_seconds)
             await asyncio.sleep(settings.encoder_retry_seconds)
+
+
+async def warm_up(encoding: EncodingService, pause_seconds: float) -> None:
+    """Encodes once, which loads what the first text needs. Waits for workers that are busy or gone again."""
+    while True:
+        try:
+            await encoding.encode(["warm up"], "query")
+            return
+        except (EncoderUnavailableError, OverloadedError) as error:
+            log.warning("%s; trying again in %g s", error, pause_seconds)
+            await asyncio.sleep(pause_seconds)

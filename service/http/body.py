@@ -8,7 +8,8 @@ from service.errors import Failure, failure_of
 from service.exceptions import OverloadedError, RequestTooLargeError
 from service.http.asgi import Application, Message, Receive, Scope, Send, header
 
-ALWAYS_SERVED = {"/health", "/ready", "/metrics"}
+# Small answers that need no encoder; a search node asks its workers for the last two before all else.
+ALWAYS_SERVED = {"/health", "/ready", "/metrics", "/info", "/tokenizer"}
 
 
 class BodyMiddleware:

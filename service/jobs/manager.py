@@ -119,7 +119,11 @@ class JobManager:
         return self.get(job_id)
 
     async def _enqueue(self, job: Job) -> None:
-        await self._save(job)
+        try:
+            await self._save(job)
+        except OSError as error:
+            self._store.keep(job.ended("failed", f"its record cannot be written: {error.strerror}"))
+            raise
         self._queue.append(job.id)
         self._wake.set()
 

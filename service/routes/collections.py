@@ -27,14 +27,14 @@ EMPTY = CollectionRequest.model_validate({})
 routes = router("collections")
 
 
-@routes.get("/collections", response_model=CollectionList, responses=errors(401))
+@routes.get("/collections", response_model=CollectionList, responses=errors(401, 503))
 async def list_collections(services: Services) -> Response:
     """All collections, in order of name."""
     found = await asyncio.to_thread(services.collections.list)
     return json_response({"collections": [_record(description) for description in found]})
 
 
-@routes.get("/collections/{name}", response_model=CollectionResponse, responses=errors(401, 404, 422))
+@routes.get("/collections/{name}", response_model=CollectionResponse, responses=errors(401, 404, 422, 503))
 async def get_collection(name: Name, services: Services) -> Response:
     """A collection's settings and state."""
     return json_response(_record(await asyncio.to_thread(services.collections.describe, name)))
@@ -72,7 +72,7 @@ async def create_collection(
 @routes.delete(
     "/collections/{name}",
     status_code=204,
-    responses=errors(401, 403, 404, 409, 422),
+    responses=errors(401, 403, 404, 409, 422, 503),
     dependencies=WRITE,
 )
 async def delete_collection(name: Name, services: Services) -> Response:
@@ -84,7 +84,7 @@ async def delete_collection(name: Name, services: Services) -> Response:
 @routes.get(
     "/collections/{name}/documents/{document_id:path}",
     response_model=DocumentResponse,
-    responses=errors(401, 404, 422),
+    responses=errors(401, 404, 422, 503),
 )
 async def get_document(
     name: Name,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import Response
@@ -27,6 +27,9 @@ from service.schemas import (
 )
 from service.search import SearchOutcome, SearchQuery
 from service.settings import RequestLimits
+
+# An answer with more text, or with explanations, is written beside the event loop: it takes milliseconds.
+LARGE_CHARACTERS = 2**18
 
 routes = router("search")
 
@@ -63,15 +66,16 @@ async def search(body: SearchRequest, services: Services) -> Response:
     }
     for stage, seconds in took.items():
         services.telemetry.observe_stage(stage, seconds)
-    return json_response(
-        {
-            "collection": outcome.collection,
-            "snapshot": outcome.snapshot,
-            "query": {"tokens": outcome.tokens, "truncated": outcome.truncated},
-            "took_ms": {stage: round(seconds * 1000, 3) for stage, seconds in took.items()},
-            "hits": _hits(outcome, absent),
-        }
-    )
+    answer = {
+        "collection": outcome.collection,
+        "snapshot": outcome.snapshot,
+        "query": {"tokens": outcome.tokens, "truncated": outcome.truncated},
+        "took_ms": {stage: round(seconds * 1000, 3) for stage, seconds in took.items()},
+        "hits": _hits(outcome, absent),
+    }
+    if outcome.explanations or sum(len(hit.document.text) for hit in outcome.hits) > LARGE_CHARACTERS:
+        return await asyncio.to_thread(json_response, answer)
+    return json_response(answer)
 
 
 def _query(
@@ -135,7 +139,7 @@ def _hits(outcome: SearchOutcome, absent: Sequence[Output]) -> list[dict[str, An
     for hit in hits:
         hit["scores"].update(dict.fromkeys(absent))
     for hit, explanation in zip(hits, outcome.explanations or (), strict=False):
-        hit["explanation"] = asdict(explanation)
+        hit["explanation"] = explanation  # a dataclass, which orjson writes
     return hits
 
 

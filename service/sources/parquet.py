@@ -54,16 +54,32 @@ class ParquetRows:
     def __iter__(self) -> Iterator[tuple[int, Mapping[str, Any] | InvalidDocumentError]]:
         try:
             for batch in self._file.iter_batches(_BATCH_ROWS, use_threads=False):
-                for row in batch.to_pylist(maps_as_pydicts="strict"):
+                for row in _rows(batch):
                     self._read += 1
-                    try:
-                        yield self._read, _record(row)
-                    except InvalidDocumentError as error:
-                        yield self._read, error
+                    yield self._read, row
         except (pyarrow.ArrowException, OSError) as error:
             raise SourceError(f"{self.path}: damaged after row {self._read} ({error})") from error
         finally:
             self._file.close()
+
+
+def _rows(batch: pyarrow.RecordBatch) -> Iterator[Mapping[str, Any] | InvalidDocumentError]:
+    """The rows of a batch as records, or why they are none."""
+    try:
+        rows = batch.to_pylist(maps_as_pydicts="strict")
+    except (ValueError, OverflowError, KeyError) as error:
+        # A value that Python cannot hold, as a time in nanoseconds: which row has it?
+        if batch.num_rows == 1:
+            yield InvalidDocumentError(f"a value of the row cannot be read ({error})")
+            return
+        for position in range(batch.num_rows):
+            yield from _rows(batch.slice(position, 1))
+        return
+    for row in rows:
+        try:
+            yield _record(row)
+        except InvalidDocumentError as error:
+            yield error
 
 
 def _record(row: Mapping[str, Any]) -> dict[str, Any]:

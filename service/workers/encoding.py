@@ -92,9 +92,14 @@ class RemoteEncoding:
             await asyncio.to_thread(
                 self._tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=False
             )
-        parts = await all_of(
-            self._encode_piece(piece, input_type, outputs, max_length, truncate) for piece in _pieces(texts)
-        )
+        # No worker gets two pieces of one text list at once: they could fill its queue by themselves.
+        free = asyncio.Semaphore(len(self._workers))
+
+        async def encoded(piece: Sequence[str]) -> Representations:
+            async with free:
+                return await self._encode_piece(piece, input_type, outputs, max_length, truncate)
+
+        parts = await all_of(encoded(piece) for piece in _pieces(texts))
         if len(parts) == 1:
             return parts[0]
         return await asyncio.to_thread(Representations.concatenate, parts)

@@ -11,6 +11,7 @@ import httpx
 from models.encoder import EncoderInfo
 from models.errors import EncoderUnavailableError, TextTooLongError
 from models.representations import InputType, Output, Representations
+from models.tokenizer import valid_text
 from service.binary import MEDIA_TYPE, from_bytes
 from service.exceptions import InvalidRequestError, OverloadedError, RequestTooLargeError
 
@@ -62,7 +63,7 @@ class RemoteWorker:
     ) -> Representations:
         """Representations of the texts; refuses an answer made with another encoder."""
         body = {
-            "inputs": list(texts),
+            "inputs": [valid_text(text) for text in texts],  # JSON's bytes cannot hold lone surrogates
             "input_type": input_type,
             "outputs": list(outputs),
             "max_length": max_length,

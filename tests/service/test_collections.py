@@ -1,5 +1,7 @@
 """Open collections: caching, publication by others, deletion, and many threads."""
 
+import errno
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -14,8 +16,10 @@ from index.errors import (
     CollectionBusyError,
     CollectionExistsError,
     CollectionNotFoundError,
+    DamagedIndexError,
     InvalidNameError,
 )
+from index.layout import CollectionLayout
 from models.encoder import Encoder, encode
 from service.collections import CollectionRegistry
 
@@ -98,6 +102,26 @@ def test_a_damaged_collection_does_not_hide_the_others(registry: CollectionRegis
     registry.create("another", _renamed(registry.describe("demo").settings, "another"))
     (registry.root / "demo" / "CURRENT").write_text("nonsense")
     assert [each.settings.name for each in registry.list()] == ["another"]
+
+
+def test_a_description_opens_no_arrays(registry: CollectionRegistry) -> None:
+    (arrays,) = (registry.root / "demo" / "segments").glob("*")
+    (arrays / "dense.npy").unlink()
+    assert registry.describe("demo").documents == 5
+    with pytest.raises(DamagedIndexError):
+        registry.snapshot("demo")
+
+
+def test_what_is_open_is_searched_while_the_folder_cannot_be_read(
+    registry: CollectionRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = registry.snapshot("demo")
+
+    def no_descriptor(_layout: CollectionLayout) -> str:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(CollectionLayout, "read_current", no_descriptor)
+    assert registry.snapshot("demo") is opened
 
 
 def test_searches_see_the_old_or_the_new_snapshot_never_a_mix(

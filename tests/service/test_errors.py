@@ -1,5 +1,6 @@
 """One shape for every error, and the right status for each."""
 
+import errno
 import json
 import socket
 from typing import Any
@@ -157,6 +158,12 @@ def test_what_clients_can_cause_has_a_status() -> None:
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, Exception):
                 assert (value in TABLE) != (value in own), value
+
+
+def test_failing_storage_is_503_without_paths() -> None:
+    failure = failure_of(PermissionError(errno.EROFS, "Read-only file system", "/secret/collections"))
+    assert (failure.status, failure.code) == (503, "storage_unavailable")
+    assert failure.message == "the server's storage failed: Read-only file system"
 
 
 def test_messages_that_json_cannot_carry_are_mended() -> None:

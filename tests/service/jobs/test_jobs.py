@@ -1,7 +1,9 @@
 """Batch builds: real child processes, their progress, their ends, and what a restart finds."""
 
 import asyncio
+import errno
 import json
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -103,6 +105,21 @@ async def test_a_failed_job_says_why_in_the_clients_words(manager: JobManager, d
     assert done.error is not None
     assert done.error.startswith('bad.jsonl line 2: "text" is missing')
     assert not (data / "collections" / "articles").exists()
+
+
+async def test_a_job_without_a_record_has_failed(
+    manager: JobManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(JobStore, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        await manager.submit("articles", "short.jsonl")
+    (job,) = manager.list()
+    assert job.state == "failed"
+    assert job.error == "its record cannot be written: No space left on device"
+    assert (await manager.cancel(job.id)).state == "failed"
 
 
 async def test_cancelling_keeps_the_former_snapshot(manager: JobManager, data: Path) -> None:

@@ -178,6 +178,17 @@ def test_parquet_columns(tmp_path: Path) -> None:
     ]
 
 
+def test_a_parquet_value_that_python_cannot_hold_is_the_fault_of_its_row(tmp_path: Path) -> None:
+    times = pyarrow.array([1_000, 1_001, 2_000], pyarrow.timestamp("ns"))
+    table = pyarrow.table({"id": ["a", "b", "c"], "text": ["one", "two", "three"], "time": times})
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(table, path)
+    reader = read_documents(path, on_error="skip")
+    assert [document.id for document in reader] == ["a", "c"]
+    (skip,) = reader.skips
+    assert str(skip).startswith(f"{path} row 2: a value of the row cannot be read (")
+
+
 def test_parquet_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     path.write_bytes(b"no parquet")

@@ -72,6 +72,22 @@ async def test_a_worker_answers_like_its_encoder(make_worker: Any, tiny: Any) ->
             assert only.colbert is None
 
 
+async def test_half_a_character_is_encoded_as_the_encoder_itself_does(make_worker: Any, tiny: Any) -> None:
+    with make_worker() as url:
+        async with connected(url) as remote:
+            answer = await remote.encode(["tea \ud83d"])
+            assert np.array_equal(answer.dense, encode(tiny, ["tea \ud83d"]).dense)
+
+
+async def test_the_pieces_of_one_request_do_not_fill_a_queue(
+    make_worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_encoding, "PIECE_TEXTS", 5)
+    with make_worker(queue_tokens=20) as url:  # room for one piece of five times three tokens
+        async with connected(url) as remote:
+            assert len(await remote.encode(["tea"] * 50)) == 50
+
+
 async def test_refusals_of_a_worker_are_raised_as_they_are(make_worker: Any) -> None:
     with make_worker(queue_tokens=20, max_characters=100) as url:
         async with connected(url) as remote:
