@@ -133,6 +133,9 @@ class _Build:
         pool = ThreadPoolExecutor(self._encoder.concurrency, thread_name_prefix="encode")
         try:
             self._encode_and_write(pool)
+        except BaseException:
+            self._encoder.abandon()
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
         if self._documents == 0:

@@ -33,6 +33,10 @@ class DocumentEncoder(Protocol):
         """All three representations, in input order; long texts are cut at the encoder's limit."""
         ...
 
+    def abandon(self) -> None:
+        """Lets calls under way end soon, by failing where they would wait long; no other call follows."""
+        ...
+
 
 class LocalDocuments:
     """An encoder of this process, which uses all its cores for one call at a time."""
@@ -50,6 +54,9 @@ class LocalDocuments:
         """All three representations, in input order."""
         return encode(self._encoder, texts, "document")
 
+    def abandon(self) -> None:
+        """Nothing: a window takes a moment."""
+
 
 class RemoteDocuments:
     """Encoder workers elsewhere, asked from ordinary code: an event loop in a thread talks to them.
@@ -60,6 +67,7 @@ class RemoteDocuments:
     def __init__(self, urls: Sequence[str], **connection: Any) -> None:
         """connection: as for RemoteEncoding.connect. Raises EncoderUnavailableError."""
         self.concurrency = 2 * len(urls)
+        self._abandoned = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="encoder-workers", daemon=True)
         self._thread.start()
@@ -84,9 +92,13 @@ class RemoteDocuments:
                 return self._wait(self._remote.encode(texts, "document"))
             except (OverloadedError, EncoderUnavailableError) as error:
                 pause = error.retry_after_seconds if isinstance(error, OverloadedError) else PAUSE_SECONDS
-                if time.monotonic() + pause > give_up:
+                if time.monotonic() + pause > give_up or self._abandoned.wait(pause):
                     raise
-                time.sleep(pause)
+
+    def abandon(self) -> None:
+        """Cancels the requests under way, and ends all waiting for workers."""
+        self._abandoned.set()
+        self._wait(_cancel_tasks())
 
     def close(self) -> None:
         """Closes the connections."""
@@ -100,3 +112,11 @@ class RemoteDocuments:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _cancel_tasks() -> None:
+    """Cancels all other tasks of the running loop."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,9 +1,11 @@
 """Building collections: order, progress, failure, cancellation, rebuilding."""
 
 import json
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
@@ -161,6 +163,25 @@ def test_building_through_workers_gives_the_same(tmp_path: Path, tiny: Any, make
     query = encode(tiny, ["tea 7"], "query")
     scores = [Collection.open(tmp_path, name).snapshot().score_all(query)[1] for name in ("local", "remote")]
     np.testing.assert_array_equal(scores[0], scores[1])
+
+
+def test_an_abandoned_build_waits_for_no_worker(make_server: Any, held: Any) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        with make_server(create=create_worker_app, encoder=held) as url:
+            workers = RemoteDocuments([url])
+            held.gate.clear()
+            answering = pool.submit(workers.encode, ["tea"])  # the worker is at it
+            with httpx.Client() as client:
+                while "tercet_queue_tokens 3.0" not in client.get(f"{url}/metrics").text:
+                    pass
+            workers.abandon()
+            with pytest.raises((CancelledError, EncoderUnavailableError)):
+                answering.result(timeout=10)
+            held.gate.set()
+        waiting = pool.submit(workers.encode, ["tea"])  # for a worker that is gone, two minutes long
+        with pytest.raises(EncoderUnavailableError):
+            waiting.result(timeout=10)
+        workers.close()
 
 
 def test_workers_that_are_away_are_waited_for_but_not_forever(monkeypatch: Any, make_server: Any) -> None:
