@@ -101,8 +101,10 @@ def main() -> None:
     rows, queries = collection(np.random.default_rng(0))
     by_sorting, by_partition = naive_search(rows)
     with tempfile.TemporaryDirectory(prefix="tercet-sparse-") as name:
-        folder = Path(name)
-        build_inverted(SparseRows(rows.indptr[:2], rows.token_ids, rows.weights), VOCABULARY, folder)
+        warm_up, folder = Path(name, "warm_up"), Path(name, "index")
+        warm_up.mkdir()
+        folder.mkdir()
+        build_inverted(SparseRows(rows.indptr[:2], rows.token_ids, rows.weights), VOCABULARY, warm_up)
         started = time.perf_counter()
         build_inverted(rows, VOCABULARY, folder)
         build_seconds = time.perf_counter() - started

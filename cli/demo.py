@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -62,6 +62,7 @@ def _build(settings: Settings, encoder: Encoder) -> None:
     from cli.progress import build_progress
     from index.collection import delete_collection
     from index.errors import CollectionNotFoundError
+    from index.storage import write_json_atomically
     from service.collections import CollectionRegistry
     from service.indexing import build_collection
 
@@ -71,7 +72,7 @@ def _build(settings: Settings, encoder: Encoder) -> None:
     source = settings.data / "sources" / "demo.jsonl"
     marker = settings.data / "demo.json"
     built = {"corpus": hashlib.sha256(corpus.read_bytes()).hexdigest(), "encoder": encoder.info.fingerprint}
-    former = json.loads(marker.read_bytes()) if marker.is_file() else None
+    former = _read_marker(marker)
     remarks = error_console()
     try:
         present = CollectionRegistry(root).describe(COLLECTION)
@@ -93,8 +94,19 @@ def _build(settings: Settings, encoder: Encoder) -> None:
             fields={"lang": "keyword", "topic": "keyword"},
             progress=report,
         )
-    marker.write_text(json.dumps(built), encoding="utf-8")
+    write_json_atomically(marker, built)
     remarks.print(f"Indexed {done.documents} documents in {done.seconds:.1f} s.")
+
+
+def _read_marker(marker: Path) -> dict[str, Any] | None:
+    """What the last demo built, or None where no readable file says so."""
+    from index.errors import DamagedIndexError
+    from index.storage import read_json_object
+
+    try:
+        return read_json_object(marker)
+    except (FileNotFoundError, DamagedIndexError):
+        return None
 
 
 def _answer(settings: Settings, encoder: Encoder) -> None:

@@ -44,11 +44,17 @@ def search(
     as_json: options.AsJson = False,
 ) -> None:
     """Search a collection and show each hit's score and its three parts."""
+    from index.candidates import CandidateLimits
     from service.encoding import local_encoder
     from service.search import SearchQuery
 
     asked = SearchQuery(
-        name, query, top_k=top_k, weights=parse_weights(weights), filter=_parse_filter(filter_json)
+        name,
+        query,
+        top_k=top_k,
+        weights=parse_weights(weights),
+        candidates=CandidateLimits.for_hits(top_k),
+        filter=_parse_filter(filter_json),
     )
     settings = options.settings_from(
         data=data, checkpoint=checkpoint, engine=engine, revision=revision, device=device, threads=threads
@@ -110,7 +116,7 @@ def _parse_filter(text: str | None) -> Filter | None:
         return None
     try:
         return parse_filter(json.loads(text))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"not JSON: {error}", param_hint="--filter") from error
 
 

@@ -63,7 +63,7 @@ def read_queries(folder: Path) -> dict[str, str]:
     for line, where in text_lines(path):
         try:
             value = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DatasetError(f"{where}: not JSON: {error}") from error
         if not isinstance(value, dict):
             raise DatasetError(f'{where}: expected an object with "_id" and "text"')

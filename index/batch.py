@@ -75,7 +75,7 @@ def _check_fields(document: Document, settings: CollectionSettings) -> dict[str,
             for name, kind in settings.fields.items()
         }
     except InvalidDocumentError as error:
-        raise InvalidDocumentError(f"document {document.id!r}: {error}") from error
+        raise InvalidDocumentError(f"document {document.id!r:.80}: {error}") from error
 
 
 def _check_dense(

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+DEFAULT_CANDIDATES = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Weights:
@@ -20,8 +22,14 @@ class Weights:
 class CandidateLimits:
     """How many documents each retriever proposes over all segments; 0 turns one off."""
 
-    dense: int = 200
-    sparse: int = 200
+    dense: int = DEFAULT_CANDIDATES
+    sparse: int = DEFAULT_CANDIDATES
+
+    @staticmethod
+    def for_hits(top_k: int) -> CandidateLimits:
+        """The default numbers, raised where more hits than those are wanted."""
+        number = max(DEFAULT_CANDIDATES, top_k)
+        return CandidateLimits(number, number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,8 @@ class Collection:
     def create(root: Path, name: str, settings: CollectionSettings) -> Collection:
         """A new collection without documents.
 
-        Raises InvalidNameError, also where `settings.name` differs, or CollectionExistsError.
+        Raises InvalidNameError, also where `settings.name` differs, CollectionExistsError, or
+        DamagedIndexError where the folder holds a snapshot that lost its settings.
         """
         layout = CollectionLayout(root / check_collection_name(name))
         if settings.name != name:
@@ -49,6 +50,11 @@ class Collection:
             if layout.settings.exists():
                 raise CollectionExistsError(
                     f"collection {name!r} exists already; delete it or choose another name"
+                )
+            if layout.current.exists():
+                raise DamagedIndexError(
+                    f"{layout.settings} is missing, but {layout.current} names a snapshot; "
+                    f"restore the first, or remove {layout.folder}"
                 )
             settings.write(layout.settings)
             sync_folder(root)

@@ -40,7 +40,7 @@ Float16 = npt.NDArray[np.float16]
 
 INDEX_FILE = "dense.faiss"
 FLAT_DOCUMENTS = 20_000  # up to here a scan is as fast as the graph, and exact
-HNSW_DOCUMENTS = 4_000_000  # past here the vectors that a graph walks over seldom fit memory
+HNSW_DOCUMENTS = 4_000_000  # of a collection; past here the vectors that a graph walks over seldom fit memory
 SMALLEST_INDEX = 1_000  # documents; fewer are scanned, whatever the kind: a part of the format
 HNSW_NEIGHBOURS = 32
 HNSW_EF_CONSTRUCTION = 200  # 100 builds in half the time, and loses a point of recall@200
@@ -65,17 +65,17 @@ def require_device(device: Device) -> None:
         )
 
 
-def choose_kind(documents: int) -> DenseKind:
-    """The kind that suits this many documents of one segment."""
+def choose_kind(documents: int, collection_documents: int) -> DenseKind:
+    """The kind that suits a segment of this many documents, in a collection of so many up to its last."""
     if documents <= FLAT_DOCUMENTS:
         return "flat"
-    return "hnsw" if documents <= HNSW_DOCUMENTS else "ivfpq"
+    return "hnsw" if collection_documents <= HNSW_DOCUMENTS else "ivfpq"
 
 
 def _kind_used(kind: DenseKind, documents: int) -> DenseKind:
     if documents < SMALLEST_INDEX:
         return "flat"
-    return choose_kind(documents) if kind == "auto" else kind
+    return choose_kind(documents, documents) if kind == "auto" else kind
 
 
 def build_dense(kind: DenseKind, vectors: Float16, folder: Path) -> None:

@@ -70,13 +70,13 @@ def encode_id(identifier: str) -> bytes:
     """The id's UTF-8 bytes. Raises InvalidDocumentError where there are none, or more than 512."""
     if not isinstance(identifier, str):
         raise InvalidDocumentError(
-            f"document id {identifier!r} is {type(identifier).__name__}; give a string"
+            f"document id {identifier!r:.80} is {type(identifier).__name__}; give a string"
         )
     try:
         encoded = identifier.encode()
     except UnicodeEncodeError as error:
         raise InvalidDocumentError(
-            f"document id {identifier!r} is not UTF-8 text; remove surrogates"
+            f"document id {identifier!r:.80} is not UTF-8 text; remove surrogates"
         ) from error
     if not 1 <= len(encoded) <= MAX_ID_BYTES:
         shown = identifier if len(identifier) <= 40 else identifier[:40] + "…"
@@ -163,11 +163,21 @@ class DocumentStore:
         row = int(self.id_order[position])
         return row if self.ids[row] == identifier else None
 
+    def ids_of(self, rows: Int64) -> list[str]:
+        """The ids of rows. Raises DamagedIndexError where one is not UTF-8."""
+        try:
+            return [identifier.decode() for identifier in self.ids.take(rows)]
+        except UnicodeDecodeError as error:
+            raise DamagedIndexError(
+                f"{self.folder / 'ids.npy'} holds an id that is not UTF-8; restore or rebuild"
+            ) from error
+
     def get(self, row: int) -> Document:
         """The stored document of a row. Raises DamagedIndexError where its bytes are not its JSON."""
+        identifier = self.ids_of(np.array([row]))[0]
         try:
             content = json.loads(self.contents[row])
-            return Document(self.ids[row].decode(), content["text"], content["title"], content["metadata"])
+            return Document(identifier, content["text"], content["title"], content["metadata"])
         except (ValueError, TypeError, KeyError) as error:
             raise DamagedIndexError(
                 f"{self.folder / 'documents.npy'}: row {row} is not a stored document; restore or rebuild"

@@ -253,8 +253,18 @@ def _scalar_mask(node: In | Range | Exists, column: ScalarColumn) -> Bool:
         return column.present
     if isinstance(node, In):
         return np.isin(column.values, _members(node.values, column.values.dtype))
-    mask: Bool = _COMPARE[node.comparison](column.values, node.limit)
+    mask: Bool = _COMPARE[node.comparison](column.values, _limit(node, column.values.dtype))
     return mask
+
+
+def _limit(node: Range, dtype: np.dtype[Any]) -> Value:
+    """The limit as a column of this dtype compares with it exactly.
+
+    NumPy would turn 64-bit integers into float64, which rounds them beyond 2^53.
+    """
+    if dtype == np.int64 and isinstance(node.limit, float):
+        return math.floor(node.limit) if node.comparison in ("gt", "lte") else math.ceil(node.limit)
+    return node.limit
 
 
 def _members(values: tuple[Value, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

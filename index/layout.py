@@ -8,6 +8,8 @@ from pathlib import Path
 from index.errors import DamagedIndexError
 from index.manifest import is_manifest_name
 
+FIRST_MANIFEST = "000001"
+
 
 @dataclass(frozen=True, slots=True)
 class CollectionLayout:
@@ -47,11 +49,17 @@ class CollectionLayout:
     def read_current(self) -> str | None:
         """The name in CURRENT, or None before the first publication.
 
-        Raises DamagedIndexError where the file holds no manifest's name.
+        Raises DamagedIndexError where the file holds no manifest's name, or was lost.
         """
         try:
             content = self.current.read_bytes().decode("ascii", errors="replace")
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            # A first publication that was killed leaves its manifest; a later one needs a CURRENT before it.
+            later = sorted(path.stem for path in self.manifests.glob("*.json") if path.stem > FIRST_MANIFEST)
+            if later:
+                raise DamagedIndexError(
+                    f"{self.current} is missing; restore it with the one line {later[-1]}, or rebuild"
+                ) from error
             return None
         name = content.removesuffix("\n")
         if not is_manifest_name(name):

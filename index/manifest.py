@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any, get_args
 from index.dense import DenseKind
 from index.errors import DamagedIndexError, InvalidNameError
 from index.fields import FieldType
-from index.storage import read_json_object, write_json_atomically
+from index.storage import json_bytes, read_json_object, write_atomically, write_json_atomically
 from index.token_vectors import TokenCodec
 
 FORMAT_VERSION = 1
@@ -82,10 +83,20 @@ class CollectionSettings:
         """Whether documents have a colbert side."""
         return self.token_codec != "none"  # noqa: S105  # no secret
 
+    @property
+    def content(self) -> bytes:
+        """The bytes of `collection.json`."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return json_bytes({"format_version": FORMAT_VERSION, **values, "fields": dict(self.fields)})
+
+    @property
+    def sha256(self) -> str:
+        """The checksum of `content`, which manifests repeat."""
+        return hashlib.sha256(self.content).hexdigest()
+
     def write(self, path: Path) -> None:
         """Writes `collection.json`."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        write_json_atomically(path, {"format_version": FORMAT_VERSION, **values, "fields": dict(self.fields)})
+        write_atomically(path, self.content)
 
     @staticmethod
     def read(path: Path) -> CollectionSettings:

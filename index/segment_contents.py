@@ -110,8 +110,6 @@ def _field_faults(segment: Segment) -> Iterator[Fault]:
 def _keyword_faults(column: KeywordColumn, stem: str) -> Iterator[Fault]:
     if not _strictly_ascending(column.strings):
         yield f"{stem}_strings.npy", "strings are not distinct and in order"
-    if len(column.codes) and not 0 <= column.codes.min() <= column.codes.max() < len(column.strings):
-        yield f"{stem}_codes.npy", "a code names no string"
     if (np.diff(column.rows) < 0).any():
         yield f"{stem}_rows.npy", "rows are out of order"
 

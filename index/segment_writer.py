@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from index.batch import CheckedBatch
 from index.dense import DenseKind, build_dense, choose_kind
 from index.documents import DocumentWriter
-from index.fields import FieldsWriter
+from index.fields_writer import FieldsWriter
 from index.forward_rows import ForwardRowsWriter, open_forward_rows
 from index.manifest import CollectionSettings, FileEntry, SegmentEntry
 from index.sparse import build_inverted
@@ -19,11 +20,24 @@ from index.token_vectors import TokenVectorWriter
 DENSE_FILE = "dense.npy"
 
 
+class _Stream(Protocol):
+    @property
+    def total_bytes(self) -> int: ...
+
+    def finish(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class SegmentWriter:
     """Streams documents into `<id>.partial`, which `finish` completes and renames to `<id>`."""
 
-    def __init__(self, segments: Path, identifier: str, settings: CollectionSettings) -> None:
+    def __init__(
+        self, segments: Path, identifier: str, settings: CollectionSettings, collection_documents: int = 0
+    ) -> None:
+        """collection_documents: those in segments before this one."""
         self._identifier = identifier
+        self._collection_documents = collection_documents
         self._settings = settings
         self._final = segments / identifier
         self._folder = segments / f"{identifier}.partial"
@@ -44,8 +58,12 @@ class SegmentWriter:
     @property
     def total_bytes(self) -> int:
         """Bytes of the streamed files so far, without the indexes built at the end."""
-        streams = (self._dense, self._forward, self._documents, self._tokens)
-        return sum(stream.total_bytes for stream in streams if stream is not None)
+        return sum(stream.total_bytes for stream in self._streams())
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory waits for the end of the segment."""
+        return self._fields.held_bytes
 
     def append(self, batch: CheckedBatch) -> None:
         """Adds documents, one row each."""
@@ -58,12 +76,8 @@ class SegmentWriter:
 
     def finish(self) -> SegmentEntry:
         """Builds the indexes, forces every file to the disk, and describes the finished segment."""
-        self._dense.finish()
-        self._forward.finish()
-        self._documents.finish()
-        self._fields.finish()
-        if self._tokens is not None:
-            self._tokens.finish()
+        for stream in self._streams():
+            stream.finish()
         kind = self._build_indexes()
         files = {path.name: _complete(path) for path in sorted(self._folder.iterdir())}
         sync_folder(self._folder)
@@ -74,14 +88,18 @@ class SegmentWriter:
 
     def close(self) -> None:
         """Closes what is open; the folder stays for the cleaner."""
-        for stream in (self._dense, self._forward, self._documents, self._tokens):
-            if stream is not None:
-                stream.close()
+        for stream in self._streams():
+            stream.close()
+
+    def _streams(self) -> list[_Stream]:
+        streams: list[_Stream] = [self._dense, self._forward, self._documents, self._fields]
+        return streams if self._tokens is None else [*streams, self._tokens]
 
     def _build_indexes(self) -> DenseKind:
         """Works from memory maps of the streamed files, so memory stays far below their size."""
         kind = self._settings.dense_kind
-        kind = choose_kind(self.documents) if kind == "auto" else kind
+        if kind == "auto":
+            kind = choose_kind(self.documents, self._collection_documents + self.documents)
         vectors = open_array(
             self._folder / DENSE_FILE, np.float16, (self._settings.dense_dimension,), self.documents
         )

@@ -18,7 +18,7 @@ from index.candidates import (
 )
 from index.dense import Device
 from index.documents import encode_id
-from index.errors import InvalidDocumentError, InvalidQueryError, SearchIndexError
+from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError, SearchIndexError
 from index.explanation import Explanation, explain
 from index.filters import Filter, check_filter
 from index.fusion import best, weighted_sum
@@ -59,6 +59,10 @@ class Snapshot:
     ) -> Snapshot:
         """Opens the snapshot of a manifest. Raises DamagedIndexError naming the file at fault."""
         manifest = Manifest.read(layout.manifest(name))
+        if manifest.settings_sha256 != settings.sha256:
+            raise DamagedIndexError(
+                f"{layout.settings} is not the one that {layout.manifest(name)} was written with; restore it"
+            )
         return Snapshot(
             name,
             settings,
@@ -93,10 +97,11 @@ class Snapshot:
         """
         check_options(top_k, candidates, dense_options)
         check_weights(query, weights, self.settings)
+        checked, segments = check_query(query, self.settings), self._opened()
         started = time.perf_counter()
-        found = self.retrieve(query, candidates=candidates, filter=filter, dense_options=dense_options)
+        found = self._retrieve(segments, checked, candidates, dense_options, filter)
         retrieved = time.perf_counter()
-        hits = self._rank(found, check_query(query, self.settings), weights, top_k)
+        hits = self._rank(segments, found, checked, weights, top_k)
         scored = time.perf_counter()
         return SearchResult(hits, self.name, retrieved - started, scored - retrieved)
 
@@ -109,9 +114,8 @@ class Snapshot:
         dense_options: DenseOptions = DEFAULT_OPTIONS,
     ) -> Candidates:
         """The candidates alone, before late interaction: best of each side over all segments."""
-        if filter is not None:
-            check_filter(filter, self.settings.fields)
-        return retrieve(self._opened(), check_query(query, self.settings), candidates, dense_options, filter)
+        checked, segments = check_query(query, self.settings), self._opened()
+        return self._retrieve(segments, checked, candidates, dense_options, filter)
 
     def score_all(self, query: Representations) -> tuple[list[str], Float32]:
         """Every document's id and scores float32[N, 3] (dense, sparse, colbert), without candidates.
@@ -124,7 +128,7 @@ class Snapshot:
         for segment in self._opened():
             for start in range(0, len(segment), SCORED_ROWS):
                 rows = np.arange(start, min(start + SCORED_ROWS, len(segment)), dtype=np.int64)
-                ids.extend(identifier.decode() for identifier in segment.documents.ids.take(rows))
+                ids.extend(segment.documents.ids_of(rows))
                 dense = segment.dense_scores(checked.dense, rows)
                 sparse = segment.lexical_scores(checked.token_ids, checked.weights, rows)
                 colbert = segment.colbert_scores(checked.colbert, rows, precise=False)
@@ -161,9 +165,27 @@ class Snapshot:
                 return segment, row
         return None
 
-    def _rank(self, found: Candidates, query: CheckedQuery, weights: Weights, top_k: int) -> list[Hit]:
+    def _retrieve(
+        self,
+        segments: Sequence[Segment],
+        query: CheckedQuery,
+        candidates: CandidateLimits,
+        dense_options: DenseOptions,
+        filter: Filter | None,
+    ) -> Candidates:
+        if filter is not None:
+            check_filter(filter, self.settings.fields)
+        return retrieve(segments, query, candidates, dense_options, filter)
+
+    def _rank(
+        self,
+        segments: Sequence[Segment],
+        found: Candidates,
+        query: CheckedQuery,
+        weights: Weights,
+        top_k: int,
+    ) -> list[Hit]:
         """Scores quickly what may be a hit, then exactly what can still be one."""
-        segments = self._opened()
         if len(found) > top_k:
             quick = weights.colbert != 0
             colbert = _colbert(segments, found, query, precise=False) if quick else np.zeros(len(found))

@@ -34,6 +34,7 @@ from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryEr
 from index.packed_bytes import ascends_from_zero
 from index.sparse_build_kernels import add_sizes, count_block, fill_block
 from index.sparse_kernels import BLOCK, find_candidates, quantize_query, score_candidates
+from index.storage import create_array, open_array, write_array
 from models.representations import Bool, Float32, Int32, Int64, SparseRows
 
 DTYPES = {
@@ -68,8 +69,19 @@ def _file(folder: Path, name: str) -> Path:
 
 
 def _create(folder: Path, name: str, *shape: int) -> Array:
-    array: Array = np.lib.format.open_memmap(_file(folder, name), "w+", dtype=DTYPES[name], shape=shape)
-    return array
+    return create_array(_file(folder, name), DTYPES[name], shape)
+
+
+def _write(folder: Path, name: str, values: Array) -> None:
+    write_array(_file(folder, name), values.astype(DTYPES[name], copy=False))
+
+
+def _open(folder: Path, name: str, *row_shape: int) -> Array:
+    return _frozen(open_array(_file(folder, name), DTYPES[name], row_shape))
+
+
+def _column_length(documents: int) -> int:
+    return max(1, min(documents, BLOCK))
 
 
 def build_inverted(forward: SparseRows, vocabulary_size: int, folder: Path) -> None:
@@ -96,28 +108,24 @@ def build_inverted(forward: SparseRows, vocabulary_size: int, folder: Path) -> N
         add_sizes(counts, last - first, entries, postings, columns)
 
     terms = np.flatnonzero(entries)
-    np.save(_file(folder, "terms"), terms.astype(np.int32))
-    np.save(_file(folder, "largest"), largest[terms])
-    np.save(_file(folder, "term_entries"), np.append(0, np.cumsum(entries[terms])))
+    _write(folder, "terms", terms)
+    _write(folder, "largest", largest[terms])
+    _write(folder, "term_entries", np.append(0, np.cumsum(entries[terms])))
     total_entries, total_postings, total_columns = (int(x.sum()) for x in (entries, postings, columns))
     entry_start = _create(folder, "entry_start", total_entries + 1)
     entry_start[-1] = total_postings
-    outputs = (
+    outputs = [
         _create(folder, "entry_block", total_entries),
         entry_start,
         _create(folder, "entry_column", total_entries),
         _create(folder, "documents", total_postings),
         _create(folder, "impacts", total_postings),
-        _create(folder, "columns", total_columns, min(len(rows), BLOCK)),
-    )
+        _create(folder, "columns", total_columns, _column_length(len(rows))),
+    ]
     cursors = tuple(np.cumsum(x) - x for x in (entries, postings, columns))
-    plain = tuple(output.view(np.ndarray) for output in outputs)
     for block, first in enumerate(starts):
         count_block(*arrays, first, min(first + BLOCK, len(rows)), counts, largest)
-        fill_block(*arrays, block, counts, largest, *cursors, *plain)
-    for output in outputs:
-        if isinstance(output, np.memmap):
-            output.flush()
+        fill_block(*arrays, block, counts, largest, *cursors, *outputs)
 
 
 def _checked_query(token_ids: Int32, weights: Float32) -> tuple[Int32, Float32]:
@@ -163,24 +171,17 @@ class InvertedIndex:
 
         Raises DamagedIndexError where a file is missing, or sizes or places in other files do not agree.
         """
-        arrays: dict[str, Array] = {}
-        for name in DTYPES:
-            path = _file(folder, name)
-            try:
-                arrays[name] = _frozen(np.load(path, mmap_mode="r"))
-            except (OSError, ValueError) as error:
-                raise DamagedIndexError(f"{path} cannot be read ({error}); build the index again") from error
+        column = (_column_length(len(forward)),)
+        arrays = {name: _open(folder, name, *(column if name == "columns" else ())) for name in DTYPES}
         terms, entries = len(arrays["terms"]), len(arrays["entry_block"])
         agree = (
-            all(arrays[name].dtype == dtype for name, dtype in DTYPES.items())
-            and len(arrays["largest"]) == terms
+            len(arrays["largest"]) == terms
             and len(arrays["term_entries"]) == terms + 1
             and ascends_from_zero(arrays["term_entries"])
             and arrays["term_entries"][-1] == entries == len(arrays["entry_column"])
             and len(arrays["entry_start"]) == entries + 1
             and ascends_from_zero(arrays["entry_start"])
             and arrays["entry_start"][-1] == len(arrays["documents"]) == len(arrays["impacts"])
-            and arrays["columns"].shape[1] == min(len(forward), BLOCK)
             and arrays["entry_column"].max(initial=-1) < len(arrays["columns"])
         )
         if not agree:

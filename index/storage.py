@@ -55,9 +55,14 @@ def write_atomically(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
+def json_bytes(value: Any) -> bytes:
+    """A value as readable JSON."""
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
+
+
 def write_json_atomically(path: Path, value: Any) -> None:
     """Replaces a file by readable JSON."""
-    write_atomically(path, (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode())
+    write_atomically(path, json_bytes(value))
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
@@ -72,9 +77,12 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's content, as hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """SHA-256 of a file's content, as hexadecimal digits. Raises DamagedIndexError where it is missing."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise DamagedIndexError(f"{path} is missing; restore it or rebuild the collection") from error
 
 
 def npy_header(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> bytes:
@@ -126,6 +134,18 @@ def write_array(path: Path, array: npt.NDArray[Any]) -> None:
         writer.append(array)
     finally:
         writer.finish()
+
+
+def create_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """An array of zeros in a new file, to be written in place.
+
+    Its disk space is taken at once: a full disk raises OSError here, where it would kill a process that
+    writes to the mapped file.
+    """
+    array: npt.NDArray[Any] = np.lib.format.open_memmap(path, "w+", dtype=np.dtype(dtype), shape=shape)
+    with path.open("r+b") as file:
+        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return array.view(np.ndarray)
 
 
 def open_array(

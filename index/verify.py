@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from index.collection import Collection
+from index.collection import OPEN_ATTEMPTS, Collection
 from index.errors import DamagedIndexError
 from index.layout import CollectionLayout
 from index.manifest import CollectionSettings, Manifest, SegmentEntry
@@ -23,21 +23,33 @@ def verify(root: Path, name: str) -> list[str]:
     """
     try:
         collection = Collection.open(root, name)
-        current = collection.current()
-        if current is None:
-            return []
-        manifest = Manifest.read(collection.layout.manifest(current))
+        for _ in range(OPEN_ATTEMPTS):
+            current = collection.current()
+            if current is None:
+                return []
+            problems = _verify_snapshot(collection, current)
+            # A publication meanwhile removes the files of the snapshot before.
+            if not problems or collection.current() == current:
+                return problems
     except DamagedIndexError as error:
         return [str(error)]
+    return [f"{collection.layout.current} changed {OPEN_ATTEMPTS} times while it was verified; try again"]
+
+
+def _verify_snapshot(collection: Collection, current: str) -> list[str]:
     layout, settings = collection.layout, collection.settings
-    problems = []
-    if sha256_of(layout.settings) != manifest.settings_sha256:
-        problems.append(
-            f"{layout.settings} was altered since {layout.manifest(current)} was written; restore it"
-        )
-    for entry in manifest.segments:
-        problems += _verify_segment(layout.segments / entry.id, entry, settings)
-    return problems or _repeated_ids(layout, settings, manifest)
+    try:
+        manifest = Manifest.read(layout.manifest(current))
+        problems = []
+        if sha256_of(layout.settings) != manifest.settings_sha256:
+            problems.append(
+                f"{layout.settings} was altered since {layout.manifest(current)} was written; restore it"
+            )
+        for entry in manifest.segments:
+            problems += _verify_segment(layout.segments / entry.id, entry, settings)
+        return problems or _repeated_ids(layout, settings, manifest)
+    except DamagedIndexError as error:
+        return [str(error)]
 
 
 def _verify_segment(folder: Path, entry: SegmentEntry, settings: CollectionSettings) -> list[str]:
@@ -64,6 +76,8 @@ def _verify_file(folder: Path, entry: SegmentEntry, name: str) -> str | None:
             )
         if sha256_of(path) != expected.sha256:
             return f"{path} does not have the checksum it was published with; restore or rebuild"
+    except DamagedIndexError as error:
+        return str(error)
     except OSError as error:
         return f"{path} cannot be read ({error.strerror}); restore or rebuild"
     return None

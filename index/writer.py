@@ -12,22 +12,34 @@ from types import TracebackType
 
 from index.batch import CheckedBatch, check_batch
 from index.candidates import Document
-from index.errors import DamagedIndexError, SearchIndexError
+from index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
 from index.id_register import IdRegister
 from index.layout import CollectionLayout
 from index.lock import ExclusiveLock
 from index.manifest import CollectionSettings, Manifest, SegmentEntry, is_manifest_name
 from index.segment_writer import SegmentWriter
-from index.storage import sha256_of, sync_folder, write_atomically
+from index.storage import sync_folder, write_atomically
 from models.representations import Representations
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentLimits:
-    """When a segment is complete and the next begins: documents, and bytes of its streamed files."""
+    """When a segment is complete and the next begins.
+
+    documents; total_bytes: of its streamed files; held_bytes: of memory that waits for its end.
+    """
 
     documents: int = 250_000
     total_bytes: int = 8 * 2**30
+    held_bytes: int = 2**28
+
+    def reached_by(self, segment: SegmentWriter) -> bool:
+        """Whether the segment is complete."""
+        return (
+            segment.documents >= self.documents
+            or segment.total_bytes >= self.total_bytes
+            or segment.held_bytes >= self.held_bytes
+        )
 
 
 class SnapshotWriter:
@@ -55,6 +67,7 @@ class SnapshotWriter:
     def __enter__(self) -> SnapshotWriter:
         self._lock.acquire()
         try:
+            self._require_settings()
             self._layout.segments.mkdir(exist_ok=True)
             self._layout.manifests.mkdir(exist_ok=True)
             sync_folder(self._layout.folder)
@@ -106,22 +119,25 @@ class SnapshotWriter:
         self._require_writable()
         self._writable = False
         self._finish_segment()
-        manifest = Manifest(self._name, sha256_of(self._layout.settings), tuple(self._segments))
+        manifest = Manifest(self._name, self._settings.sha256, tuple(self._segments))
         manifest.write(self._layout.manifest(self._name))
-        write_atomically(self._layout.current, f"{self._name}\n".encode())
+        try:
+            write_atomically(self._layout.current, f"{self._name}\n".encode())
+        except KeyboardInterrupt:
+            if self._layout.read_current() != self._name:
+                raise
+            sync_folder(self._layout.folder)  # it was renamed already, so readers see it: finish
         return self._name
 
     def _append_some(self, batch: CheckedBatch, start: int) -> int:
         """Adds as many documents as the open segment has room for; returns how many."""
         if self._open is None:
             identifier = f"{self._name}-{len(self._segments):04d}-{secrets.token_hex(4)}"
-            self._open = SegmentWriter(self._layout.segments, identifier, self._settings)
+            written = sum(segment.documents for segment in self._segments)
+            self._open = SegmentWriter(self._layout.segments, identifier, self._settings, written)
         stop = min(len(batch), start + self._limits.documents - self._open.documents)
         self._open.append(batch.span(start, stop))
-        if (
-            self._open.documents >= self._limits.documents
-            or self._open.total_bytes >= self._limits.total_bytes
-        ):
+        if self._limits.reached_by(self._open):
             self._finish_segment()
         return stop - start
 
@@ -135,6 +151,17 @@ class SnapshotWriter:
             raise SearchIndexError(
                 f"this writer of collection {self._settings.name!r} is closed, has published or failed; "
                 "open another"
+            )
+
+    def _require_settings(self) -> None:
+        """Someone may have deleted the collection, and created another, before this writer had the lock."""
+        try:
+            found = CollectionSettings.read(self._layout.settings)
+        except FileNotFoundError:
+            found = None
+        if found != self._settings:
+            raise CollectionNotFoundError(
+                f"collection {self._settings.name!r} was deleted or created anew meanwhile; open it again"
             )
 
     def _next_name(self) -> str:

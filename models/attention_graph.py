@@ -1,8 +1,9 @@
-"""Attention without a mask wherever a batch has no padding.
+"""Attention without a mask for long texts that have a batch to themselves.
 
 With a mask, onnxruntime's attention on a CPU keeps the scores of all pairs of tokens: 8.6 GB for one text of
-8,192 tokens with BGE-M3's 16 heads. Without one it works block by block in a few megabytes. A text longer
-than the token budget goes alone, so its batch has no padding.
+8,192 tokens with BGE-M3's 16 heads. Without one it works block by block in a few megabytes, but rounds
+otherwise, and int8 makes small differences large. So texts up to `MASKED_TOKENS` always take the mask and
+encode alike alone and in any batch. A longer one goes alone on a CPU, so its batch has no padding.
 """
 
 from __future__ import annotations
@@ -16,26 +17,41 @@ OPERATOR = "MultiHeadAttention"
 # Inputs of the operator: query, key, value, bias, key padding mask.
 UNMASKED_INPUTS = 3
 MASK_INPUT = 4
+MASKED_TOKENS = 1024
 
 
 def choose_mask_at_run_time(graph: Graph) -> None:
-    """Gives every masked attention of the graph a twin without mask, chosen where the mask is all 1."""
+    """Gives every masked attention of the graph a twin without mask, for long texts without padding."""
     masked = [node for node in graph if node.op_type == OPERATOR and len(node.inputs) > MASK_INPUT]
     if not masked:
         return
-    least = onnx_ir.node("ReduceMin", [masked[0].inputs[MASK_INPUT]], attributes={"keepdims": 0})
-    unpadded = onnx_ir.node("Cast", [least.outputs[0]], attributes={"to": onnx_ir.DataType.BOOL.value})
-    least.outputs[0].name, unpadded.outputs[0].name = "attention/least_of_mask", "attention/unpadded"
-    graph.insert_before(masked[0], [least, unpadded])
+    condition = _long_and_unpadded(masked[0].inputs[MASK_INPUT])
+    graph.insert_before(masked[0], condition)
     for node in masked:
-        _replace(graph, node, unpadded.outputs[0])
+        _replace(graph, node, condition[-1].outputs[0])
 
 
-def _replace(graph: Graph, node: Node, unpadded: Value) -> None:
-    then_branch = _branch(graph, node, node.inputs[:UNMASKED_INPUTS], "unpadded")
-    else_branch = _branch(graph, node, node.inputs, "padded")
+def _long_and_unpadded(mask: Value | None) -> list[Node]:
+    """Nodes of which the last says whether the mask int32[B, L] is all 1 and L above `MASKED_TOKENS`."""
+    least = onnx_ir.node("ReduceMin", [mask], attributes={"keepdims": 0})
+    unpadded = onnx_ir.node("Cast", least.outputs, attributes={"to": onnx_ir.DataType.INT64.value})
+    length = onnx_ir.node("Shape", [mask], attributes={"start": 1, "end": 2})
+    unpadded_length = onnx_ir.node("Mul", [unpadded.outputs[0], length.outputs[0]])
+    limit = onnx_ir.node("Constant", [], attributes={"value_ints": [MASKED_TOKENS]})
+    above = onnx_ir.node("Greater", [unpadded_length.outputs[0], limit.outputs[0]])
+    nodes = [least, unpadded, length, unpadded_length, limit, above]
+    for node, name in zip(
+        nodes, ("least", "unpadded", "length", "unpadded_length", "limit", "long"), strict=True
+    ):
+        node.outputs[0].name = f"attention/{name}"
+    return nodes
+
+
+def _replace(graph: Graph, node: Node, is_long: Value) -> None:
+    then_branch = _branch(graph, node, node.inputs[:UNMASKED_INPUTS], "without_mask")
+    else_branch = _branch(graph, node, node.inputs, "with_mask")
     choice = onnx_ir.node(
-        "If", [unpadded], attributes={"then_branch": then_branch, "else_branch": else_branch}
+        "If", [is_long], attributes={"then_branch": then_branch, "else_branch": else_branch}
     )
     result, former = choice.outputs[0], node.outputs[0]
     result.name, result.type, result.shape = f"{former.name}/chosen", former.type, former.shape

@@ -90,7 +90,7 @@ def read_json(path: Path) -> JsonObject:
         raise CheckpointError(
             f"{path} is missing; a checkpoint is a folder laid out as BAAI/bge-m3"
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(values, dict):
         raise CheckpointError(f"{path} holds a {type(values).__name__}; a JSON object is expected")
@@ -103,8 +103,18 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
     if not isinstance(positions, int) or positions < 1:
         return None
     if config.get("model_type") in OFFSET_POSITION_TYPES:
-        return positions - int(config.get("pad_token_id", 1)) - 1
+        padding = config.get("pad_token_id")
+        return positions - (padding if isinstance(padding, int) else 1) - 1
     return positions
+
+
+def hidden_size(folder: Path) -> int:
+    """Width of the hidden states. Raises CheckpointError where the model's configuration has none."""
+    path = folder / CONFIG_FILE
+    width = read_json(path).get("hidden_size")
+    if not isinstance(width, int) or isinstance(width, bool) or width < 1:
+        raise CheckpointError(f"{path}: hidden_size is {width!r}; it must be a whole number of at least 1")
+    return width
 
 
 def read_settings(folder: Path) -> EncodingSettings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -24,7 +25,16 @@ from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read
 from models.encoder import encode
 from models.errors import UnsupportedError
 from models.fingerprint import file_digest, heads_digest, weights_digest
-from models.graphs import FOLDER, GRAPH_FILES, Export, Graph, has_export, read_export, write_export
+from models.graphs import (
+    FOLDER,
+    GRAPH_FILES,
+    Export,
+    Graph,
+    has_export,
+    read_export,
+    remove_export,
+    write_export,
+)
 from models.head_weights import write_heads
 from models.onnx_encoder import OnnxEncoder
 from models.quantize_onnx import quantize
@@ -37,8 +47,9 @@ ATTENTION = "onnx_multi_head"
 COPIED_FILES = (TOKENIZER_FILE, "tokenizer_config.json", "special_tokens_map.json", "README.md")
 # A protobuf message ends at 2 GB; larger weights go to a file beside the graph.
 SINGLE_FILE_BYTES = 1_500_000_000
-# Engines of one checkpoint agree within this in float32; more means a wrong graph, not rounding.
-LARGEST_DIFFERENCE = 1e-3
+# Engines of one checkpoint agree within this in float32; more means a wrong graph, not rounding. How much
+# int8 loses depends on the model, but what it gives must be finite.
+LARGEST_DIFFERENCES = {"float32": 1e-3, "int8": sys.float_info.max}
 # Score given to padding keys before the softmax.
 MASKED_SCORE = -1e9
 VERIFIED_TEXTS = (
@@ -72,7 +83,8 @@ def export(checkpoint: Path, output: Path, *, int8: bool) -> ExportReport:
 
     int8: as `models.quantize_onnx`; otherwise float32. Another precision exported there before from the
     same source stays. Raises CheckpointError where the checkpoint is incomplete, and UnsupportedError
-    where the float32 graph does not give what torch gives.
+    where the float32 graph does not give what torch gives, or the int8 graph gives no finite numbers; the
+    graph is removed then.
     """
     settings = read_settings(checkpoint)
     model = load_model(checkpoint, settings)
@@ -201,14 +213,24 @@ def _verify(checkpoint: Path, output: Path, written: Export, precision: str) -> 
     former = read_export(output) if has_export(output) else None
     kept = former.graphs if former is not None and former.same_source(written) else {}
     write_export(output, replace(written, graphs={**kept, **written.graphs}))
-    reference = TorchEncoder(checkpoint, "torch", device="cpu")
-    exported = OnnxEncoder(output, "onnx", device="cpu", precision=precision)
-    differences = largest_differences(encode(reference, VERIFIED_TEXTS), encode(exported, VERIFIED_TEXTS))
-    if precision == "float32" and max(differences.values()) > LARGEST_DIFFERENCE:
-        raise UnsupportedError(
-            f"the graph of {checkpoint} differs from torch by {differences}, more than {LARGEST_DIFFERENCE}; "
-            "this model cannot be exported, use the torch engine"
-        )
+    limit = LARGEST_DIFFERENCES[precision]
+    try:
+        reference = TorchEncoder(checkpoint, "torch", device="cpu")
+        exported = OnnxEncoder(output, "onnx", device="cpu", precision=precision)
+        differences = largest_differences(encode(reference, VERIFIED_TEXTS), encode(exported, VERIFIED_TEXTS))
+        if not all(difference <= limit for difference in differences.values()):  # NaN is not within it either
+            raise UnsupportedError(
+                f"the {precision} graph of {checkpoint} differs from torch by {differences}, more than "
+                f"{limit:g}; this model cannot be exported so, use the torch engine"
+            )
+    except BaseException:
+        for name in written.graphs[precision].files:
+            (output / FOLDER / name).unlink()
+        if kept:
+            write_export(output, replace(written, graphs=kept))
+        else:
+            remove_export(output)
+        raise
     graph = replace(written.graphs[precision], differences=differences)
     write_export(output, replace(written, graphs={**kept, precision: graph}))
     path = output / FOLDER / graph.file

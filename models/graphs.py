@@ -62,10 +62,13 @@ def read_export(folder: Path) -> Export:
     if values.get("format") != FORMAT:
         raise CheckpointError(f"{path} has format {values.get('format')!r}; this version reads {FORMAT}")
     try:
-        graphs = {precision: Graph(**graph) for precision, graph in values["graphs"].items()}
+        graphs = {
+            precision: Graph(graph["file"], dict(graph["files"]), dict(graph["differences"]))
+            for precision, graph in values["graphs"].items()
+        }
         source = {name: values[name] for name in ("weights", "heads", "pooling", "mcls_every")}
         return Export(graphs=graphs, **source)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
             f"{path} lacks or misnames a key ({error}); export the checkpoint again"
         ) from error
@@ -114,3 +117,8 @@ def check_settings(folder: Path, export: Export, settings: EncodingSettings, hea
         )
     if export.heads != heads:
         raise CheckpointError(f"{path}: the heads beside it were changed after the export; export again")
+
+
+def remove_export(folder: Path) -> None:
+    """Removes the export record of a checkpoint folder, which then has no graph to run."""
+    (folder / FOLDER / EXPORT_FILE).unlink()

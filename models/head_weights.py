@@ -35,6 +35,14 @@ class HeadWeights:
         """C, the width of a token vector."""
         return int(self.colbert_weight.shape[0])
 
+    def require_dimension(self, wanted: int | None, folder: Path) -> None:
+        """Raises CheckpointError where the settings of the folder ask for another width of token vectors."""
+        if wanted not in (None, self.colbert_dimension):
+            raise CheckpointError(
+                f"{folder}: tercet.json says colbert_dimension {wanted}, "
+                f"but the head gives {self.colbert_dimension}"
+            )
+
     def arrays(self) -> dict[str, Float32]:
         """The arrays under the names of heads.safetensors."""
         values = (self.sparse_weight, self.sparse_bias, self.colbert_weight, self.colbert_bias)

@@ -92,11 +92,7 @@ def load_heads(folder: Path, width: int, settings: EncodingSettings) -> Heads:
     else:
         arrays = {**_linear(folder, "sparse"), **_linear(folder, "colbert")}
         weights = HeadWeights.from_arrays(arrays, f"sparse_linear.pt or colbert_linear.pt in {folder}", width)
-    if settings.colbert_dimension not in (None, weights.colbert_dimension):
-        raise CheckpointError(
-            f"{folder}: tercet.json says colbert_dimension {settings.colbert_dimension}, "
-            f"but the head gives {weights.colbert_dimension}"
-        )
+    weights.require_dimension(settings.colbert_dimension, folder)
     return Heads.from_weights(weights, settings)
 
 

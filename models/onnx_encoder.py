@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from models.batching import PaddedOutputs, encode_in_batches
-from models.checkpoint import CONFIG_FILE, read_json, read_settings
+from models.checkpoint import hidden_size, read_settings
 from models.device import choose_device
 from models.encoder import EncoderInfo
 from models.errors import CheckpointError, UnsupportedError
@@ -51,7 +51,8 @@ class OnnxEncoder:
         settings = read_settings(folder)
         export = read_export(folder)
         precision, graph = choose_graph(export, precision, kind)
-        heads = read_heads(folder, int(read_json(folder / CONFIG_FILE)["hidden_size"]))
+        heads = read_heads(folder, hidden_size(folder))
+        heads.require_dimension(settings.colbert_dimension, folder)
         check_settings(folder, export, settings, heads_digest(heads.arrays()))
         self.tokenizer = Tokenizer.load(folder, settings)
         threads = threads or len(os.sched_getaffinity(0))

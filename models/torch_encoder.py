@@ -13,7 +13,7 @@ from transformers import AutoModel
 from transformers.utils import logging as library_logging
 
 from models.batching import PaddedOutputs, encode_in_batches
-from models.checkpoint import CONFIG_FILE, EncodingSettings, read_json, read_settings
+from models.checkpoint import EncodingSettings, hidden_size, read_settings
 from models.device import choose_device
 from models.encoder import EncoderInfo
 from models.errors import CheckpointError, UnsupportedError
@@ -94,7 +94,7 @@ def _without_loading_report() -> Iterator[None]:
 
 def load_model(folder: Path, settings: EncodingSettings, precision: str = "float32") -> EncoderModel:
     """Body and heads of a checkpoint, in evaluation mode; the heads always in float32."""
-    heads = load_heads(folder, int(read_json(folder / CONFIG_FILE)["hidden_size"]), settings)
+    heads = load_heads(folder, hidden_size(folder), settings)
     return EncoderModel(load_body(folder, precision), heads).eval()
 
 

@@ -130,10 +130,13 @@ class WeightsRequest(Request):
 
 
 class CandidatesRequest(Request):
-    """How many documents each retriever proposes, at most `max_candidates`; 0 turns one off."""
+    """How many documents each retriever proposes, at most `max_candidates`; 0 turns one off.
 
-    dense: Annotated[Integer, Field(ge=0)] | None = 200
-    sparse: Annotated[Integer, Field(ge=0)] | None = 200
+    By default 200, or `top_k` where that is more.
+    """
+
+    dense: Annotated[Integer, Field(ge=0)] | None = None
+    sparse: Annotated[Integer, Field(ge=0)] | None = None
 
 
 class SparseQuery(Request):

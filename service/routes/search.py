@@ -45,7 +45,7 @@ async def search(body: SearchRequest, services: Services) -> Response:
     limits = services.settings.request_limits
     top_k = _within(10 if body.top_k is None else body.top_k, limits.top_k, "top_k", "max_top_k")
     weights = weights_of(body.weights)
-    candidates = _candidates(body.candidates or CandidatesRequest.model_validate({}), limits)
+    candidates = _candidates(body.candidates or CandidatesRequest.model_validate({}), top_k, limits)
     query = SearchQuery(
         body.collection,
         _query(body.query, services.encoding.info, limits, weights, candidates),
@@ -103,10 +103,11 @@ def _query(
     return ready_query(query.dense, sparse, query.colbert, info)
 
 
-def _candidates(requested: CandidatesRequest, limits: RequestLimits) -> CandidateLimits:
+def _candidates(requested: CandidatesRequest, top_k: int, limits: RequestLimits) -> CandidateLimits:
+    default = min(CandidateLimits.for_hits(top_k).dense, limits.candidates)
     found = CandidateLimits(
-        dense=200 if requested.dense is None else requested.dense,
-        sparse=200 if requested.sparse is None else requested.sparse,
+        dense=default if requested.dense is None else requested.dense,
+        sparse=default if requested.sparse is None else requested.sparse,
     )
     _within(found.dense, limits.candidates, "candidates.dense", "max_candidates")
     _within(found.sparse, limits.candidates, "candidates.sparse", "max_candidates")

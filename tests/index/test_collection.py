@@ -95,6 +95,24 @@ def test_deletion_removes_everything_and_open_snapshots_go_on(
     assert collection.current() == "000001"
 
 
+def test_a_collection_created_anew_is_not_read_with_former_settings(
+    root: Path, build: Any, three: Any
+) -> None:
+    former = build(three, fields={"year": "integer"})
+    delete_collection(root, "demo")
+    build(three, fields={"price": "number"})
+    with pytest.raises(DamagedIndexError, match=r"collection\.json is not the one"):
+        former.snapshot()
+
+
+def test_a_snapshot_that_lost_its_settings_is_not_adopted(
+    root: Path, build: Any, three: Any, make_settings: Any
+) -> None:
+    build(three).layout.settings.unlink()
+    with pytest.raises(DamagedIndexError, match=r"collection\.json is missing, but .*CURRENT"):
+        Collection.create(root, "demo", make_settings(three[1], "demo"))
+
+
 def test_a_collection_is_not_deleted_under_its_writer(root: Path, build: Any, three: Any) -> None:
     collection = build(three)
     with collection.writer() as writer:

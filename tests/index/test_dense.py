@@ -72,7 +72,7 @@ def opened(folders: dict[DenseKind, Path], kind: DenseKind) -> tuple[DenseIndex,
     ("documents", "kind"), [(0, "flat"), (20_000, "flat"), (20_001, "hnsw"), (4_000_001, "ivfpq")]
 )
 def test_kind_by_size(documents: int, kind: DenseKind) -> None:
-    assert choose_kind(documents) == kind
+    assert choose_kind(documents, documents) == kind
 
 
 def test_three_vectors(tmp_path: Path) -> None:

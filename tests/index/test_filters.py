@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index.errors import InvalidQueryError
-from index.fields import Column, FieldsWriter, FieldType, field_values, open_columns
+from index.fields import Column, FieldType, field_values, open_columns
+from index.fields_writer import FieldsWriter
 from index.filters import And, Exists, In, Not, Or, Range, check_filter, evaluate, parse_filter
 
 FIELDS: dict[str, FieldType] = {"tags": "keyword", "year": "integer", "price": "number", "new": "boolean"}
@@ -63,6 +64,12 @@ def matching(columns: dict[str, Column], condition: Any, documents: int = len(DO
         ({"in": {"year": [2021, 2**80]}}, [1]),
         ({"gte": {"year": 2020.5}}, [1, 4]),
         ({"gt": {"year": 2020}}, [1, 4]),
+        ({"gt": {"year": 2.0**62}}, [4]),
+        ({"gte": {"year": 2.0**62}}, [4]),
+        ({"lt": {"year": 2.0**62}}, [0, 1, 3]),
+        ({"lte": {"year": 2.0**62}}, [0, 1, 3]),
+        ({"lt": {"year": 2020.5}}, [0, 3]),
+        ({"lte": {"year": 1e300}}, [0, 1, 3, 4]),
         ({"lt": {"price": 0}}, [1]),
         ({"lte": {"price": 0}}, [1, 3]),
         ({"in": {"price": [1.5, 0]}}, [0, 3]),

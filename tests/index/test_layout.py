@@ -26,6 +26,16 @@ def test_the_current_manifest(tmp_path: Path) -> None:
     assert layout.read_current() == "000012"
 
 
+def test_a_lost_current_file_is_named(tmp_path: Path) -> None:
+    layout = CollectionLayout(tmp_path)
+    layout.manifests.mkdir()
+    layout.manifest("000001").write_text("{}")  # as a first publication that was killed leaves it
+    assert layout.read_current() is None
+    layout.manifest("000002").write_text("{}")
+    with pytest.raises(DamagedIndexError, match=r"CURRENT is missing; restore it with the one line 000002"):
+        layout.read_current()
+
+
 @pytest.mark.parametrize("content", [b"", b"../../000001", b"000001 000002", b"\xff\xfe"])
 def test_a_damaged_current_file_is_named(tmp_path: Path, content: bytes) -> None:
     layout = CollectionLayout(tmp_path)

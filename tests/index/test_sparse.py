@@ -1,7 +1,10 @@
 """The inverted index finds exactly what scoring every row finds."""
 
+import errno
+import os
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -41,8 +44,9 @@ def random_rows(seed: int, documents: int, vocabulary: int, mean_length: int) ->
 
 
 def opened(rows: SparseRows, folder: Path, vocabulary: int = VOCABULARY) -> InvertedIndex:
-    build_inverted(rows, vocabulary, folder)
-    return InvertedIndex.open(folder, rows)
+    fresh = Path(tempfile.mkdtemp(dir=folder))
+    build_inverted(rows, vocabulary, fresh)
+    return InvertedIndex.open(fresh, rows)
 
 
 def scores_of(
@@ -242,6 +246,17 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
         InvertedIndex.open(tmp_path, rows)
 
 
+def test_a_full_disk_is_an_error_before_anything_is_written_through_a_map(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, offset: int, length: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"):
+        build_inverted(rows_of({5: 0.5}), VOCABULARY, tmp_path)
+
+
 def test_files_of_another_build_are_refused(tmp_path: Path) -> None:
     rows = rows_of({5: 0.5}, {5: 1.0})
     build_inverted(rows, VOCABULARY, tmp_path)
@@ -311,19 +326,19 @@ def _private_bytes() -> int:
 
 
 SEARCH_AND_COUNT = """
-import sys
+import sys, tempfile
 from pathlib import Path
 import numpy as np
 from index import sparse_build_kernels, sparse_kernels
 from index.sparse import InvertedIndex, build_inverted
 from models.representations import SparseRows
-folder = Path(sys.argv[1])
+folder, other = (Path(tempfile.mkdtemp(dir=sys.argv[1])) for _ in range(2))
 rows = SparseRows(np.arange(3001), np.arange(3000, dtype=np.int32) % 100, np.ones(3000, np.float32))
 build_inverted(rows, 100, folder)
 for name, array in (("p", rows.indptr), ("t", rows.token_ids), ("w", rows.weights)):
     np.save(folder / f"{name}.npy", array)
 mapped = SparseRows(*(np.load(folder / f"{name}.npy", mmap_mode="r") for name in "ptw"))
-build_inverted(mapped, 100, folder)
+build_inverted(mapped, 100, other)
 every = np.arange(100, dtype=np.int32)
 fixed = np.arange(3000) < 2000
 fixed.flags.writeable = False

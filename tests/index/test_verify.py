@@ -45,6 +45,26 @@ def test_a_collection_without_a_snapshot_is_sound(root: Path, three: Any, make_s
         verify(root, "../demo")
 
 
+def test_a_publication_meanwhile_is_no_damage(
+    build: Any, three: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(three)
+    real = Manifest.read
+    published = False
+
+    def read_while_another_publishes(path: Path) -> Manifest:
+        nonlocal published
+        manifest = real(path)
+        if not published:
+            published = True
+            build(three)
+        return manifest
+
+    monkeypatch.setattr(Manifest, "read", staticmethod(read_while_another_publishes))
+    assert verify(root, "demo") == []
+    assert published
+
+
 def test_a_flipped_bit_in_any_file_is_found(collection: Collection, root: Path) -> None:
     random = np.random.default_rng(4)
     files = [path for path in collection.layout.folder.rglob("*") if path.is_file() and path.stat().st_size]
@@ -127,7 +147,7 @@ def replaced(array: Any, place: Any, value: Any) -> Any:
         ("id_order.npy", lambda a: replaced(a, 4, a[5]), "do not occur once each"),
         ("id_order.npy", lambda a: replaced(a, 4, 20), "names a row outside"),
         ("ids.npy", lambda a: replaced(a, slice(5, 10), a[:5]), "'d0000' occurs twice"),
-        ("field_000_codes.npy", lambda a: replaced(a, 1, 9), "names no string"),
+        ("field_000_codes.npy", lambda a: replaced(a, 1, 9), "names a string outside"),
         ("field_000_rows.npy", lambda a: replaced(a, -1, 20), "names a row outside"),
         ("field_000_rows.npy", lambda a: a[::-1].copy(), "out of order"),
         ("field_000_strings.npy", lambda a: a[::-1].copy(), "not distinct and in order"),

@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 
 from index.candidates import Document
-from index.collection import Collection
+from index.collection import Collection, delete_collection
 from index.errors import (
     CollectionBusyError,
+    CollectionNotFoundError,
     DuplicateDocumentError,
     InvalidDocumentError,
     SearchIndexError,
@@ -76,6 +77,20 @@ def test_segments_roll_by_bytes(root: Path, random_corpus: Any, make_settings: A
     assert verify(root, "demo") == []
 
 
+@pytest.mark.parametrize(("held_bytes", "segments"), [(300, 2), (10_000, 1)])
+def test_segments_roll_by_memory(
+    root: Path, three: Any, make_settings: Any, held_bytes: int, segments: int
+) -> None:
+    settings = make_settings(three[1], "demo", fields={"tags": "keyword"})
+    collection = Collection.create(root, "demo", settings)
+    with collection.writer(SegmentLimits(held_bytes=held_bytes)) as writer:
+        for row in range(3):  # the first has two distinct tags, about 160 bytes each
+            writer.add(three[0][row : row + 1], three[1].take(np.array([row])))
+        writer.publish()
+    assert len(list(collection.layout.segments.iterdir())) == segments
+    assert verify(root, "demo") == []
+
+
 def test_batches_of_any_size_give_the_same_snapshot(
     build: Any, root: Path, random_corpus: Any, make_settings: Any
 ) -> None:
@@ -119,6 +134,31 @@ def test_what_was_published_stays_so_when_interrupted_afterwards(
         monkeypatch.setattr(SnapshotWriter, "_remove_leftovers", interrupted)
         assert writer.publish() == "000002"
     assert collection.current() == "000002"
+
+
+def test_a_publication_interrupted_after_the_renaming_is_one(
+    build: Any, three: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(path: Path, content: bytes) -> None:
+        path.write_bytes(content)
+        raise KeyboardInterrupt
+
+    collection = build(three)
+    with collection.writer() as writer:
+        writer.add(*three)
+        monkeypatch.setattr("index.writer.write_atomically", interrupted)
+        assert writer.publish() == "000002"
+    assert collection.snapshot().name == "000002"
+
+
+def test_a_writer_needs_the_collection_it_was_opened_for(
+    root: Path, build: Any, three: Any, make_settings: Any
+) -> None:
+    collection = build(three)
+    delete_collection(root, "demo")
+    Collection.create(root, "demo", make_settings(three[1], "demo", fingerprint="e" * 64))
+    with pytest.raises(CollectionNotFoundError, match="created anew"), collection.writer():
+        pass
 
 
 def test_leaving_without_publishing_changes_nothing(build: Any, three: Any, random_corpus: Any) -> None:
