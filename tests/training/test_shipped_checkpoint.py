@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from models.encoder import encode
 from models.loader import load_encoder
+from models.representations import Representations
 from training.config import FitSettings, load_settings
 
 
@@ -35,6 +37,23 @@ def test_it_loads_and_encodes_all_three(embedded_checkpoint: Path, settings: Fit
     assert by_word["moon"] == max(by_word.values())
     assert by_word.get("the", 0.0) < by_word["moon"] / 2
     assert np.all(weights > 0)
+
+
+def test_a_text_has_the_same_vectors_alone_and_in_any_batch(
+    embedded_checkpoint: Path, repository: Path
+) -> None:
+    encoder = load_encoder(str(embedded_checkpoint), threads=1)
+    lines = (repository / "examples" / "demo" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = [json.loads(line)["text"] for line in lines[:40]]
+    together = encode(encoder, texts)
+    alone = Representations.concatenate([encode(encoder, [text]) for text in texts])
+    assert together.sparse is not None
+    assert together.colbert is not None
+    assert alone.sparse is not None
+    assert alone.colbert is not None
+    np.testing.assert_allclose(together.dense, alone.dense, atol=1e-6)
+    np.testing.assert_array_equal(together.sparse.weights, alone.sparse.weights)
+    np.testing.assert_array_equal(together.colbert.vectors, alone.colbert.vectors)
 
 
 def test_the_card_names_base_sources_and_licences(embedded_checkpoint: Path, settings: FitSettings) -> None:
