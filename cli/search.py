@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli import options
-from cli.output import console, print_hits, print_json
+from cli.output import console, error_console, print_hits, print_json
 
 if TYPE_CHECKING:
     from index.candidates import Hit, Weights
@@ -68,6 +68,8 @@ def search(
         print_hits(outcome.hits, out)
     else:
         out.print("No hits.")
+    if outcome.truncated:
+        error_console().print(f"The query was cut at {outcome.tokens} tokens, the encoder's limit.")
 
 
 def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]) -> list[SearchOutcome]:
@@ -125,6 +127,7 @@ def _answer(outcome: SearchOutcome) -> dict[str, Any]:
     return {
         "collection": outcome.collection,
         "snapshot": outcome.snapshot,
+        "query": {"tokens": outcome.tokens, "truncated": outcome.truncated},
         "took_ms": {
             "encode": round(outcome.encode_seconds * 1000, 3),
             "retrieve": round(outcome.retrieve_seconds * 1000, 3),

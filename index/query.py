@@ -44,7 +44,8 @@ def check_query(query: Representations, settings: CollectionSettings) -> Checked
 
 
 def check_weights(query: Representations, weights: Weights, settings: CollectionSettings) -> None:
-    """Raises InvalidQueryError where a weight is not usable, or a side with a weight is not in the query.
+    """Raises InvalidQueryError where a weight is not usable, a side with a weight is not in the query, or
+    no side has a weight.
 
     A collection without token vectors ignores the colbert weight.
     """
@@ -61,6 +62,11 @@ def check_weights(query: Representations, weights: Weights, settings: Collection
             raise InvalidQueryError(
                 f"the query has no {side} representation; encode it with all outputs or set its weight to 0"
             )
+    if not any(weight for _, weight, _ in sides):
+        names = " and ".join(side for side, _, _ in sides)
+        raise InvalidQueryError(
+            f"the weights of {names}, all that collection {settings.name!r} scores, are 0; raise one"
+        )
 
 
 def check_options(top_k: int, limits: CandidateLimits, options: DenseOptions) -> None:

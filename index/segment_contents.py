@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import filecmp
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from index.fields import KeywordColumn
 from index.manifest import CollectionSettings, SegmentEntry
 from index.packed_bytes import PackedBytes
 from index.segment import Segment
+from index.sparse import build_inverted
 from index.token_vectors import TokenVectorStore
 from models.representations import SparseRows
 
@@ -23,11 +27,14 @@ ROWS_AT_ONCE = 16_384
 Fault = tuple[str, str]
 
 
-def segment_faults(segment: Segment, entry: SegmentEntry, settings: CollectionSettings) -> Iterator[Fault]:
+def segment_faults(
+    folder: Path, segment: Segment, entry: SegmentEntry, settings: CollectionSettings
+) -> Iterator[Fault]:
     """Every fault found, reading all files in bounded memory."""
     if not _all_finite(segment.vectors):
         yield "dense.npy", "a value is not finite"
-    yield from _forward_faults(segment.forward, settings.vocabulary_size)
+    forward_faults = list(_forward_faults(segment.forward, settings.vocabulary_size))
+    yield from forward_faults or _inverted_faults(folder, segment.forward, settings.vocabulary_size)
     if segment.token_vectors is not None:
         yield from _token_faults(segment.token_vectors)
     stored = 0 if segment.token_vectors is None else len(segment.token_vectors.codes)
@@ -63,6 +70,15 @@ def _forward_faults(forward: SparseRows, vocabulary_size: int) -> Iterator[Fault
             yield "forward_token_ids.npy", "token ids do not ascend within a document"
         if not (np.isfinite(weights) & (weights > 0)).all():
             yield "forward_weights.npy", "a weight is not finite and above 0"
+
+
+def _inverted_faults(folder: Path, forward: SparseRows, vocabulary_size: int) -> Iterator[Fault]:
+    """Builds the inverted index a second time: the same forward rows give the same bytes."""
+    with tempfile.TemporaryDirectory(prefix="tercet-verify-") as scratch:
+        build_inverted(forward, vocabulary_size, Path(scratch))
+        for path in sorted(Path(scratch).iterdir()):
+            if not filecmp.cmp(path, folder / path.name, shallow=False):
+                yield path.name, "is not what the forward rows give"
 
 
 def _token_faults(store: TokenVectorStore) -> Iterator[Fault]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from index.collection import OPEN_ATTEMPTS, Collection
 from index.errors import DamagedIndexError
-from index.layout import CollectionLayout
+from index.layout import FIRST_MANIFEST, CollectionLayout
 from index.manifest import CollectionSettings, Manifest, SegmentEntry
 from index.segment import Segment
 from index.segment_contents import ids_in_order, segment_faults
@@ -26,7 +26,7 @@ def verify(root: Path, name: str) -> list[str]:
         for _ in range(OPEN_ATTEMPTS):
             current = collection.current()
             if current is None:
-                return []
+                return _unpublished(collection)
             problems = _verify_snapshot(collection, current)
             # A publication meanwhile removes the files of the snapshot before.
             if not problems or collection.current() == current:
@@ -34,6 +34,17 @@ def verify(root: Path, name: str) -> list[str]:
     except DamagedIndexError as error:
         return [str(error)]
     return [f"{collection.layout.current} changed {OPEN_ATTEMPTS} times while it was verified; try again"]
+
+
+def _unpublished(collection: Collection) -> list[str]:
+    """What is wrong where no snapshot is current."""
+    if not any(collection.layout.manifests.glob("*.json")):
+        return []
+    return [
+        f"{collection.layout.current} is missing, but {collection.layout.manifest(FIRST_MANIFEST)} is there: "
+        "a first build was interrupted, or the file was lost; restore it with the one line "
+        f"{FIRST_MANIFEST}, or build the collection again"
+    ]
 
 
 def _verify_snapshot(collection: Collection, current: str) -> list[str]:
@@ -61,7 +72,9 @@ def _verify_segment(folder: Path, entry: SegmentEntry, settings: CollectionSetti
         return problems
     try:
         segment = Segment.open(folder, entry, settings)
-        return [f"{folder / file}: {fault}" for file, fault in segment_faults(segment, entry, settings)]
+        return [
+            f"{folder / file}: {fault}" for file, fault in segment_faults(folder, segment, entry, settings)
+        ]
     except DamagedIndexError as error:
         return [str(error)]
 

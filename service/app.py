@@ -15,6 +15,7 @@ from importlib.metadata import version
 
 import uvicorn
 from fastapi import APIRouter, FastAPI, Security
+from fastapi_offline import FastAPIOffline
 
 from service.encoding import EncodingService
 from service.errors import install_error_handlers
@@ -145,7 +146,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         finally:
             await runtime.stop()
 
-    app = FastAPI(
+    app = FastAPIOffline(
         title="Tercet",
         version=version("tercet"),
         description="Hybrid retrieval: dense, sparse and ColBERT from one encoder pass, and their exact sum "
@@ -154,12 +155,14 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         lifespan=lifespan,
         redirect_slashes=False,
         redoc_url=None,
+        static_url="/docs/static",
     )
     app.state.runtime = runtime
     for router in routers:
         needs_key = settings.needs_key and router is not operations.open_routes
         app.include_router(router, dependencies=[Security(bearer)] if needs_key else [])
-    install_error_handlers(app)
+    routes = [route for router in routers for route in router.routes]
+    install_error_handlers(app, routes)
     keys = KeyRing(
         [key.get_secret_value() for key in settings.api_keys],
         [key.get_secret_value() for key in settings.read_keys],
@@ -172,7 +175,6 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         max_concurrent=settings.max_concurrent_requests,
     )
     app.add_middleware(AuthMiddleware, keys=keys)
-    routes = [route for router in routers for route in router.routes]
     app.add_middleware(RequestMiddleware, telemetry=runtime.telemetry, routes=routes)
     _watch(runtime)
     return app

@@ -15,6 +15,7 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match
 
 from index.errors import (
     CollectionBusyError,
@@ -131,18 +132,21 @@ def failure_of(error: Exception) -> Failure:
     return INTERNAL
 
 
-def install_error_handlers(app: FastAPI) -> None:
-    """Makes every error of the application's routes take the one shape."""
+def install_error_handlers(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
+    """Makes every error of the application's routes take the one shape. routes: all of them."""
 
     async def known(_request: Request, error: Exception) -> Response:
         if isinstance(error, DamagedIndexError | EncoderUnavailableError | OSError):
             log.error("%s", error)
         return failure_of(error).response()
 
+    async def unknown_path_or_method(request: Request, error: Exception) -> Response:
+        return _plain(error, _methods_of(routes, request))
+
     for kind in TABLE:
         app.add_exception_handler(kind, known)
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _plain)
+    app.add_exception_handler(HTTPException, unknown_path_or_method)
 
 
 async def _invalid(_request: Request, error: Exception) -> Response:
@@ -172,17 +176,24 @@ async def _invalid(_request: Request, error: Exception) -> Response:
     return Failure(422, _printable(f"{param or 'body'}: {message}"), code, param).response()
 
 
-async def _plain(_request: Request, error: Exception) -> Response:
-    """An unknown path or method."""
+def _plain(error: Exception, methods: Sequence[str]) -> Response:
+    """The answer to an unknown path, or to a method that is not among those of the path."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
     headers = tuple((error.headers or {}).items())
     if error.status_code == 404:
         return Failure(404, "no such path; /docs lists all routes", "unknown_path", None, headers).response()
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
+        allowed = ", ".join(methods)
         message = f"this path does not take this method; it takes {allowed}"
-        return Failure(405, message, "method_not_allowed", None, headers).response()
+        return Failure(405, message, "method_not_allowed", None, (("Allow", allowed),)).response()
     return Failure(error.status_code, _printable(str(error.detail)), "malformed", None, headers).response()
+
+
+def _methods_of(routes: Sequence[BaseRoute], request: Request) -> list[str]:
+    """The methods of all routes that have the request's path."""
+    matching = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    methods = {method for route in matching for method in getattr(route, "methods", None) or ()}
+    return sorted(methods | {"HEAD"} if "GET" in methods else methods)
 
 
 def _path(detail: Mapping[str, Any], body: Any) -> list[str | int]:

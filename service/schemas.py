@@ -15,6 +15,7 @@ from index.manifest import MAX_FIELDS
 from index.token_vectors import TokenCodec
 from models.representations import InputType, Output
 from service.jobs.store import JobState
+from service.sources.reader import OnError
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 PresetName = Literal["sum", "miracl", "mldr", "flag"]
@@ -150,7 +151,8 @@ class SparseQuery(Request):
 
 
 class RepresentationsQuery(Request):
-    """Ready representations of a query, made with the collection's encoder.
+    """Ready representations of a query, made with the collection's encoder: an item of `embeddings` as
+    `/embed` gives it for `"input_type": "query"`.
 
     A side may be missing only where its weight and its number of candidates are 0.
     """
@@ -158,6 +160,8 @@ class RepresentationsQuery(Request):
     dense: Vector | None = None
     sparse: SparseQuery | None = None
     colbert: Annotated[list[Vector], Field(min_length=1, fail_fast=True)] | None = None
+    tokens: Integer | None = Field(None, description="Ignored; `/embed` gives it.")
+    truncated: bool | None = Field(None, description="Ignored; `/embed` gives it.")
 
 
 class SearchOptions(Request):
@@ -179,7 +183,7 @@ class SearchRequest(Request):
     collection: CollectionName
     query: Text | RepresentationsQuery
     top_k: Annotated[Integer, Field(ge=1)] | None = Field(
-        10, description="Hits; limited by the setting `max_top_k`."
+        None, description="Hits; by default 10, and limited by the setting `max_top_k`."
     )
     weights: WeightsRequest | PresetName | None = Field(
         None, description="Weights of the three scores, or a preset's name; by default `sum`: 1, 1, 1."
@@ -297,6 +301,7 @@ class RerankResult(BaseModel):
 class RerankResponse(BaseModel):
     """Results, best first; ties in the request's order."""
 
+    query: QueryUsage
     results: list[RerankResult]
     usage: Usage
 
@@ -355,6 +360,9 @@ class JobRequest(Request):
         description="A file or folder below `sources/` of the data root: JSONL, JSONL.gz, Parquet, BEIR."
     )
     encoder: str | None = Field(None, description="Null, or the name or fingerprint of this encoder.")
+    on_error: OnError | None = Field(
+        "stop", description="At a bad record: `stop` fails the job and names it, `skip` leaves it out."
+    )
 
 
 class JobResponse(BaseModel):
@@ -368,6 +376,10 @@ class JobResponse(BaseModel):
     documents_total: int | None
     fraction: float = Field(description="Share of the source that was read, from 0 to 1.")
     tokens: int
+    on_error: OnError
+    skipped: int = Field(description="Bad records that were left out.")
+    skips: list[str] = Field(description="Where the first of them are, and what is wrong; once it is done.")
+    truncated: int = Field(description="Documents longer than the encoder's limit; once it is done.")
     snapshot: str | None
     error: str | None
     created_at: str

@@ -68,6 +68,8 @@ class RerankOutcome:
 
     results: list[RankedText]
     tokens: int
+    query_tokens: int
+    query_truncated: bool
 
 
 class SearchPipeline:
@@ -139,7 +141,13 @@ class SearchPipeline:
             )
             for place in order
         ]
-        return RerankOutcome(results, int(encoded_query.tokens.sum() + encoded_documents.tokens.sum()))
+        query_tokens = int(encoded_query.tokens[0])
+        return RerankOutcome(
+            results,
+            query_tokens + int(encoded_documents.tokens.sum()),
+            query_tokens,
+            bool(encoded_query.truncated[0]),
+        )
 
     def _snapshot(self, name: str) -> Snapshot:
         snapshot = self._collections.snapshot(name)

@@ -27,6 +27,7 @@ from service.exceptions import SettingsError
 
 PREFIX = "TERCET_"
 CONFIG_FILE = Path("tercet.toml")
+SHORT_NAME = 6  # letters of a setting such as "port"
 
 ENCODER_SETTINGS = (
     "checkpoint",
@@ -190,7 +191,9 @@ def _refuse_misspelt_variables() -> None:
     known = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
     for name in sorted(os.environ):
         if name.startswith(PREFIX) and name not in known:
-            near = difflib.get_close_matches(name.removeprefix(PREFIX).lower(), Settings.model_fields, 1, 0.9)
+            given = name.removeprefix(PREFIX).lower()
+            likeness = 0.9 if len(given) > SHORT_NAME else 0.75  # one wrong letter changes a short name more
+            near = difflib.get_close_matches(given, Settings.model_fields, 1, likeness)
             if near:
                 raise SettingsError(
                     f"variable {name} is no setting; did you mean {PREFIX}{near[0].upper()}? Unset it."

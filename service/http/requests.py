@@ -46,9 +46,11 @@ class RequestMiddleware:
                 message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
             await send(message)
 
+        # HTTP asks for HEAD wherever GET works; the server's protocol leaves the body out.
+        inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         started = time.perf_counter()
         try:
-            await self._app(scope, receive, send_with_id)
+            await self._app(inner, receive, send_with_id)
         except Exception:
             log.exception("a bug", extra={"request_id": request_id, "path": _printable(scope["path"])})
             if not status:

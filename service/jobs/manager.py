@@ -21,10 +21,10 @@ from service.exceptions import InvalidRequestError, NotFoundError, OverloadedErr
 from service.jobs.process import BuildProcess
 from service.jobs.store import Job, JobStore, now
 from service.sources.lines import SourceError
-from service.sources.reader import source_files
+from service.sources.reader import OnError, source_files
 
 MAX_QUEUED = 100
-_PROGRESS = ("documents_done", "documents_total", "fraction", "tokens")
+_PROGRESS = ("documents_done", "documents_total", "fraction", "tokens", "skipped", "skips", "truncated")
 _INTERRUPTED = "interrupted by a restart of the service; nothing was published, submit the job again"
 
 log = logging.getLogger("tercet")
@@ -70,10 +70,12 @@ class JobManager:
             if not job.finished:
                 await self._save(job.ended("failed", _INTERRUPTED))
 
-    async def submit(self, collection: str, source: str, encoder: str | None = None) -> Job:
+    async def submit(
+        self, collection: str, source: str, encoder: str | None = None, on_error: OnError = "stop"
+    ) -> Job:
         """Queues a build of `collection` from a file or folder below `sources/` of the data root.
 
-        encoder: None, or the served encoder's name or fingerprint.
+        encoder: None, or the served encoder's name or fingerprint. on_error: what a bad record does.
         Raises InvalidRequestError for the source, FingerprintMismatchError where another encoder is asked
         for or the collection has another, InvalidNameError, OverloadedError where too many jobs wait.
         """
@@ -85,7 +87,7 @@ class JobManager:
         await asyncio.to_thread(self._check, collection, source)
         if len(self._queue) >= MAX_QUEUED:
             raise OverloadedError(f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60)
-        job = Job(uuid.uuid4().hex, collection, source, now())
+        job = Job(uuid.uuid4().hex, collection, source, now(), on_error=on_error)
         # Once begun this must be finished, even if the client that asked for it goes away.
         await asyncio.shield(self._enqueue(job))
         return job
@@ -158,7 +160,7 @@ class JobManager:
     async def _build(self, job: Job) -> Job:
         sources = self._data / "sources"
         path = await asyncio.to_thread(confined_source, sources, job.source)
-        process = await BuildProcess.start(path, job.collection, self._data, self._environment)
+        process = await BuildProcess.start(path, job.collection, self._data, job.on_error, self._environment)
         self._running = job.id, process
         try:
             if job.id in self._cancelled:
@@ -169,11 +171,15 @@ class JobManager:
             raise
         job = self.get(job.id)
         if outcome.error is None:
-            return replace(job, snapshot=outcome.last.get("snapshot")).ended("succeeded")
+            skips = [self._without_root(skip) for skip in job.skips]
+            return replace(job, skips=skips, snapshot=outcome.last.get("snapshot")).ended("succeeded")
         if job.id in self._cancelled:
             return job.ended("cancelled")
-        # A client knows the source by its path below sources/, and has no business with the rest.
-        return job.ended("failed", outcome.error.replace(f"{sources.resolve()}{os.sep}", ""))
+        return job.ended("failed", self._without_root(outcome.error))
+
+    def _without_root(self, message: str) -> str:
+        """A client knows the source by its path below sources/, and has no business with the rest."""
+        return message.replace(f"{(self._data / 'sources').resolve()}{os.sep}", "")
 
     def _progress(self, job_id: str, line: Mapping[str, Any]) -> None:
         known = {name: line[name] for name in _PROGRESS if name in line}

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from service.sources.reader import OnError
+
 NICENESS = 10
 STOP_SECONDS = 10.0
 _PACKAGES = Path(__file__).resolve().parents[2]
@@ -44,7 +46,7 @@ class BuildProcess:
 
     @classmethod
     async def start(
-        cls, source: Path, collection: str, data: Path, environment: Mapping[str, str]
+        cls, source: Path, collection: str, data: Path, on_error: OnError, environment: Mapping[str, str]
     ) -> BuildProcess:
         """Starts the build. Raises OSError where no process can be started."""
         pythonpath = os.pathsep.join(filter(None, (str(_PACKAGES), os.environ.get("PYTHONPATH"))))
@@ -52,7 +54,8 @@ class BuildProcess:
             sys.executable,
             "-P",  # otherwise a folder called `index` in the working folder would be taken for our package
             *("-m", "cli.main", "index", "build", str(source)),
-            *("--collection", collection, "--data", str(data), "--progress", "json", "--stop-with-stdin"),
+            *("--collection", collection, "--data", str(data), "--on-error", on_error),
+            *("--progress", "json", "--stop-with-stdin"),
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 from index.storage import write_json_atomically
+from service.sources.reader import OnError
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 KEPT_JOBS = 500
@@ -23,7 +24,7 @@ class Job:
     """A batch build: what was asked, how far it is, how it ended. Times are ISO 8601, in UTC.
 
     `documents_total` is None where only reading the whole source would tell; `fraction`, from 0 to 1, is
-    then estimated from the bytes read.
+    then estimated from the bytes read. `skips` says where the first skipped records are.
     """
 
     id: str
@@ -35,6 +36,10 @@ class Job:
     documents_total: int | None = None
     fraction: float = 0.0
     tokens: int = 0
+    on_error: OnError = "stop"
+    skipped: int = 0
+    skips: Sequence[str] = ()
+    truncated: int = 0
     snapshot: str | None = None
     error: str | None = None
     started_at: str | None = None

@@ -11,6 +11,7 @@ from index.errors import InvalidNameError
 from index.manifest import CollectionSettings
 from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError, NotFoundError
+from service.http.anything import ANYTHING
 from service.routes.common import WRITE, Services, errors, json_response, router
 from service.schemas import (
     NAME_PATTERN,
@@ -82,7 +83,7 @@ async def delete_collection(name: Name, services: Services) -> Response:
 
 
 @routes.get(
-    "/collections/{name}/documents/{document_id:path}",
+    f"/collections/{{name}}/documents/{{document_id:{ANYTHING}}}",
     response_model=DocumentResponse,
     responses=errors(401, 404, 422, 503),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 from fastapi import Request, Response
 
@@ -62,13 +63,22 @@ async def embed(body: EmbedRequest, request: Request, services: Services) -> Res
     info, tokenizer, packed = encoding.info, encoding.tokenizer, body.encoding == "base64"
 
     def write() -> Response:
-        if MEDIA_TYPE in request.headers.get("accept", ""):
+        if _accepts(request.headers.get("accept", ""), MEDIA_TYPE):
             metadata = {"model": info.name, "fingerprint": info.fingerprint}
             return Response(to_bytes(representations, metadata), media_type=MEDIA_TYPE)
         content = embeddings_json(representations, info, tokenizer, packed=packed)
         return Response(content, media_type="application/json")
 
     return await asyncio.to_thread(write) if values_of(representations) > LARGE_VALUES else write()
+
+
+def _accepts(header: str, media_type: str) -> bool:
+    """Whether an `Accept` header names this type, and not with the quality 0 that refuses it."""
+    for part in header.split(","):
+        name, *parameters = (word.strip().lower() for word in part.split(";"))
+        if name == media_type:
+            return not any(re.fullmatch(r"q\s*=\s*0(\.0*)?", parameter) for parameter in parameters)
+    return False
 
 
 def _check_against(info: EncoderInfo, body: EmbedRequest) -> None:

@@ -28,7 +28,8 @@ async def submit_job(name: Name, body: JobRequest, services: Services) -> Respon
 
     A collection that does not exist is created.
     """
-    return json_response(asdict(await services.jobs.submit(name, body.source, body.encoder)), 202)
+    job = await services.jobs.submit(name, body.source, body.encoder, body.on_error or "stop")
+    return json_response(asdict(job), 202)
 
 
 @routes.get("/jobs", response_model=JobList, responses=errors(401, 503))

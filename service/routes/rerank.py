@@ -28,6 +28,7 @@ async def rerank(body: RerankRequest, services: Services) -> Response:
         )
     return json_response(
         {
+            "query": {"tokens": outcome.query_tokens, "truncated": outcome.query_truncated},
             "results": [asdict(result) for result in outcome.results],
             "usage": {"tokens": outcome.tokens},
         }

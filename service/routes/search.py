@@ -31,6 +31,8 @@ from service.settings import RequestLimits
 # An answer with more text, or with explanations, is written beside the event loop: it takes milliseconds.
 LARGE_CHARACTERS = 2**18
 
+DEFAULT_TOP_K = 10
+
 routes = router("search")
 
 
@@ -43,7 +45,8 @@ async def search(body: SearchRequest, services: Services) -> Response:
     `score` is the weighted sum of the three scores; every part is in the answer.
     """
     limits = services.settings.request_limits
-    top_k = _within(10 if body.top_k is None else body.top_k, limits.top_k, "top_k", "max_top_k")
+    top_k = min(DEFAULT_TOP_K, limits.top_k) if body.top_k is None else body.top_k
+    _within(top_k, limits.top_k, "top_k", "max_top_k")
     weights = weights_of(body.weights)
     candidates = _candidates(body.candidates or CandidatesRequest.model_validate({}), top_k, limits)
     query = SearchQuery(

@@ -94,7 +94,10 @@ class DocumentReader:
 
     def _skip(self, position: str, problem: Exception) -> None:
         if self._on_error == "stop":
-            message = f"{position}: {problem}. Correct it, or skip bad records (--on-error skip)."
+            message = (
+                f"{position}: {problem}. Correct it, or skip bad records "
+                '(--on-error skip, or "on_error": "skip" of a job).'
+            )
             kind = DuplicateDocumentError if isinstance(problem, DuplicateDocumentError) else SourceError
             raise kind(message)
         self.skipped += 1

@@ -78,6 +78,7 @@ def test_one_text_at_a_time(build: Any, three: Any) -> None:
         ({"dense_options": DenseOptions(ef_search=0)}, "ef_search is 0"),
         ({"dense_options": DenseOptions(nprobe=0)}, "nprobe is 0"),
         ({"weights": Weights(NAN, 1, 1)}, "weight of dense is nan"),
+        ({"weights": Weights(0, 0, 0)}, "weights of dense and sparse and colbert, all that"),
         ({"weights": Weights(1, INF, 1)}, "weight of sparse is inf"),
         ({"weights": Weights(1, 1, 1e9)}, "weight of colbert is 1000000000.0"),
     ],

@@ -45,6 +45,14 @@ def test_a_collection_without_a_snapshot_is_sound(root: Path, three: Any, make_s
         verify(root, "../demo")
 
 
+def test_a_lost_current_file_is_found(build: Any, three: Any, root: Path) -> None:
+    collection = build(three)
+    collection.layout.current.unlink()
+    (problem,) = verify(root, "demo")
+    assert "CURRENT is missing, but" in problem
+    assert "restore it with the one line 000001" in problem
+
+
 def test_a_publication_meanwhile_is_no_damage(
     build: Any, three: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +152,8 @@ def replaced(array: Any, place: Any, value: Any) -> Any:
         ("documents_offsets.npy", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
         ("documents.npy", lambda a: replaced(a, 0, ord("[")), "row 0 is not a stored document"),
         ("id_order.npy", lambda a: swapped(a, 4, 5), "'d0004' is out of order"),
+        ("inverted_largest.npy", lambda a: replaced(a, 0, np.inf), "not what the forward rows give"),
+        ("inverted_documents.npy", lambda a: np.full_like(a, 65_535), "not what the forward rows give"),
         ("id_order.npy", lambda a: replaced(a, 4, a[5]), "do not occur once each"),
         ("id_order.npy", lambda a: replaced(a, 4, 20), "names a row outside"),
         ("ids.npy", lambda a: replaced(a, slice(5, 10), a[:5]), "'d0000' occurs twice"),

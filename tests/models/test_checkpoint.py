@@ -8,6 +8,7 @@ import pytest
 from models.checkpoint import (
     EncodingSettings,
     checkpoint_name,
+    hidden_size,
     position_limit,
     read_settings,
     resolve_checkpoint,
@@ -95,6 +96,13 @@ def test_a_damaged_config(tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"config\.json"):
         read_settings(tmp_path)
+
+
+@pytest.mark.parametrize("width", [None, "x", 0, True])
+def test_a_config_without_a_width(tmp_path: Path, width: object) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"hidden_size": width}))
+    with pytest.raises(CheckpointError, match=r"config\.json: hidden_size is"):
+        hidden_size(tmp_path)
 
 
 def test_a_missing_config(tmp_path: Path) -> None:

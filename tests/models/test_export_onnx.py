@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 from models.encoder import encode
-from models.errors import CheckpointError
+from models.errors import CheckpointError, UnsupportedError
 from models.export_onnx import export, largest_differences
-from models.graphs import read_export
+from models.graphs import GRAPH_FILES, read_export
 from models.loader import load_encoder
 from models.representations import Representations, SparseRows, TokenVectors
 
@@ -107,6 +107,21 @@ def test_the_graph_takes_any_batch_and_length(bert_exported: Path) -> None:
     assert list(shapes) == ["input_ids", "attention_mask", "dense", "sparse", "colbert"]
     assert [shapes["dense"][1], shapes["colbert"][2]] == [32, 16]
     assert all(isinstance(shapes[name][0], str) for name in shapes)
+
+
+@pytest.mark.parametrize("differences", [{"dense": 0.0, "sparse": float("nan")}, {"dense": float("inf")}])
+@pytest.mark.parametrize("int8", [False, True])
+def test_a_graph_that_computes_something_else_is_not_installed(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, differences: dict[str, float], int8: bool
+) -> None:
+    export(bert, tmp_path, int8=not int8)
+    monkeypatch.setattr("models.export_onnx.largest_differences", lambda *_: differences)
+    with pytest.raises(UnsupportedError, match="differs from torch"):
+        export(bert, tmp_path, int8=int8)
+    kept = "float32" if int8 else "int8"
+    assert list(read_export(tmp_path).graphs) == [kept]
+    assert {path.stem for path in (tmp_path / "onnx").glob("*.onnx")} == {Path(GRAPH_FILES[kept]).stem}
+    load_encoder(str(tmp_path))
 
 
 def test_differences_by_hand() -> None:

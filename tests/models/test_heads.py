@@ -1,5 +1,6 @@
 """The heads against the formulas, in NumPy, and what a missing head says."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -81,6 +82,13 @@ def test_a_head_of_another_width_is_refused(bert_copy: Path) -> None:
 def test_another_colbert_dimension_than_promised(bert_copy: Path) -> None:
     with pytest.raises(CheckpointError, match="says colbert_dimension 99, but the head gives 16"):
         load_heads(bert_copy, 32, EncodingSettings(colbert_dimension=99))
+
+
+def test_the_onnx_engine_refuses_another_colbert_dimension(exported_copy: Path) -> None:
+    settings = exported_copy / "tercet.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "colbert_dimension": 99}))
+    with pytest.raises(CheckpointError, match="says colbert_dimension 99, but the head gives 16"):
+        load_encoder(str(exported_copy), "onnx", device="cpu")
 
 
 def test_damaged_heads(bert_copy: Path) -> None:

@@ -1,10 +1,15 @@
 """Collections and documents over HTTP."""
 
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
+
+from index.candidates import Document
+from index.collection import Collection
+from models.encoder import encode
 
 
 async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any) -> None:
@@ -78,6 +83,20 @@ async def test_a_document_by_its_id(client: httpx.AsyncClient, document_id: str,
         assert response.status_code == 200
         assert set(response.json()) == {"id", "title", "text", "metadata"}
         assert (response.json()["id"], response.json()["title"]) == (document_id, title)
+
+
+async def test_an_id_may_hold_any_character(make_client: Any, data: Path, tiny: Any) -> None:
+    ids = ["new\nline", "\n", "end\n", "a//b", "%2F", "한글", " ", "\0"]
+    documents = [Document(id, "tea") for id in ids]
+    collection = Collection.open(data / "collections", "demo")
+    with collection.writer() as writer:
+        writer.add(documents, encode(tiny, ["tea"] * len(ids)))
+        writer.publish()
+    async with make_client() as client:
+        for id in ids:
+            response = await client.get(f"/collections/demo/documents/{quote(id, safe='')}")
+            assert response.status_code == 200, id
+            assert response.json()["id"] == id
 
 
 async def test_an_empty_collection_has_nothing_to_search_yet(client: httpx.AsyncClient) -> None:

@@ -75,6 +75,22 @@ async def test_safetensors_where_accept_asks_for_it(client: httpx.AsyncClient, t
     assert np.array_equal(arrays["colbert_offsets"], expected.colbert.offsets)
 
 
+@pytest.mark.parametrize(
+    ("accept", "binary"),
+    [
+        ("Application/X-Safetensors", True),
+        ("application/json;q=0.5, application/x-safetensors;q=0.9", True),
+        ("application/json, application/x-safetensors;q=0", False),
+        ("application/x-safetensors; q=0.000", False),
+        ("application/x-safetensors-two", False),
+        ("*/*", False),
+    ],
+)
+async def test_accept_is_read_as_media_types(client: httpx.AsyncClient, accept: str, binary: bool) -> None:
+    response = await client.post("/embed", json={"inputs": "tea"}, headers={"Accept": accept})
+    assert (response.headers["content-type"] == MEDIA_TYPE) is binary
+
+
 async def test_dimensions_cut_and_normalize_the_dense_vector(client: httpx.AsyncClient) -> None:
     whole = (await embed(client, inputs="tea", outputs=["dense"])).json()["embeddings"][0]["dense"]
     cut = (await embed(client, inputs="tea", outputs=["dense"], dimensions=3)).json()["embeddings"][0][

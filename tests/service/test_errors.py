@@ -12,6 +12,7 @@ import index.errors
 import models.errors
 from service.errors import TABLE, failure_of
 from service.exceptions import InvalidRequestError, OverloadedError
+from service.http.protocol import MAX_HEAD_BYTES
 
 DEEP = "[" * 100_000
 SEARCH = b'{"collection": "demo", "query": "tea"'
@@ -209,6 +210,56 @@ def test_what_is_hardly_http_is_answered_in_the_one_shape(server: str, sent: byt
     if status != 200:
         assert status < 500
         assert set(json.loads(body)["error"]) == {"type", "message", "param", "code"}
+
+
+def answered(server: str, sent: bytes) -> bytes:
+    """All that the server sends until it closes the connection."""
+    host, port = server.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(sent)
+        received = b""
+        while part := connection.recv(65536):
+            received += part
+    return received
+
+
+def test_even_what_is_no_http_has_a_request_id(server: str) -> None:
+    head = answered(server, b"hello\r\n\r\n").split(b"\r\n\r\n", 1)[0]
+    assert b"x-request-id: " in head
+
+
+@pytest.mark.parametrize("head", [b"GET /", b"GET / HTTP/1.1\r\nX-A: "])
+def test_a_head_without_end_is_refused(server: str, head: bytes) -> None:
+    received = answered(server, head.ljust(MAX_HEAD_BYTES + 1, b"a"))
+    assert received.startswith(b"HTTP/1.1 413 ")
+    assert json.loads(received.split(b"\r\n\r\n", 1)[1])["error"]["code"] == "headers_too_large"
+
+
+def test_head_answers_like_get_without_a_body(server: str) -> None:
+    with httpx.Client(base_url=server) as client:
+        for path in ("/health", "/ready", "/collections", "/collections/none"):
+            head, got = client.head(path), client.get(path)
+            assert head.status_code == got.status_code
+            assert head.content == b""
+            assert head.headers["content-length"] == got.headers["content-length"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PATCH", "/collections/demo", "DELETE, GET, HEAD, PUT"),
+        ("PUT", "/jobs/x", "DELETE, GET, HEAD"),
+        ("GET", "/search", "POST"),
+        ("HEAD", "/search", "POST"),
+        ("POST", "/health", "GET, HEAD"),
+    ],
+)
+async def test_405_names_every_method_of_the_path(
+    client: httpx.AsyncClient, method: str, path: str, allowed: str
+) -> None:
+    response = await client.request(method, path)
+    assert response.status_code == 405
+    assert response.headers["Allow"] == allowed
 
 
 async def test_of_alternatives_the_meant_one_is_explained(client: httpx.AsyncClient) -> None:

@@ -53,6 +53,17 @@ async def test_ready_needs_a_data_root_to_write_to(make_client: Any, data: Path)
         assert "cannot be written" in response.json()["error"]["message"]
 
 
+async def test_the_page_of_the_description_loads_nothing_from_elsewhere(client: httpx.AsyncClient) -> None:
+    page = (await client.get("/docs")).text
+    loaded = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert len(loaded) == 3
+    for address in loaded:
+        response = await client.get(address)
+        assert response.status_code == 200
+        assert response.content
+    assert "https://" not in page
+
+
 async def test_info_names_encoder_and_limits(client: httpx.AsyncClient, tiny: Any) -> None:
     answer = (await client.get("/info")).json()
     assert answer["name"] == "tercet"

@@ -1,12 +1,14 @@
 """`POST /search` and `POST /rerank` to the letter of their contract."""
 
+import dataclasses
+from pathlib import Path
 from typing import Any, get_args
 
 import httpx
 import numpy as np
 import pytest
 
-from index.candidates import Weights
+from index.candidates import Document, Weights
 from index.collection import Collection
 from index.fusion import WEIGHT_PRESETS
 from models.encoder import encode
@@ -68,6 +70,26 @@ async def test_weights_and_presets_make_the_sum(client: httpx.AsyncClient) -> No
         assert hits == sorted(hits, key=lambda hit: (-hit["score"], hit["id"]))
 
 
+async def test_defaults_keep_to_the_limits_of_the_server(make_client: Any) -> None:
+    async with make_client(max_top_k=2, max_candidates=2) as client:
+        assert len(await hits_of(client)) == 2
+        response = await search(client, top_k=3)
+        assert (response.status_code, response.json()["error"]["param"]) == (422, "top_k")
+
+
+async def test_weights_that_leave_nothing_to_score_are_422(
+    client: httpx.AsyncClient, data: Path, tiny: Any
+) -> None:
+    settings = Collection.open(data / "collections", "demo").settings
+    settings = dataclasses.replace(settings, name="flat", token_codec="none")
+    with Collection.create(data / "collections", "flat", settings).writer() as writer:
+        writer.add([Document("a", "tea")], encode(tiny, ["tea"]))
+        writer.publish()
+    response = await search(client, collection="flat", weights={"dense": 0, "sparse": 0})
+    assert response.status_code == 422
+    assert "dense and sparse, all that collection 'flat' scores, are 0" in response.json()["error"]["message"]
+
+
 async def test_filters_choose_documents(client: httpx.AsyncClient) -> None:
     assert [hit["id"] for hit in await hits_of(client, filter={"eq": {"kind": "travel"}})] == ["rail"]
     assert {hit["id"] for hit in await hits_of(client, filter={"lt": {"year": 1900}})} == {
@@ -79,7 +101,7 @@ async def test_filters_choose_documents(client: httpx.AsyncClient) -> None:
 
 async def test_ready_representations_search_like_their_text(client: httpx.AsyncClient) -> None:
     embedded = await client.post("/embed", json={"inputs": "hot tea", "input_type": "query"})
-    ready = {side: embedded.json()["embeddings"][0][side] for side in ("dense", "sparse", "colbert")}
+    ready = embedded.json()["embeddings"][0]
     response = await search(client, query=ready)
     assert response.json()["hits"] == await hits_of(client)
     assert response.json()["query"] == {"tokens": 0, "truncated": False}
@@ -224,6 +246,9 @@ async def test_rerank_scores_texts_three_ways(client: httpx.AsyncClient, tiny: A
         assert result["score"] == pytest.approx(sum(scores.values()), abs=1e-6)
         assert result["truncated"] is False
     assert answer["usage"]["tokens"] == 4 + 5 + 4 + 4 + 4
+    assert answer["query"] == {"tokens": 4, "truncated": False}
+    long = await client.post("/rerank", json={"query": "tea " * 100, "documents": ["tea"]})
+    assert long.json()["query"] == {"tokens": 32, "truncated": True}
     weighted = await client.post(
         "/rerank",
         json={"query": "hot tea", "documents": documents, "top_n": 1, "weights": {"dense": 0, "colbert": 0}},

@@ -95,6 +95,10 @@ def test_the_page_lists_every_setting_with_its_default(repository: Path) -> None
 def test_a_variable_that_is_nearly_a_setting_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERCET_GPU_BATCH_TOKENS", "16384")  # a variable of the compose file
     load_settings()
+    monkeypatch.setenv("TERCET_PROT", "80")
+    with pytest.raises(SettingsError, match="TERCET_PROT is no setting; did you mean TERCET_PORT"):
+        load_settings()
+    monkeypatch.delenv("TERCET_PROT")
     monkeypatch.setenv("TERCET_API_KEY", "secret")
     with pytest.raises(
         SettingsError, match="TERCET_API_KEY is no setting; did you mean TERCET_API_KEYS"

@@ -107,6 +107,13 @@ async def test_a_failed_job_says_why_in_the_clients_words(manager: JobManager, d
     assert not (data / "collections" / "articles").exists()
 
 
+async def test_bad_records_are_skipped_where_asked_for(manager: JobManager, data: Path) -> None:
+    done = await finished(manager, await manager.submit("articles", "bad.jsonl", on_error="skip"))
+    assert (done.state, done.documents_done, done.skipped) == ("succeeded", 1, 1)
+    assert list(done.skips) == ['bad.jsonl line 2: "text" is missing']
+    assert done.truncated == 0
+
+
 async def test_a_job_without_a_record_has_failed(
     manager: JobManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
