@@ -1,1 +1,1 @@
-"""The tercet command: the one place that joins service, evaluation and training."""
+"""The tercet command: the one place that joins service and evaluation."""

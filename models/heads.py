@@ -32,9 +32,9 @@ class Heads(nn.Module):
         return heads
 
     def weights(self) -> HeadWeights:
-        """The weights as arrays, to be written."""
+        """A copy of the weights as arrays, to be written; further training does not change it."""
         arrays: dict[str, Float32] = {
-            k: v.detach().float().cpu().numpy() for k, v in self.state_dict().items()
+            k: v.detach().float().cpu().numpy().copy() for k, v in self.state_dict().items()
         }
         return HeadWeights.from_arrays(arrays, "heads", self.sparse.in_features)
 

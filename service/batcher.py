@@ -94,7 +94,7 @@ class Batcher:
         self._pending_tokens += len(tokens.token_ids)
         self._waiting.append(request)
         self._wake.set()
-        if self._owner is None:
+        if self._owner is None or self._owner.done():
             self._owner = asyncio.create_task(self._run(), name="batcher")
         try:
             parts = await answer
@@ -171,9 +171,13 @@ class Batcher:
         started = time.perf_counter()
         try:
             parts = await asyncio.get_running_loop().run_in_executor(self._thread, self._encode_slices, batch)
-        except Exception as error:  # noqa: BLE001 - whatever it is, every waiter of this batch receives it
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is, every waiter of this batch receives it
+            # A panic of compiled code is no Exception, and would end whoever awaits it.
+            known = error if isinstance(error, Exception) else RuntimeError(f"the encoder failed: {error!r}")
             for part in batch:
-                _fail(part.request, error)
+                _fail(part.request, known)
             return
         finally:
             self._pending_tokens -= tokens

@@ -13,6 +13,7 @@ from index.errors import CollectionNotFoundError, DamagedIndexError
 from index.layout import CollectionLayout
 from index.manifest import CollectionSettings, check_collection_name
 from index.snapshot import EMPTY_NAME, Snapshot
+from service.concurrency import SharedCalls
 
 log = logging.getLogger("tercet")
 
@@ -48,6 +49,8 @@ class CollectionRegistry:
         self._dense_device = dense_device
         self._opening: dict[str, threading.Lock] = {}
         self._opened: dict[str, _Opened] = {}
+        self.open = SharedCalls(self.snapshot)
+        """`snapshot`, awaited."""
 
     def snapshot(self, name: str) -> Snapshot:
         """The collection's current snapshot, also when another process published it.

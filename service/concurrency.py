@@ -1,10 +1,10 @@
-"""Several awaitables at once, all or none."""
+"""Several awaitables at once, all or none; and one call that several callers share."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
 
@@ -17,3 +17,23 @@ async def all_of(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
     finally:
         for task in tasks:
             task.cancel()
+
+
+class SharedCalls(Generic[Result]):
+    """Runs a blocking function of a name in a thread; who asks for the same name meanwhile shares the call.
+
+    Callers of a slow name then wait without a thread each, which callers of other names need. Use from one
+    event loop.
+    """
+
+    def __init__(self, call: Callable[[str], Result]) -> None:
+        self._call = call
+        self._running: dict[str, asyncio.Task[Result]] = {}
+
+    async def __call__(self, name: str) -> Result:
+        """What the function gives or raises for the name."""
+        task = self._running.get(name)
+        if task is None:
+            task = self._running[name] = asyncio.create_task(asyncio.to_thread(self._call, name))
+            task.add_done_callback(lambda _: self._running.pop(name, None))
+        return await asyncio.shield(task)  # a caller that leaves takes nothing from the others

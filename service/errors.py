@@ -126,7 +126,7 @@ def failure_of(error: Exception) -> Failure:
                 status,
                 _printable(str(error)),
                 getattr(error, "code", code),
-                getattr(error, "param", None),
+                _short_param(getattr(error, "param", None)),
                 _headers(error),
             )
     return INTERNAL
@@ -164,7 +164,7 @@ async def _invalid(_request: Request, error: Exception) -> Response:
     path = _path(detail, error.body)
     if not path and detail["type"] == "missing":
         return Failure(400, "the body is empty; send a JSON object", "empty_body").response()
-    param = ".".join(map(str, path)) or None
+    param = _short_param(".".join(map(str, path)) or None)
     message = str(detail["msg"]).removeprefix("Value error, ")
     if detail["type"] == "extra_forbidden":
         message = "no such field"
@@ -193,7 +193,9 @@ def _methods_of(routes: Sequence[BaseRoute], request: Request) -> list[str]:
     """The methods of all routes that have the request's path."""
     matching = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
     methods = {method for route in matching for method in getattr(route, "methods", None) or ()}
-    return sorted(methods | {"HEAD"} if "GET" in methods else methods)
+    if not methods or "GET" in methods:  # none: the pages of the description, which are no routes of ours
+        methods |= {"GET", "HEAD"}
+    return sorted(methods)
 
 
 def _path(detail: Mapping[str, Any], body: Any) -> list[str | int]:
@@ -211,6 +213,11 @@ def _path(detail: Mapping[str, Any], body: Any) -> list[str | int]:
         elif isinstance(here, dict) and detail["type"] == "missing" and part == rest[-1]:
             path.append(part)
     return path
+
+
+def _short_param(param: str | None) -> str | None:
+    """The name of a field, not endlessly long: a client chooses the names of unknown ones."""
+    return None if param is None else _printable(param)[:200]
 
 
 def _headers(error: Exception) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,7 @@ import logging
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from index.collection import list_collections
 from models.errors import EncoderUnavailableError
@@ -16,7 +16,7 @@ from service.encoding import EncodingService, LocalEncoding, local_encoder
 from service.exceptions import NotReadyError, OverloadedError
 from service.jobs.manager import JobManager
 from service.search import SearchPipeline, SearchQuery
-from service.settings import Settings
+from service.settings import RequestLimits, Settings
 from service.telemetry import Telemetry
 from service.workers.encoding import RemoteEncoding
 
@@ -56,6 +56,16 @@ class Runtime:
         self._services: SearchServices | None = None
         self._ready = False
         self._opening: asyncio.Task[None] | None = None
+
+    @property
+    def limits(self) -> RequestLimits:
+        """What one request may ask for.
+
+        An encoder worker takes texts of any length that a body holds: its search node has checked those of
+        requests, and documents may be longer.
+        """
+        limits = self.settings.request_limits
+        return limits if self._searches else replace(limits, characters=self.settings.max_body_bytes)
 
     @property
     def encoding(self) -> EncodingService:

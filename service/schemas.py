@@ -30,7 +30,9 @@ Integer = Annotated[int, BeforeValidator(_whole)]
 
 # Beyond these a float32 sum could overflow; unit vectors and lexical weights are far below.
 Component = Annotated[float, Field(ge=-1e4, le=1e4, allow_inf_nan=False)]
-Vector = Annotated[list[Component], Field(min_length=1, fail_fast=True)]
+# More than any encoder gives; without a limit, checking millions of numbers would hold up other requests.
+MAX_ROWS = 65_536
+Vector = Annotated[list[Component], Field(min_length=1, max_length=MAX_ROWS, fail_fast=True)]
 LexicalWeight = Annotated[float, Field(ge=0, le=1e4, allow_inf_nan=False)]
 TokenId = Annotated[Integer, Field(ge=0, lt=2**31)]
 Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
@@ -143,9 +145,9 @@ class CandidatesRequest(Request):
 class SparseQuery(Request):
     """Lexical weights of a query, as `/embed` gives them."""
 
-    token_ids: Annotated[list[TokenId], Field(fail_fast=True)]
-    weights: Annotated[list[LexicalWeight], Field(fail_fast=True)]
-    tokens: Annotated[list[str], Field(fail_fast=True)] | None = Field(
+    token_ids: Annotated[list[TokenId], Field(max_length=MAX_ROWS, fail_fast=True)]
+    weights: Annotated[list[LexicalWeight], Field(max_length=MAX_ROWS, fail_fast=True)]
+    tokens: Annotated[list[str], Field(max_length=MAX_ROWS, fail_fast=True)] | None = Field(
         None, description="Ignored; `/embed` gives it."
     )
 
@@ -159,7 +161,7 @@ class RepresentationsQuery(Request):
 
     dense: Vector | None = None
     sparse: SparseQuery | None = None
-    colbert: Annotated[list[Vector], Field(min_length=1, fail_fast=True)] | None = None
+    colbert: Annotated[list[Vector], Field(min_length=1, max_length=MAX_ROWS, fail_fast=True)] | None = None
     tokens: Integer | None = Field(None, description="Ignored; `/embed` gives it.")
     truncated: bool | None = Field(None, description="Ignored; `/embed` gives it.")
 
@@ -306,6 +308,13 @@ class RerankResponse(BaseModel):
     usage: Usage
 
 
+def _few_fields(value: object) -> object:
+    """Counts before the values are checked: a million wrong ones would be a million complaints."""
+    if isinstance(value, dict) and len(value) > MAX_FIELDS:
+        raise ValueError(f"{len(value)} fields are declared; the limit is {MAX_FIELDS}")
+    return value
+
+
 class CollectionRequest(Request):
     """Settings of a new collection; they never change afterwards."""
 
@@ -315,7 +324,7 @@ class CollectionRequest(Request):
 
     dense_kind: DenseKind | None = Field("auto", description="The dense index; `auto` chooses by size.")
     token_codec: TokenCodec | None = Field("int8", description="How token vectors are stored.")
-    fields: Annotated[dict[str, FieldType], Field(max_length=MAX_FIELDS)] | None = Field(
+    fields: Annotated[dict[str, FieldType], BeforeValidator(_few_fields)] | None = Field(
         None, description="Metadata fields that filters may use."
     )
 

@@ -86,7 +86,7 @@ class SearchPipeline:
         the filter, and what encoding raises.
         """
         started = time.perf_counter()
-        snapshot = await asyncio.to_thread(self._snapshot, query.collection)
+        snapshot = await self._snapshot(query.collection)
         if query.filter is not None:
             _check_filter(query.filter, snapshot)
         encoding_started = time.perf_counter()
@@ -149,8 +149,8 @@ class SearchPipeline:
             bool(encoded_query.truncated[0]),
         )
 
-    def _snapshot(self, name: str) -> Snapshot:
-        snapshot = self._collections.snapshot(name)
+    async def _snapshot(self, name: str) -> Snapshot:
+        snapshot = await self._collections.open(name)
         served = self._encoding.info
         if snapshot.settings.fingerprint != served.fingerprint:
             raise FingerprintMismatchError(

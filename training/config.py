@@ -153,6 +153,10 @@ class FitSettings:
     losses: LossSettings
     optimization: OptimizationSettings
 
+    def __post_init__(self) -> None:
+        held_out = sum(source.development_pairs for source in self.data.sources)
+        require(held_out > 0, "development_pairs of all sources", held_out, "at least 1, to choose the epoch")
+
     @property
     def fits(self) -> int:
         """How many fits the heads are averaged from."""

@@ -25,7 +25,7 @@ def initial_heads(
 ) -> HeadWeights:
     """Sparse weights that predict a scaled idf from a token's state, and a projection for ColBERT.
 
-    passages: those trained on, by source.
+    passages: those of the sources trained on, the held-out ones among them, by source.
     """
     states, token_ids = sample_states(passages, settings.tokens_each, seed)
     words = ~np.isin(token_ids, list(special_ids))

@@ -54,7 +54,7 @@ def model_card(settings: FitSettings, reports: Sequence[FitReport]) -> str:
         sha256=settings.base.sha256,
         pooling=settings.encoder.pooling,
         max_length=settings.encoder.max_length,
-        sources=source_table(settings, first),
+        sources=source_table(settings, reports),
         query_tokens=settings.data.query_tokens,
         passage_tokens=settings.data.passage_tokens,
         held_out=", ".join(settings.data.held_out) or "none",
@@ -75,14 +75,15 @@ def model_card(settings: FitSettings, reports: Sequence[FitReport]) -> str:
     )
 
 
-def source_table(settings: FitSettings, report: FitReport) -> str:
+def source_table(settings: FitSettings, reports: Sequence[FitReport]) -> str:
     """Sources with licence and pairs; those that only chose the epoch say so."""
     rows = [
-        "| source | licence | pairs trained on | joined, by fit | neighbours together | pairs held out |",
+        "| source | licence | trained on, by fit | joined, by fit | neighbours together | held out |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
     ]
-    for source, pairs in zip(settings.data.sources, report.training_pairs, strict=True):
-        trained = str(pairs) if source.train else "none: chooses the epoch only"
+    for place, source in enumerate(settings.data.sources):
+        pairs = ", ".join(str(report.training_pairs[place]) for report in reports)
+        trained = pairs if source.train else "none: chooses the epoch only"
         joined = ", ".join(f"up to {count}" for count in source.join_up_to if count > 1)
         together = str(source.neighbours) if source.train else ""
         cells = (source.title, source.licence, trained, joined, together, str(source.development_pairs))

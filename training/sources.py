@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from models.representations import Int64
+from models.representations import InputType, Int64
 from models.tokenizer import Tokenizer
 from training.config import SourceSettings
 from training.data import TrainingPair
@@ -53,15 +53,15 @@ class FrozenEncoder:
     work: Path
     progress: Progress
 
-    def hidden_states(self, texts: Sequence[str], max_tokens: int) -> HiddenStates:
+    def hidden_states(self, texts: Sequence[str], max_tokens: int, input_type: InputType) -> HiddenStates:
         """Hidden states of texts cut at `max_tokens`; read from disk where an earlier run has left them."""
-        digest = hashlib.sha256(f"{self.digest} {self.tokenizer.digest} {max_tokens}".encode())
-        for text in texts:
-            digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+        batch = self.tokenizer.tokenize(texts, input_type, max_length=max_tokens)
+        digest = hashlib.sha256(self.digest.encode())
+        for array in (batch.offsets, batch.token_ids):
+            digest.update(array.tobytes())
         folder = self.work / digest.hexdigest()[:16]
         if is_complete(folder):
             return open_hidden_states(folder)
-        batch = self.tokenizer.tokenize(texts, max_length=max_tokens)
         return compute_hidden_states(
             self.body, batch, self.tokenizer.pad_id, folder, batch_tokens=BATCH_TOKENS, progress=self.progress
         )
@@ -84,8 +84,8 @@ def prepare_source(
     development, training = held_out_split(positives, settings.development_pairs)
     return PreparedSource(
         settings,
-        encoder.hidden_states([pair.query for pair in pairs], query_tokens),
-        encoder.hidden_states(list(rows), passage_tokens),
+        encoder.hidden_states([pair.query for pair in pairs], query_tokens, "query"),
+        encoder.hidden_states(list(rows), passage_tokens, "document"),
         positives,
         negatives,
         training if settings.train else training[:0],

@@ -166,7 +166,7 @@ class JobManager:
             if job.id in self._cancelled:
                 await process.stop()
             outcome = await process.run(lambda line: self._progress(job.id, line))
-        except asyncio.CancelledError:
+        except BaseException:
             await process.stop()
             raise
         job = self.get(job.id)

@@ -91,10 +91,12 @@ class BuildProcess:
         last: Mapping[str, Any] = {}
         async for line in self._stdout:
             try:
-                last = json.loads(line)
+                value = json.loads(line)
             except ValueError:
                 continue  # a library wrote to standard output
-            progress(last)
+            if isinstance(value, dict):
+                last = value
+                progress(last)
         return last
 
     async def _read_error(self) -> str:

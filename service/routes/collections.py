@@ -93,7 +93,7 @@ async def get_document(
     services: Services,
 ) -> Response:
     """A stored document by its id."""
-    snapshot = await asyncio.to_thread(services.collections.snapshot, name)
+    snapshot = await services.collections.open(name)
     document = await asyncio.to_thread(snapshot.get, document_id)
     if document is None:
         raise NotFoundError(

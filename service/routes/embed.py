@@ -40,7 +40,7 @@ async def embed(body: EmbedRequest, request: Request, services: Services) -> Res
     `sparse_indptr`, `sparse_token_ids`, `sparse_weights`, `colbert`, `colbert_offsets`, `tokens` and
     `truncated`.
     """
-    encoding, limits = services.encoding, services.settings.request_limits
+    encoding, limits = services.encoding, services.limits
     texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
     check_count(texts, limits.texts, "inputs", "max_texts")
     check_characters(texts, limits.characters, "inputs")

@@ -41,7 +41,7 @@ async def info(services: Services) -> Response:
             "encoding_settings": encoding.tokenizer.settings.to_json(),
             "limits": {
                 "body_bytes": settings.max_body_bytes,
-                **asdict(settings.request_limits),
+                **asdict(services.limits),
                 "request_tokens": settings.queue_tokens,
             },
         }

@@ -17,7 +17,7 @@ routes = router("rerank")
 @routes.post("/rerank", response_model=RerankResponse, responses=errors(400, 401, 413, 422, 429, 503))
 async def rerank(body: RerankRequest, services: Services) -> Response:
     """Order texts by their three-way score with a query; no index is involved."""
-    limits = services.settings.request_limits
+    limits = services.limits
     check_count(body.documents, limits.documents, "documents", "max_documents")
     check_characters([body.query], limits.characters, "query")
     check_characters(body.documents, limits.characters, "documents")

@@ -44,7 +44,7 @@ async def search(body: SearchRequest, services: Services) -> Response:
 
     `score` is the weighted sum of the three scores; every part is in the answer.
     """
-    limits = services.settings.request_limits
+    limits = services.limits
     top_k = min(DEFAULT_TOP_K, limits.top_k) if body.top_k is None else body.top_k
     _within(top_k, limits.top_k, "top_k", "max_top_k")
     weights = weights_of(body.weights)

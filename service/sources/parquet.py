@@ -28,12 +28,9 @@ class ParquetRows:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._read = 0
-        try:
-            # A buffer size makes Arrow stream column pages instead of reading whole row groups.
-            self._file = pyarrow.parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise SourceError(f"{path}: not a readable Parquet file ({error})") from error
-        columns = self._file.schema_arrow.names
+        with self._open() as file:  # closed again, for a folder may hold thousands of parts
+            self._total = int(file.metadata.num_rows)
+            columns = file.schema_arrow.names
         for wanted in (("id", "_id"), ("text",)):
             if not set(wanted) & set(columns):
                 raise SourceError(
@@ -49,18 +46,24 @@ class ParquetRows:
 
     def count(self) -> int:
         """Number of rows, from the file's own metadata."""
-        return int(self._file.metadata.num_rows)
+        return self._total
 
     def __iter__(self) -> Iterator[tuple[int, Mapping[str, Any] | InvalidDocumentError]]:
         try:
-            for batch in self._file.iter_batches(_BATCH_ROWS, use_threads=False):
-                for row in _rows(batch):
-                    self._read += 1
-                    yield self._read, row
+            with self._open() as file:
+                for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
+                    for row in _rows(batch):
+                        self._read += 1
+                        yield self._read, row
         except (pyarrow.ArrowException, OSError) as error:
             raise SourceError(f"{self.path}: damaged after row {self._read} ({error})") from error
-        finally:
-            self._file.close()
+
+    def _open(self) -> pyarrow.parquet.ParquetFile:
+        try:
+            # A buffer size makes Arrow stream column pages instead of reading whole row groups.
+            return pyarrow.parquet.ParquetFile(self.path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise SourceError(f"{self.path}: not a readable Parquet file ({error})") from error
 
 
 def _rows(batch: pyarrow.RecordBatch) -> Iterator[Mapping[str, Any] | InvalidDocumentError]:

@@ -19,6 +19,7 @@ from service.sources.records import document_from_json, document_from_record
 OnError = Literal["stop", "skip"]
 SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
 LISTED_SKIPS = 20
+LONGEST_REASON = 500  # characters
 
 Parsed = tuple[int, Document | InvalidDocumentError]
 
@@ -102,7 +103,7 @@ class DocumentReader:
             raise kind(message)
         self.skipped += 1
         if len(self.skips) < LISTED_SKIPS:
-            self.skips.append(Skipped(position, str(problem)))
+            self.skips.append(Skipped(position, str(problem)[:LONGEST_REASON]))
 
 
 def read_documents(source: Path, *, on_error: OnError = "stop") -> DocumentReader:

@@ -79,7 +79,9 @@ def _identifier(record: Mapping[str, Any]) -> str:
     if not names:
         raise InvalidDocumentError('"id" (or "_id") is missing')
     if len(names) == 2 and record["id"] != record["_id"]:
-        raise InvalidDocumentError(f'"id" is {record["id"]!r} but "_id" is {record["_id"]!r}: keep one')
+        raise InvalidDocumentError(
+            f'"id" is {record["id"]!r:.80} but "_id" is {record["_id"]!r:.80}: keep one'
+        )
     value = record[names[0]]
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)

@@ -11,11 +11,11 @@ import httpx
 
 from models.checkpoint import EncodingSettings
 from models.encoder import EncoderInfo
-from models.errors import EncoderUnavailableError
+from models.errors import EncoderUnavailableError, ModelError
 from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
 from service.concurrency import all_of
-from service.exceptions import OverloadedError
+from service.exceptions import OverloadedError, ServiceError
 from service.workers.worker import RemoteWorker
 
 PIECE_TEXTS = 256  # a large request travels in pieces, so that all workers share it
@@ -45,7 +45,7 @@ class RemoteEncoding:
     ) -> RemoteEncoding:
         """Asks the workers, in order, what they are; the first that answers says what all must be.
 
-        Raises EncoderUnavailableError where none answers.
+        Raises EncoderUnavailableError where none gives an answer that can be used.
         """
         client = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {key}"} if key else {},
@@ -61,6 +61,12 @@ class RemoteEncoding:
                 tokenizer = Tokenizer.from_bytes(await worker.tokenizer_json(), settings)
             except EncoderUnavailableError:
                 continue
+            except (KeyError, TypeError, ModelError, ServiceError) as error:
+                worker.fail(f"it cannot be used ({type(error).__name__}: {error})")
+                continue
+            except BaseException:
+                await client.aclose()
+                raise
             return cls(workers, client, EncoderInfo(**answer["encoder"]), tokenizer)
         await client.aclose()
         raise _none_left(workers)
@@ -105,10 +111,11 @@ class RemoteEncoding:
         return await asyncio.to_thread(Representations.concatenate, parts)
 
     async def check(self) -> None:
-        """Asks one worker after another until one answers. Raises EncoderUnavailableError."""
+        """Asks one worker after another until one of our encoder answers. Raises EncoderUnavailableError."""
         for worker in self._by_load():
-            with suppress(EncoderUnavailableError):
-                await worker.describe()
+            with suppress(EncoderUnavailableError, ServiceError):
+                answer = await worker.describe()
+                worker.require_fingerprint(answer["encoder"]["fingerprint"], self._info.fingerprint)
                 return
         raise _none_left(self._workers)
 

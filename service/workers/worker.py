@@ -48,6 +48,14 @@ class RemoteWorker:
             raise self.fail(f"its /info is not that of a tercet encoder ({error})") from None
         return dict(answer)
 
+    def require_fingerprint(self, found: str | None, wanted: str) -> None:
+        """Raises EncoderUnavailableError where it encodes with another encoder."""
+        if found != wanted:
+            raise self.fail(
+                f"it encodes with fingerprint {found}, the other workers with {wanted}; "
+                "start all workers with one checkpoint"
+            )
+
     async def tokenizer_json(self) -> bytes:
         """Its `tokenizer.json`."""
         return (await self._send("GET", "/tokenizer")).content
@@ -78,11 +86,7 @@ class RemoteWorker:
             representations, metadata = from_bytes(response.content)
         except ValueError as error:
             raise self.fail(str(error)) from None
-        if metadata.get("fingerprint") != fingerprint:
-            raise self.fail(
-                f"it encodes with fingerprint {metadata.get('fingerprint')}, the other workers with "
-                f"{fingerprint}; start all workers with one checkpoint"
-            )
+        self.require_fingerprint(metadata.get("fingerprint"), fingerprint)
         if len(representations) != len(texts):
             raise self.fail(f"it answered {len(representations)} of {len(texts)} texts")
         return representations

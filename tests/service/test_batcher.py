@@ -188,6 +188,24 @@ async def test_a_failing_batch_answers_every_waiter_and_the_next_one_works() -> 
     await batcher.close()
 
 
+async def test_a_panic_of_the_encoder_is_answered_and_the_next_batch_works() -> None:
+    class Panic(BaseException):
+        """As compiled code raises it."""
+
+    encoder = Counter()
+
+    def encode(tokens: TokenBatch, outputs: Sequence[Output]) -> Representations:
+        if 7 in tokens.token_ids:
+            raise Panic("out of bounds")
+        return encoder(tokens, outputs)
+
+    batcher = Batcher(encode, batch_tokens=3, queue_tokens=100)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        await batcher.submit(texts([7]))
+    assert (await batcher.submit(texts([6]))).tokens.tolist() == [1]
+    await batcher.close()
+
+
 async def test_closing_finishes_what_was_accepted() -> None:
     encoder = Counter(held=True)
     batcher = Batcher(encoder, batch_tokens=1, queue_tokens=100)

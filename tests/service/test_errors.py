@@ -1,5 +1,6 @@
 """One shape for every error, and the right status for each."""
 
+import contextlib
 import errno
 import json
 import socket
@@ -235,6 +236,42 @@ def test_a_head_without_end_is_refused(server: str, head: bytes) -> None:
     assert json.loads(received.split(b"\r\n\r\n", 1)[1])["error"]["code"] == "headers_too_large"
 
 
+def test_trailers_without_end_are_refused(server: str) -> None:
+    head = b"POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+    received = b""
+    host, port = server.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(head)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(200):
+                connection.sendall(b"X-A: b\r\n" * 1000)
+            while part := connection.recv(65536):
+                received += part
+    assert len(received) < 2000  # it ended, long before all was taken
+
+
+def test_many_large_requests_on_one_connection_are_no_endless_head(server: str) -> None:
+    body = json.dumps({"query": "tea", "documents": ["tea " * 40_000]}).encode()
+    request = b"POST /rerank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+    request += f"{len(body)}\r\n\r\n".encode() + body
+    last = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    received = answered(server, request * 3 + last)
+    assert received.count(b"HTTP/1.1 200 OK") == 4
+
+
+def test_an_offer_of_another_protocol_is_declined(server: str) -> None:
+    body = b'{"inputs": "tea", "outputs": ["sparse"]}'
+    head = (
+        b"POST /embed HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+        b"HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 40\r\n\r\n"
+    )
+    last = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert len(body) == 40
+    received = answered(server, head + body + last)
+    assert received.count(b"HTTP/1.1 200 OK") == 2
+
+
 def test_head_answers_like_get_without_a_body(server: str) -> None:
     with httpx.Client(base_url=server) as client:
         for path in ("/health", "/ready", "/collections", "/collections/none"):
@@ -252,6 +289,8 @@ def test_head_answers_like_get_without_a_body(server: str) -> None:
         ("GET", "/search", "POST"),
         ("HEAD", "/search", "POST"),
         ("POST", "/health", "GET, HEAD"),
+        ("POST", "/docs", "GET, HEAD"),
+        ("POST", "/openapi.json", "GET, HEAD"),
     ],
 )
 async def test_405_names_every_method_of_the_path(

@@ -196,6 +196,8 @@ async def test_a_wrong_value_is_422_and_names_its_field(
         ("colbert", [[0.1] * 3], "query.colbert.0"),
         ("colbert", [[0.1] * 4, []], "query.colbert.1"),
         ("colbert", [[0.1] * 4] * 33, "query.colbert"),
+        ("colbert", [[0.1]] * 65_537, "query.colbert"),
+        ("sparse", {"token_ids": [1] * 65_537, "weights": []}, "query.sparse.token_ids"),
         ("colbert", [], "query.colbert"),
     ],
 )

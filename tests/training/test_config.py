@@ -58,6 +58,12 @@ def test_a_mistake_is_named(values: dict[str, Any], keys: list[str], value: obje
         settings_from(FitSettings, changed, "")
 
 
+def test_something_must_choose_the_epoch(values: dict[str, Any]) -> None:
+    values["data"]["sources"] = [{**values["data"]["sources"][0], "train": True, "development_pairs": 0}]
+    with pytest.raises(ConfigError, match="development_pairs of all sources"):
+        settings_from(FitSettings, values, "")
+
+
 def test_a_missing_setting_is_named(values: dict[str, Any]) -> None:
     del values["optimization"]["epochs"]
     with pytest.raises(ConfigError, match=r"optimization\.epochs: this setting is required"):

@@ -11,6 +11,7 @@ import pytest
 
 from models.encoder import encode
 from models.head_weights import read_heads
+from models.heads import Heads
 from models.loader import load_encoder
 from training.config import FitSettings, settings_from
 from training.errors import BaseWeightsError, TrainingDataError
@@ -51,6 +52,39 @@ def test_the_same_settings_give_the_same_heads_from_the_hidden_states_kept(
     one, two = read_heads(tmp_path / "one", 16), read_heads(tmp_path / "two", 16)
     for name, array in one.arrays().items():
         np.testing.assert_array_equal(array, two.arrays()[name])
+
+
+def test_the_heads_of_the_best_epoch_are_kept(
+    tmp_path: Path, tiny_settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Epoch 1 is told to be the best of five: its heads are those of a run that ends there."""
+    figures = iter([0.1, 0.9, 0.2, 0.3, 0.4])
+    kept: list[dict[str, np.ndarray]] = []
+
+    def told(heads: Heads, *_: object) -> dict[str, dict[str, float]]:
+        kept.append({name: array.copy() for name, array in heads.weights().arrays().items()})
+        return {"pairs.jsonl": dict.fromkeys(("dense", "sparse", "colbert", "sum"), next(figures))}
+
+    monkeypatch.setattr("training.fit_heads.develop", told)
+    settings = settings_from(FitSettings, tiny_settings, "")
+    (report,) = run(settings, tmp_path / "data", tmp_path / "work", tmp_path / "fitted")
+    assert report.best.number == 1
+    written = read_heads(tmp_path / "fitted", 16).arrays()
+    for name, array in written.items():
+        np.testing.assert_array_equal(array, kept[1][name])
+    assert any((array != kept[4][name]).any() for name, array in written.items())
+
+
+def test_queries_and_passages_get_their_instructions(tmp_path: Path, tiny_settings: dict[str, Any]) -> None:
+    tiny_settings["encoder"] |= {"query_instruction": "word1 ", "document_instruction": "word2 "}
+    settings = settings_from(FitSettings, tiny_settings, "")
+    run(settings, tmp_path / "data", tmp_path / "work", tmp_path / "fitted")
+    firsts = set()
+    for folder in (tmp_path / "work").iterdir():
+        tokens, offsets = np.load(folder / "tokens.npy"), np.load(folder / "offsets.npy")
+        firsts.add(tuple(np.unique(tokens[offsets[:-1] + 1]).tolist()))
+    word1, word2 = 6, 7  # after five special tokens and word0
+    assert firsts == {(word1,), (word2,)}
 
 
 def test_heads_of_several_fits_are_averaged(tmp_path: Path, tiny_settings: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ import gzip
 import json
 from pathlib import Path
 
+import psutil
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -156,6 +157,24 @@ def test_what_is_no_source(tmp_path: Path, name: str, reason: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match=reason):
         source_files(tmp_path / name)
+
+
+def test_a_folder_of_many_parts_keeps_no_file_open(tmp_path: Path) -> None:
+    for part in range(30):
+        table = pyarrow.table({"id": [f"d{part:02d}"], "text": ["tea"]})
+        pyarrow.parquet.write_table(table, tmp_path / f"{part:02d}.parquet")
+    reader = read_documents(tmp_path)
+    opened = [file.path for file in psutil.Process().open_files() if file.path.endswith(".parquet")]
+    assert opened == []
+    assert reader.total == 30
+    assert [document.id for document in reader] == [f"d{part:02d}" for part in range(30)]
+
+
+def test_the_reason_for_a_skipped_record_is_short(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", '{"id": "a", "text": "x"}', f'{{"id": "{"b" * 10_000}", "text": "x"}}')
+    reader = read_documents(path, on_error="skip")
+    assert [document.id for document in reader] == ["a"]
+    assert len(str(reader.skips[0])) < 1000
 
 
 def test_parquet_columns(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -89,17 +91,15 @@ async def test_the_pieces_of_one_request_do_not_fill_a_queue(
 
 
 async def test_refusals_of_a_worker_are_raised_as_they_are(make_worker: Any) -> None:
-    with make_worker(queue_tokens=20, max_characters=100) as url:
+    with make_worker(queue_tokens=20) as url:
         async with connected(url) as remote:
             with pytest.raises(TextTooLongError, match="text 1"):
                 await remote.encode(["tea", "tea " * 20], max_length=10, truncate=False)
             with pytest.raises(RequestTooLargeError, match="at most 20"):
                 await remote.encode(["tea"] * 10)
-            with pytest.raises(InvalidRequestError, match="100") as error:
-                await remote.encode(["tea " * 50])
-            assert error.value.param == "inputs"
-            with pytest.raises(InvalidRequestError, match="max_length"):
+            with pytest.raises(InvalidRequestError, match="max_length") as error:
                 await remote.encode(["tea"], max_length=1)
+            assert error.value.param == "max_length"
             assert len(await remote.encode(["tea"])) == 1
 
 
@@ -197,6 +197,31 @@ async def test_what_is_no_worker_is_refused(body: bytes) -> None:
         pytest.raises(EncoderUnavailableError, match="not that of a tercet"),
     ):
         await RemoteEncoding.connect([url])
+
+
+async def test_an_odd_worker_is_passed_over_for_a_good_one(make_worker: Any, tiny: Any) -> None:
+    odd = json.dumps({"encoder": dataclasses.asdict(tiny.info)}).encode()
+    with serving_bytes(odd) as first, make_worker() as second:
+        async with connected(first, second) as remote:
+            assert len(await remote.encode(["tea"])) == 1
+            assert "it cannot be used" in remote._workers[0].fault
+
+
+async def test_a_worker_with_another_checkpoint_is_not_ready(make_worker: Any) -> None:
+    with make_worker() as url:
+        async with connected(url) as remote:
+            await remote.check()
+            remote._info = dataclasses.replace(remote.info, fingerprint="0" * 64)
+            with pytest.raises(EncoderUnavailableError, match="start all workers with one checkpoint"):
+                await remote.check()
+
+
+async def test_documents_may_be_longer_than_the_texts_of_requests(make_worker: Any, tiny: Any) -> None:
+    text = "tea " * 100
+    with make_worker(max_characters=10) as url:
+        async with connected(url) as remote:
+            answer = await remote.encode([text])
+            assert np.array_equal(answer.dense, encode(tiny, [text]).dense)
 
 
 async def test_a_busy_worker_is_passed_over_and_told_when_all_are(make_worker: Any, held: Any) -> None:
