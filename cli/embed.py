@@ -35,7 +35,7 @@ def embed(
     device: options.Device = None,
     threads: options.Threads = None,
 ) -> None:
-    """Write the dense, sparse and colbert arrays of texts, in input order."""
+    """Write the three representations of texts as arrays."""
     from cli.array_file import ArrayFile
     from models.encoder import encode
     from service.building.windows import windows

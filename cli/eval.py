@@ -35,7 +35,10 @@ def evaluate(
     threads: options.Threads = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Measure nDCG@10, recall@100 and reciprocal rank@10 on a judged data set."""
+    """Measure ranking quality on a judged data set.
+
+    nDCG@10, recall@100 and reciprocal rank@10 of each side, of their sums, and of BM25.
+    """
     from cli.progress import build_progress
     from evaluation.run import evaluate as run
     from service.encoding import local_encoder

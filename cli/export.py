@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli import options
-from cli.output import console, print_json, print_pairs
+from cli.output import console, megabytes, print_json, print_pairs
 
 
 def export(
@@ -20,7 +20,10 @@ def export(
     revision: options.Revision = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Write a checkpoint for the onnx engine, and print how far each output is from torch at most."""
+    """Write a checkpoint for the onnx engine, and verify it.
+
+    Prints how far each output is from torch at most.
+    """
     from models.checkpoint import resolve_checkpoint
     from models.errors import UnsupportedError
 
@@ -47,7 +50,7 @@ def export(
         return
     print_pairs(
         {
-            "graph": f"{report.graph} ({report.graph_bytes / 1e6:,.1f} MB, {report.precision})",
+            "graph": f"{report.graph} ({megabytes(report.graph_bytes)}, {report.precision})",
             "fingerprint": report.fingerprint,
             **{
                 f"largest difference, {name}": f"{difference:.2e} over {report.texts} texts"

@@ -9,7 +9,7 @@ import typer
 
 from cli import options
 from cli.index_build import build
-from cli.output import console, print_json, print_pairs
+from cli.output import console, megabytes, print_json, print_pairs
 
 if TYPE_CHECKING:
     from index.inspection import Inspection
@@ -80,7 +80,7 @@ def _flattened(description: dict[str, Any]) -> dict[str, Any]:
     lines["snapshot"] = description["snapshot"] or "none yet"
     lines["fields"] = ", ".join(f"{name}: {kind}" for name, kind in description["fields"].items()) or "none"
     for part, size in description["bytes"].items():
-        lines[f"{part}, MB"] = f"{size / 1e6:,.2f}"
+        lines[f"{part}, size"] = megabytes(size)
     for number, segment in enumerate(description["segments"], start=1):
         lines[f"segment {number}"] = (
             f"{segment['id']}, {segment['documents']:,} documents, dense {segment['dense_kind']}"

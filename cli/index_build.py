@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 import typer
 
 from cli import options
-from cli.output import console, error_console, print_failure, print_json, print_pairs
+from cli.output import console, error_console, megabytes, print_failure, print_json, print_pairs
 
 if TYPE_CHECKING:
     from index.fields import FieldType
@@ -206,7 +206,7 @@ def _print_report(done: BuildReport, folder: Path) -> None:
         "documents": done.documents,
         "tokens": done.tokens,
         "time": f"{done.seconds:,.1f} s ({rate})",
-        "size": f"{folder_bytes(folder) / 1e6:,.1f} MB",
+        "size": megabytes(folder_bytes(folder)),
     }
     if done.truncated:
         pairs["truncated"] = f"{done.truncated:,} documents are longer than the encoder's limit and were cut"

@@ -36,6 +36,7 @@ def application(arguments: list[str]) -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         add_completion=False,
+        rich_markup_mode=None,  # its tables cut the names of long flags at 80 columns
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_tercet)

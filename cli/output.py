@@ -13,9 +13,8 @@ from rich.text import Text
 
 from index.candidates import Hit
 
-# Cells of a line that the columns before the document take, and lines that a text may take.
-SCORES_CELLS = 36
-EXCERPT_LINES = 2
+EXCERPT_LINES = 2  # that a text may take
+SIDES = ("dense", "sparse", "colbert")
 
 
 def console() -> Console:
@@ -50,15 +49,18 @@ def print_hits(hits: Sequence[Hit], out: Console) -> None:
     table = Table(box=None, padding=(0, 1), expand=True, header_style="bold", row_styles=("", ""))
     table.add_column("#", justify="right", style="dim")
     table.add_column("score", justify="right", style="bold")
-    for side in ("dense", "sparse", "colbert"):
+    for side in SIDES:
         table.add_column(side, justify="right", style="cyan")
     table.add_column("document", ratio=1)
+    numbers: list[tuple[str, ...]] = [("#", "score", *SIDES)]
     for rank, hit in enumerate(hits, start=1):
-        scores = (hit.scores.dense, hit.scores.sparse, hit.scores.colbert)
-        parts = ["–" if score is None else f"{score:.3f}" for score in scores]
-        table.add_row(
-            str(rank), f"{hit.score:.3f}", *parts, _described(hit, max(20, out.width - SCORES_CELLS))
-        )
+        scores = (getattr(hit.scores, side) for side in SIDES)
+        parts = ("–" if score is None else f"{score:.3f}" for score in scores)
+        numbers.append((str(rank), f"{hit.score:.3f}", *parts))
+    # What is left of a line beside the columns of numbers; every column has a blank on both sides.
+    taken = sum(2 + max(map(len, column)) for column in zip(*numbers, strict=True))
+    for row, hit in zip(numbers[1:], hits, strict=True):
+        table.add_row(*row, _described(hit, max(20, out.width - taken - 2)))
     out.print(table)
 
 
@@ -74,6 +76,11 @@ def _described(hit: Hit, cells: int) -> Text:
         last.truncate(cells - 1)
         last.append("…")
     return Text("\n").join([head, *(line for line in lines[:EXCERPT_LINES])])
+
+
+def megabytes(size: int) -> str:
+    """Bytes for people: as many decimals as a small size needs."""
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
 
 
 def print_pairs(pairs: Mapping[str, Any], out: Console) -> None:

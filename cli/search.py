@@ -43,7 +43,7 @@ def search(
     threads: options.Threads = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Search a collection and show each hit's score and its three parts."""
+    """Search a collection; show the parts of each score."""
     from index.candidates import CandidateLimits
     from service.encoding import local_encoder
     from service.search import SearchQuery

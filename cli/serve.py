@@ -44,7 +44,7 @@ def encoder_command(*, with_flags: bool) -> Callable[..., None]:
     """The command `encoder`, with a flag for each setting that concerns encoding where asked for."""
 
     def encoder(**flags: Any) -> None:
-        """Serve an encoder alone, for `tercet serve --encoder-url` on other machines."""
+        """Serve an encoder alone, for search servers elsewhere."""
         from cli.options import settings_from
         from service.app import create_worker_app, run_server
 

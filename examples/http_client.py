@@ -11,7 +11,10 @@ url = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8080"
 with httpx.Client(base_url=url, timeout=30) as client:
     query = "why does bread dough rise?"
 
-    answer = client.post("/search", json={"collection": "demo", "query": query, "top_k": 3})
+    try:
+        answer = client.post("/search", json={"collection": "demo", "query": query, "top_k": 3})
+    except httpx.ConnectError:
+        sys.exit(f"nothing answers at {url}; start the service with: make demo")
     answer.raise_for_status()
     for hit in answer.json()["hits"]:
         print(f"{hit['score']:.3f}  {hit['id']}  {hit['scores']}")

@@ -171,7 +171,8 @@ def check_filter(node: Filter, fields: Mapping[str, FieldType]) -> None:
     elif node.field not in fields:
         known = ", ".join(sorted(fields)) or "none"
         raise InvalidQueryError(
-            f"filter field {node.field[:80]!r} is not declared in this collection; declared fields: {known}"
+            f"filter field {node.field[:80]!r} is not declared in this collection; declared fields: {known}. "
+            "Fields are declared when a collection is created (--field NAME:TYPE, or fields in PUT)"
         )
     elif isinstance(node, In):
         for value in node.values:

@@ -94,6 +94,7 @@ def run_server(app: FastAPI, settings: Settings) -> None:
         # Uvicorn repeats the signal after a graceful end; being told to end is no failure.
         signal.signal(signal.SIGTERM, lambda *_: None)
     with listening_socket(settings.host, settings.port) as listener:
+        log.info("listening on %s", _url_of(listener))
         server.run(sockets=[listener])
     if runtime.failure is not None:
         raise runtime.failure
@@ -118,6 +119,11 @@ def listening_socket(host: str, port: int) -> socket.socket:
         raise AddressError(
             f"cannot listen on {host}:{port} ({reason}); choose another address with --host and --port"
         ) from error
+
+
+def _url_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:

@@ -26,7 +26,12 @@ def configure_logging(level: str = "info", style: Literal["json", "text"] = "jso
             "formatters": {"line": json_format if style == "json" else {"()": TextFormatter}},
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
             "root": {"level": level.upper(), "handlers": ["stderr"]},
-            "loggers": {"httpx": {"level": "WARNING"}, "httpcore": {"level": "WARNING"}},
+            "loggers": {
+                "httpx": {"level": "WARNING"},
+                "httpcore": {"level": "WARNING"},
+                # It calls the start-up complete before the encoder is loaded; our own lines say when it is.
+                "uvicorn.error": {"level": "WARNING"},
+            },
         }
     )
 

@@ -8,17 +8,23 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from index.collection import list_collections
+from index.candidates import Document
+from models.encoder import EncoderInfo
 from models.errors import EncoderUnavailableError
+from models.representations import Representations
+from service.building.target import open_or_create
 from service.collections import CollectionRegistry
 from service.encoding import EncodingService, LocalEncoding, local_encoder
 from service.exceptions import NotReadyError, OverloadedError
 from service.jobs.manager import JobManager
-from service.search import SearchPipeline, SearchQuery
+from service.search import SearchPipeline
 from service.settings import RequestLimits, Settings
 from service.telemetry import Telemetry
 from service.workers.encoding import RemoteEncoding
+
+WARM_UP_TEXT = "warm up"
 
 log = logging.getLogger("tercet")
 
@@ -153,18 +159,9 @@ class Runtime:
         data = self.settings.data
         jobs = JobManager(data, encoding.info, self.settings.encoder_environment)
         await jobs.start()
-        pipeline = SearchPipeline(encoding, self.collections)
-        await self._search_once(pipeline)
-        return SearchServices(pipeline, jobs)
-
-    async def _search_once(self, pipeline: SearchPipeline) -> None:
-        """Searches once, in the first collection that allows it: index kernels load at their first use."""
-        for name in await asyncio.to_thread(list_collections, self.collections.root):
-            try:
-                await pipeline.search(SearchQuery(name, "warm up", top_k=1))
-                return
-            except Exception as error:  # noqa: BLE001 - its searches will say so, and the others work
-                log.warning("collection %s cannot be searched: %s", name, error)
+        representations = await encoding.encode([WARM_UP_TEXT])
+        await asyncio.to_thread(write_and_search, encoding.info, representations)
+        return SearchServices(SearchPipeline(encoding, self.collections), jobs)
 
     def _try_writing(self) -> None:
         self.settings.data.mkdir(parents=True, exist_ok=True)
@@ -198,11 +195,21 @@ async def open_encoding(settings: Settings, telemetry: Telemetry) -> EncodingSer
             await asyncio.sleep(settings.encoder_retry_seconds)
 
 
+def write_and_search(info: EncoderInfo, representations: Representations) -> None:
+    """Writes a collection of one text and searches it: compiled kernels load at their first use."""
+    with tempfile.TemporaryDirectory(prefix="tercet-warm-up-") as scratch:
+        collection, _ = open_or_create(Path(scratch), "warm-up", info, {})
+        with collection.writer() as writer:
+            writer.add([Document("warm-up", WARM_UP_TEXT)], representations)
+            writer.publish()
+        collection.snapshot().search(representations, top_k=1)
+
+
 async def warm_up(encoding: EncodingService, pause_seconds: float) -> None:
     """Encodes once, which loads what the first text needs. Waits for workers that are busy or gone again."""
     while True:
         try:
-            await encoding.encode(["warm up"], "query")
+            await encoding.encode([WARM_UP_TEXT], "query")
             return
         except (EncoderUnavailableError, OverloadedError) as error:
             log.warning("%s; trying again in %g s", error, pause_seconds)

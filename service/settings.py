@@ -178,7 +178,7 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
     try:
         return Settings(**given)
     except ValidationError as error:
-        raise SettingsError("; ".join(_one_line(dict(detail)) for detail in error.errors())) from None
+        raise SettingsError("; ".join(_one_line(dict(detail), given) for detail in error.errors())) from None
     except ValueError as error:  # a tercet.toml that is not TOML
         raise SettingsError(f"{CONFIG_FILE}: {error}") from None
 
@@ -200,13 +200,15 @@ def _refuse_misspelt_variables() -> None:
                 )
 
 
-def _one_line(detail: dict[str, Any]) -> str:
+def _one_line(detail: dict[str, Any], flags: Mapping[str, Any]) -> str:
     name = str(detail["loc"][0]) if detail["loc"] else "settings"
+    origin = CONFIG_FILE if name not in flags and f"{PREFIX}{name.upper()}" not in os.environ else None
+    where = f"{origin}: " if origin else ""
     if detail["type"] == "extra_forbidden":
         near = difflib.get_close_matches(name, Settings.model_fields, 1)
-        return f"unknown setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+        return f"{where}unknown setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
     problem = str(detail["msg"]).removeprefix("Value error, ")
-    return f"setting {name} ({PREFIX}{name.upper()}): {problem[:1].lower()}{problem[1:]}"
+    return f"{where}setting {name} ({PREFIX}{name.upper()}): {problem[:1].lower()}{problem[1:]}"
 
 
 def _is_header_text(key: str) -> bool:

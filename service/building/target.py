@@ -44,7 +44,8 @@ def open_or_create(
         if present != value:
             raise CollectionExistsError(
                 f"collection {name!r} exists with {key} {present!r}, not {value!r}; settings are fixed at "
-                "creation. Leave the option out, build under another name, or delete the collection first."
+                "creation. Leave the option out, build under another name, or delete the collection first "
+                "(DELETE /collections/NAME, or remove its folder)."
             )
     return collection, False
 

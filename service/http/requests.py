@@ -16,6 +16,7 @@ from service.telemetry import Telemetry
 
 SANE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"}
+CONVERTOR = re.compile(r":\w+}")  # how a path parameter is read, which the documented path leaves out
 CLIENT_LEFT = 499  # the status that logs and metrics show where nobody was left to answer
 
 log = logging.getLogger("tercet.request")
@@ -78,7 +79,8 @@ class RequestMiddleware:
     def _template(self, scope: Scope) -> str:
         """The path of the request's route, with its parameters by name."""
         matching = (route for route in self._routes if route.matches(scope)[0] is not Match.NONE)
-        return getattr(scope.get("route") or next(matching, None), "path", "unmatched")
+        path = getattr(scope.get("route") or next(matching, None), "path", "unmatched")
+        return CONVERTOR.sub("}", path)
 
 
 def _printable(path: str) -> str:

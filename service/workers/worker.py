@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,8 @@ from models.representations import InputType, Output, Representations
 from models.tokenizer import valid_text
 from service.binary import MEDIA_TYPE, from_bytes
 from service.exceptions import InvalidRequestError, OverloadedError, RequestTooLargeError
+
+log = logging.getLogger("tercet")
 
 
 class RemoteWorker:
@@ -35,6 +38,7 @@ class RemoteWorker:
     def fail(self, fault: str) -> EncoderUnavailableError:
         """Marks it as down for the pause; returns the error to raise."""
         self.fault = fault
+        log.warning("encoder worker %s is left alone for %g s: %s", self.url, self._retry_seconds, fault)
         self._down_until = time.monotonic() + self._retry_seconds
         return EncoderUnavailableError(f"encoder worker {self.url}: {fault}")
 

@@ -59,6 +59,14 @@ def test_wide_characters_and_control_characters_keep_the_page_in_shape() -> None
     assert one_line("a\r\nb\x07\u202ec") == "a b c"
 
 
+def test_a_text_that_fits_two_lines_is_shown_whole() -> None:
+    text = "抹茶は、日本の茶道で使われる粉末の緑茶です。"
+    for score in (0.376, -0.376):
+        out = Console(width=80, record=True, force_terminal=False)
+        print_hits([Hit(Document("a4", text), score, Scores(0.139, score, 0.237))], out)
+        assert "…" not in out.export_text()
+
+
 def test_weights_by_name_and_number() -> None:
     assert parse_weights("miracl") == Weights(1, 0.3, 1)
     assert parse_weights("0.5, 0, 2") == Weights(0.5, 0, 2)

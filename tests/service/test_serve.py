@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -91,6 +92,20 @@ def finished_job(client: httpx.Client, collection: str, source: str) -> dict[str
 
 def logged(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for file in folder.glob("log-*") for line in file.read_text().splitlines()]
+
+
+@pytest.mark.slow
+def test_a_free_port_is_told(serve: Serve, tmp_path: Path) -> None:
+    process, _ = serve("serve", "--port", "0", "--threads", "1")
+    url = None
+    while url is None and process.poll() is None:
+        found = [
+            re.match(r"listening on (http://127\.0\.0\.1:\d+)$", line["message"]) for line in logged(tmp_path)
+        ]
+        url = next((match[1] for match in found if match), None)
+        time.sleep(PAUSE_SECONDS)
+    assert url is not None
+    assert httpx.get(f"{url}/health").status_code == 200
 
 
 @pytest.mark.slow

@@ -71,7 +71,12 @@ def test_a_wrong_value_is_one_line_that_names_the_setting(overrides: dict[str, A
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("hots = 1", "did you mean 'host'"), ("port = ", "tercet.toml")]
+    ("content", "message"),
+    [
+        ("hots = 1", "tercet.toml: unknown setting 'hots'; did you mean 'host'?"),
+        ("port = ", "tercet.toml"),
+        ('port = "x"', "tercet.toml: setting port (TERCET_PORT): input should be"),
+    ],
 )
 def test_a_wrong_file_is_one_line(content: str, message: str) -> None:
     Path("tercet.toml").write_text(content)
