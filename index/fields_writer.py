@@ -99,7 +99,7 @@ class _KeywordWriter:
         codes = [self._number(string) for found in values for string in found]
         documents = np.arange(self._documents, self._documents + len(values), dtype=np.int64)
         self._codes.append(np.array(codes, np.int32))
-        self._rows.append(np.repeat(documents, [len(found) for found in values]))
+        self._rows.append(np.repeat(documents, np.array([len(found) for found in values], np.int64)))
         self._documents += len(values)
 
     def finish(self) -> None:
