@@ -35,5 +35,10 @@ class SharedCalls(Generic[Result]):
         task = self._running.get(name)
         if task is None:
             task = self._running[name] = asyncio.create_task(asyncio.to_thread(self._call, name))
-            task.add_done_callback(lambda _: self._running.pop(name, None))
+            task.add_done_callback(lambda done: self._forget(name, done))
         return await asyncio.shield(task)  # a caller that leaves takes nothing from the others
+
+    def _forget(self, name: str, task: asyncio.Task[Result]) -> None:
+        del self._running[name]
+        if not task.cancelled():
+            task.exception()  # else asyncio complains of one that no caller stayed to receive

@@ -160,7 +160,10 @@ class Runtime:
         jobs = JobManager(data, encoding.info, self.settings.encoder_environment)
         await jobs.start()
         representations = await encoding.encode([WARM_UP_TEXT])
-        await asyncio.to_thread(write_and_search, encoding.info, representations)
+        try:
+            await asyncio.to_thread(write_and_search, encoding.info, representations)
+        except OSError as error:  # no room for temporary files; the first search is slower then
+            log.warning("the index could not be warmed up: %s", error)
         return SearchServices(SearchPipeline(encoding, self.collections), jobs)
 
     def _try_writing(self) -> None:
