@@ -191,6 +191,7 @@ def _watch(runtime: Runtime) -> None:
     telemetry.watch_queue(runtime.pending_tokens)
     telemetry.watch("tercet_documents", "Documents searched.", "collection", runtime.document_counts)
     telemetry.watch("tercet_jobs", "Index-build jobs.", "state", runtime.job_counts)
+    telemetry.watch("tercet_encoder_worker_up", "Workers in use.", "url", runtime.worker_states)
 
 
 def _is_loopback(host: str) -> bool:

@@ -131,6 +131,11 @@ class Runtime:
         """Documents by collection."""
         return [(each.settings.name, each.documents) for each in self.collections.list()]
 
+    def worker_states(self) -> Iterable[tuple[str, float]]:
+        """1 for each encoder worker that is used now, 0 for one left alone; none with an encoder here."""
+        states = self._encoding.states if isinstance(self._encoding, RemoteEncoding) else {}
+        return [(url, float(used)) for url, used in states.items()]
+
     def pending_tokens(self) -> int:
         """Tokens accepted and not yet encoded."""
         return 0 if self._encoding is None else self._encoding.pending_tokens

@@ -84,6 +84,11 @@ class RemoteEncoding:
         """Always 0: the workers hold the queues."""
         return 0
 
+    @property
+    def states(self) -> dict[str, bool]:
+        """Whether each worker, by its address, is used now rather than left alone after a failure."""
+        return {worker.url: not worker.down for worker in self._workers}
+
     async def encode(
         self,
         texts: Sequence[str],

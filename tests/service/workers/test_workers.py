@@ -261,6 +261,9 @@ async def test_a_search_server_over_workers(make_worker: Any, data: Any, client:
             assert (await remote.post("/search", json=query)).json()["hits"] == local
             explained = (await remote.post("/search", json={**query, "explain": True})).json()["hits"]
             assert explained[0]["explanation"]["terms"]
+            metrics = (await remote.get("/metrics")).text
+            assert f'tercet_encoder_worker_up{{url="{url}"}} 1.0' in metrics
+            assert f'tercet_encoder_worker_up{{url="{dead_url}"}} 0.0' in metrics
             for worker in app.state.runtime.encoding._workers:
                 worker.fail("switched off")
             for response in (await remote.post("/search", json=query), await remote.get("/ready")):
