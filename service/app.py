@@ -22,7 +22,7 @@ from service.errors import install_error_handlers
 from service.exceptions import AddressError
 from service.http.auth import AuthMiddleware, KeyRing, bearer
 from service.http.body import BodyMiddleware
-from service.http.protocol import HttpProtocol
+from service.http.protocol import MAX_HEAD_BYTES, HttpProtocol
 from service.http.requests import RequestMiddleware
 from service.logs import configure_logging
 from service.routes import collections, embed, jobs, operations, rerank, search, worker
@@ -134,6 +134,7 @@ def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
             host=settings.host,
             port=settings.port,
             http=HttpProtocol,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
             ws="none",
             log_config=None,
             access_log=False,
