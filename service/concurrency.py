@@ -20,10 +20,11 @@ async def all_of(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
 
 
 class SharedCalls(Generic[Result]):
-    """Runs a blocking function of a name in a thread; who asks for the same name meanwhile shares the call.
+    """Runs a blocking function of a name in a thread, one call at a time for a name.
 
-    Callers of a slow name then wait without a thread each, which callers of other names need. Use from one
-    event loop.
+    Who asks meanwhile waits, and shares the next call with all who wait: an answer is never from before its
+    question. Callers of a slow name wait without a thread each, which callers of other names need. Use from
+    one event loop.
     """
 
     def __init__(self, call: Callable[[str], Result]) -> None:
@@ -32,6 +33,9 @@ class SharedCalls(Generic[Result]):
 
     async def __call__(self, name: str) -> Result:
         """What the function gives or raises for the name."""
+        earlier = self._running.get(name)
+        if earlier is not None:
+            await asyncio.wait([earlier])
         task = self._running.get(name)
         if task is None:
             task = self._running[name] = asyncio.create_task(asyncio.to_thread(self._call, name))
