@@ -44,16 +44,17 @@ def search(
     as_json: options.AsJson = False,
 ) -> None:
     """Search a collection; show the parts of each score."""
-    from index.candidates import CandidateLimits
+    from index.candidates import CandidateLimits, default_candidates
     from service.encoding import local_encoder
     from service.search import SearchQuery
 
+    candidates = default_candidates(top_k)
     asked = SearchQuery(
         name,
         query,
         top_k=top_k,
         weights=parse_weights(weights),
-        candidates=CandidateLimits.for_hits(top_k),
+        candidates=CandidateLimits(candidates, candidates),
         filter=_parse_filter(filter_json),
     )
     settings = options.settings_from(

@@ -9,6 +9,11 @@ from typing import Any
 DEFAULT_CANDIDATES = 200
 
 
+def default_candidates(top_k: int) -> int:
+    """How many documents each retriever proposes where nothing else is asked for: enough for the hits."""
+    return max(DEFAULT_CANDIDATES, top_k)
+
+
 @dataclass(frozen=True, slots=True)
 class Weights:
     """Weights of the three scores in the sum; 0 leaves a side out."""
@@ -24,12 +29,6 @@ class CandidateLimits:
 
     dense: int = DEFAULT_CANDIDATES
     sparse: int = DEFAULT_CANDIDATES
-
-    @staticmethod
-    def for_hits(top_k: int) -> CandidateLimits:
-        """The default numbers, raised where more hits than those are wanted."""
-        number = max(DEFAULT_CANDIDATES, top_k)
-        return CandidateLimits(number, number)
 
 
 @dataclass(frozen=True, slots=True)

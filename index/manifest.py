@@ -12,7 +12,7 @@ from typing import Any, get_args
 from index.dense import DenseKind
 from index.errors import DamagedIndexError, InvalidNameError
 from index.fields import FieldType
-from index.storage import json_bytes, read_json_object, write_atomically, write_json_atomically
+from index.storage import json_bytes, missing, read_json_object, write_atomically, write_json_atomically
 from index.token_vectors import TokenCodec
 
 FORMAT_VERSION = 1
@@ -169,7 +169,7 @@ class Manifest:
         try:
             record = read_json_object(path)
         except FileNotFoundError as error:
-            raise DamagedIndexError(f"{path} is missing; restore it or rebuild the collection") from error
+            raise missing(path) from error
         _check_version(record, path)
         _check_keys(record, _MANIFEST_KEYS, path)
         if record["deletes"] is not None or record["ledger_position"] is not None:

@@ -18,7 +18,7 @@ from index.manifest import CollectionSettings, SegmentEntry
 from index.scoring import Float64, dense_scores, lexical_scores, packed_maxsim
 from index.segment_writer import DENSE_FILE
 from index.sparse import InvertedIndex
-from index.storage import open_array, sha256_of
+from index.storage import missing, open_array, sha256_of
 from index.token_vectors import TokenVectorStore
 from models.representations import Float32, Int32, Int64, SparseRows
 
@@ -91,7 +91,7 @@ def check_sizes(folder: Path, entry: SegmentEntry) -> None:
         try:
             size = path.stat().st_size
         except FileNotFoundError as error:
-            raise DamagedIndexError(f"{path} is missing; restore it or rebuild the collection") from error
+            raise missing(path) from error
         if size != file.size_bytes:
             raise DamagedIndexError(
                 f"{path} has {size} bytes, but was published with {file.size_bytes}; restore it or rebuild"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from index.documents import MAX_ID_BYTES, DocumentStore
 from index.errors import DamagedIndexError
-from index.fields import KeywordColumn
+from index.fields import KeywordColumn, field_stem
 from index.manifest import CollectionSettings, SegmentEntry
 from index.packed_bytes import PackedBytes
 from index.segment import Segment
@@ -116,7 +116,7 @@ def _order_faults(documents: DocumentStore) -> Iterator[Fault]:
 
 def _field_faults(segment: Segment) -> Iterator[Fault]:
     for place, name in enumerate(sorted(segment.columns)):
-        column, stem = segment.columns[name], f"field_{place:03d}"
+        column, stem = segment.columns[name], field_stem(place)
         if isinstance(column, KeywordColumn):
             yield from _keyword_faults(column, stem)
         elif not _all_finite(column.values):

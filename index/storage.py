@@ -26,6 +26,11 @@ from index.errors import DamagedIndexError
 HEADER_BYTES = 128
 
 
+def missing(path: Path) -> DamagedIndexError:
+    """The error for a file of the index that is not there."""
+    return DamagedIndexError(f"{path} is missing; restore it or rebuild the collection")
+
+
 def sync_file(path: Path) -> None:
     """Forces a file's content to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -82,7 +87,7 @@ def sha256_of(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError as error:
-        raise DamagedIndexError(f"{path} is missing; restore it or rebuild the collection") from error
+        raise missing(path) from error
 
 
 def npy_header(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> bytes:
@@ -175,7 +180,7 @@ def open_array(
                 return np.empty(shape, dtype)
             mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
     except FileNotFoundError as error:
-        raise DamagedIndexError(f"{path} is missing; restore it or rebuild the collection") from error
+        raise missing(path) from error
     return np.frombuffer(mapped, dtype, offset=HEADER_BYTES).reshape(shape)
 
 

@@ -13,8 +13,8 @@ from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError, NotFoundError
 from service.http.anything import ANYTHING
 from service.routes.common import WRITE, Services, errors, json_response, router
-from service.schemas import (
-    NAME_PATTERN,
+from service.schemas.base import NAME_PATTERN
+from service.schemas.collections import (
     CollectionList,
     CollectionRequest,
     CollectionResponse,

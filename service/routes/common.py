@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from service.http.auth import require_write
 from service.http.json_route import JsonRoute
 from service.runtime import Runtime
-from service.schemas import ErrorResponse
+from service.schemas.errors import ErrorResponse
 
 DESCRIPTIONS = {
     400: "The request is malformed.",

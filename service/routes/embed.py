@@ -15,7 +15,7 @@ from service.embeddings import embeddings_json, values_of
 from service.exceptions import InvalidRequestError
 from service.routes.common import Services, errors, router
 from service.routes.texts import check_characters, check_count
-from service.schemas import EmbedRequest, EmbedResponse
+from service.schemas.embed import EmbedRequest, EmbedResponse
 
 LARGE_VALUES = 20_000  # from here on, writing an answer would hold up other requests for milliseconds
 

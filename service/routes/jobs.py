@@ -9,7 +9,7 @@ from fastapi import Path, Response
 
 from service.routes.collections import Name
 from service.routes.common import WRITE, Services, errors, json_response, router
-from service.schemas import JobList, JobRequest, JobResponse
+from service.schemas.jobs import JobList, JobRequest, JobResponse
 
 JobId = Annotated[str, Path(description="A job's id.")]
 

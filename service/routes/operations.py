@@ -10,7 +10,7 @@ from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from service.routes.common import Services, errors, json_response, router
-from service.schemas import InfoResponse, StatusResponse
+from service.schemas.operations import InfoResponse, StatusResponse
 
 open_routes = router("operations")
 routes = router("operations")

@@ -9,7 +9,7 @@ from fastapi import Response
 from service.routes.common import Services, errors, json_response, router
 from service.routes.texts import check_characters, check_count
 from service.routes.weights import weights_of
-from service.schemas import RerankRequest, RerankResponse
+from service.schemas.search import RerankRequest, RerankResponse
 
 routes = router("rerank")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import Response
 
-from index.candidates import CandidateLimits, DenseOptions, Hit, Weights
+from index.candidates import CandidateLimits, DenseOptions, Hit, Weights, default_candidates
 from index.errors import InvalidQueryError
 from index.filters import Filter, parse_filter
 from models.encoder import EncoderInfo
@@ -18,7 +18,7 @@ from service.ready_queries import ready_query
 from service.routes.common import Services, errors, json_response, router
 from service.routes.texts import check_characters
 from service.routes.weights import weights_of
-from service.schemas import (
+from service.schemas.search import (
     CandidatesRequest,
     RepresentationsQuery,
     SearchOptions,
@@ -107,7 +107,7 @@ def _query(
 
 
 def _candidates(requested: CandidatesRequest, top_k: int, limits: RequestLimits) -> CandidateLimits:
-    default = min(CandidateLimits.for_hits(top_k).dense, limits.candidates)
+    default = min(default_candidates(top_k), limits.candidates)
     found = CandidateLimits(
         dense=default if requested.dense is None else requested.dense,
         sparse=default if requested.sparse is None else requested.sparse,

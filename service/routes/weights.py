@@ -5,7 +5,7 @@ from __future__ import annotations
 from index.candidates import Weights
 from index.fusion import weights_preset
 from service.exceptions import InvalidRequestError
-from service.schemas import PresetName, WeightsRequest
+from service.schemas.search import PresetName, WeightsRequest
 
 
 def weights_of(requested: WeightsRequest | PresetName | None) -> Weights:

@@ -11,7 +11,7 @@ import pytest
 
 from index.candidates import Document
 from index.collection import Collection
-from index.manifest import CollectionSettings
+from index.manifest import CollectionSettings, Manifest
 from index.writer import SegmentLimits
 from models.representations import Int64, Representations, SparseRows, TokenVectors, offsets_of
 
@@ -100,6 +100,27 @@ def build(root: Path) -> Build:
         return collection
 
     return build_collection
+
+
+@pytest.fixture
+def publish_at_next_reading(build: Build, monkeypatch: pytest.MonkeyPatch) -> Callable[[Corpus], None]:
+    """Lets another publication replace `demo` just after its manifest is read, once."""
+
+    def arrange(corpus: Corpus) -> None:
+        real = Manifest.read
+        published = False
+
+        def read_while_another_publishes(path: Path) -> Manifest:
+            nonlocal published
+            manifest = real(path)
+            if not published:
+                published = True
+                build(corpus)
+            return manifest
+
+        monkeypatch.setattr(Manifest, "read", staticmethod(read_while_another_publishes))
+
+    return arrange
 
 
 def settings_for(encoded: Representations, name: str, **changes: Any) -> CollectionSettings:

@@ -124,21 +124,10 @@ def test_a_collection_is_not_deleted_under_its_writer(root: Path, build: Any, th
 
 
 def test_opening_tries_again_when_a_publication_removes_its_files(
-    build: Any, three: Any, monkeypatch: pytest.MonkeyPatch
+    build: Any, three: Any, publish_at_next_reading: Any
 ) -> None:
     collection = build(three)
-    real = Manifest.read
-    published = False
-
-    def read_while_another_publishes(path: Path) -> Manifest:
-        nonlocal published
-        manifest = real(path)
-        if not published:
-            published = True
-            build(three)
-        return manifest
-
-    monkeypatch.setattr(Manifest, "read", staticmethod(read_while_another_publishes))
+    publish_at_next_reading(three)
     assert collection.snapshot().name == "000002"
 
 

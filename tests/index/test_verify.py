@@ -54,23 +54,12 @@ def test_a_lost_current_file_is_found(build: Any, three: Any, root: Path) -> Non
 
 
 def test_a_publication_meanwhile_is_no_damage(
-    build: Any, three: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+    build: Any, three: Any, root: Path, publish_at_next_reading: Any
 ) -> None:
-    build(three)
-    real = Manifest.read
-    published = False
-
-    def read_while_another_publishes(path: Path) -> Manifest:
-        nonlocal published
-        manifest = real(path)
-        if not published:
-            published = True
-            build(three)
-        return manifest
-
-    monkeypatch.setattr(Manifest, "read", staticmethod(read_while_another_publishes))
+    collection = build(three)
+    publish_at_next_reading(three)
     assert verify(root, "demo") == []
-    assert published
+    assert collection.current() == "000002"
 
 
 def test_a_flipped_bit_in_any_file_is_found(collection: Collection, root: Path) -> None:

@@ -12,7 +12,7 @@ from index.candidates import Document, Weights
 from index.collection import Collection
 from index.fusion import WEIGHT_PRESETS
 from models.encoder import encode
-from service.schemas import PresetName
+from service.schemas.search import PresetName
 
 QUERY = {"collection": "demo", "query": "hot tea"}
 

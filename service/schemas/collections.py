@@ -1,0 +1,65 @@
+"""Shapes of the routes of collections and their documents."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from index.dense import DenseKind
+from index.fields import FieldType
+from index.manifest import MAX_FIELDS
+from index.token_vectors import TokenCodec
+from service.schemas.base import Request
+
+
+def _few_fields(value: object) -> object:
+    """Counts before the values are checked: a million wrong ones would be a million complaints."""
+    if isinstance(value, dict) and len(value) > MAX_FIELDS:
+        raise ValueError(f"{len(value)} fields are declared; the limit is {MAX_FIELDS}")
+    return value
+
+
+class CollectionRequest(Request):
+    """Settings of a new collection; they never change afterwards."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"dense_kind": "hnsw", "fields": {"year": "integer"}}]}
+    )
+
+    dense_kind: DenseKind | None = Field("auto", description="The dense index; `auto` chooses by size.")
+    token_codec: TokenCodec | None = Field("int8", description="How token vectors are stored.")
+    fields: Annotated[dict[str, FieldType], BeforeValidator(_few_fields)] | None = Field(
+        None, description="Metadata fields that filters may use."
+    )
+
+
+class CollectionResponse(BaseModel):
+    """A collection's settings and state; `snapshot` is null before its first publication."""
+
+    name: str
+    snapshot: str | None
+    documents: int
+    encoder: str
+    fingerprint: str
+    dense_dimension: int
+    colbert_dimension: int
+    vocabulary_size: int
+    dense_kind: DenseKind
+    token_codec: TokenCodec
+    fields: dict[str, FieldType]
+
+
+class CollectionList(BaseModel):
+    """All collections, in order of name."""
+
+    collections: list[CollectionResponse]
+
+
+class DocumentResponse(BaseModel):
+    """A stored document."""
+
+    id: str
+    title: str | None
+    text: str
+    metadata: dict[str, Any]

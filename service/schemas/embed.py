@@ -1,0 +1,71 @@
+"""Shapes of `/embed`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.representations import InputType, Output
+from service.schemas.base import Integer, Request, Text, Texts, Usage
+
+
+class EmbedRequest(Request):
+    """Texts to encode."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"inputs": ["Tea is brewed with hot water."], "outputs": ["dense"]}]}
+    )
+
+    inputs: Text | Texts = Field(
+        description="One text or several; their number is limited by the setting `max_texts`."
+    )
+    input_type: InputType | None = Field("document", description="Chooses the instruction prefix, if any.")
+    outputs: Annotated[list[Output], Field(min_length=1, max_length=16, fail_fast=True)] | None = Field(
+        None, description="Which representations; all three by default."
+    )
+    truncate: bool | None = Field(True, description="Cut longer texts; otherwise they are errors.")
+    max_length: Annotated[Integer, Field(ge=1)] | None = Field(
+        None, description="Tokens of a text, special tokens included; by default the encoder's limit."
+    )
+    dimensions: Annotated[Integer, Field(ge=1)] | None = Field(
+        None, description="Keep this many values of the dense vector, normalized again."
+    )
+    encoding: Literal["float", "base64"] | None = Field(
+        "float", description="`base64`: dense and colbert as little-endian float32 with their shape."
+    )
+
+
+class PackedArray(BaseModel):
+    """An array as base64 of its little-endian float32 values, row by row."""
+
+    data: str = Field(description="Base64 of the values.")
+    shape: list[int] = Field(description="Rows and columns, or one length.")
+    dtype: Literal["float32"] = "float32"
+
+
+class SparseEmbedding(BaseModel):
+    """Lexical weights of a text; ids ascend, and the three lists go together."""
+
+    token_ids: list[int]
+    weights: list[float]
+    tokens: list[str]
+
+
+class Embedding(BaseModel):
+    """What was asked for of one text."""
+
+    dense: list[float] | PackedArray | None = Field(None, description="Unit length.")
+    sparse: SparseEmbedding | None = None
+    colbert: list[list[float]] | PackedArray | None = Field(None, description="One unit vector per token.")
+    tokens: int = Field(description="Tokens encoded, special tokens included.")
+    truncated: bool = Field(description="Whether the text was longer.")
+
+
+class EmbedResponse(BaseModel):
+    """One embedding for each text, in order."""
+
+    model: str
+    fingerprint: str
+    usage: Usage
+    embeddings: list[Embedding]

@@ -1,0 +1,53 @@
+"""Shapes of the routes of jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.jobs.store import JobState
+from service.schemas.base import Request
+from service.sources.reader import OnError
+
+
+class JobRequest(Request):
+    """A batch build of a collection; it replaces what the collection holds when it is done."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"source": "articles.jsonl"}]})
+
+    source: Annotated[str, Field(min_length=1, max_length=1024)] = Field(
+        description="A file or folder below `sources/` of the data root: JSONL, JSONL.gz, Parquet, BEIR."
+    )
+    encoder: str | None = Field(None, description="Null, or the name or fingerprint of this encoder.")
+    on_error: OnError | None = Field(
+        "stop", description="At a bad record: `stop` fails the job and names it, `skip` leaves it out."
+    )
+
+
+class JobResponse(BaseModel):
+    """A job's progress and outcome. Times are ISO 8601 in UTC."""
+
+    id: str
+    collection: str
+    source: str
+    state: JobState
+    documents_done: int
+    documents_total: int | None
+    fraction: float = Field(description="Share of the source that was read, from 0 to 1.")
+    tokens: int
+    on_error: OnError
+    skipped: int = Field(description="Bad records that were left out.")
+    skips: list[str] = Field(description="Where the first of them are, and what is wrong; once it is done.")
+    truncated: int = Field(description="Documents longer than the encoder's limit; once it is done.")
+    snapshot: str | None
+    error: str | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+
+
+class JobList(BaseModel):
+    """All jobs, the newest first."""
+
+    jobs: list[JobResponse]

@@ -1,0 +1,205 @@
+"""Shapes of `/search` and `/rerank`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.schemas.base import NAME_PATTERN, Integer, Request, Text, Texts, Usage
+
+PresetName = Literal["sum", "miracl", "mldr", "flag"]
+
+# Beyond these a float32 sum could overflow; unit vectors and lexical weights are far below.
+Component = Annotated[float, Field(ge=-1e4, le=1e4, allow_inf_nan=False)]
+# More than any encoder gives; without a limit, checking millions of numbers would hold up other requests.
+MAX_ROWS = 65_536
+Vector = Annotated[list[Component], Field(min_length=1, max_length=MAX_ROWS, fail_fast=True)]
+LexicalWeight = Annotated[float, Field(ge=0, le=1e4, allow_inf_nan=False)]
+TokenId = Annotated[Integer, Field(ge=0, lt=2**31)]
+Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+CollectionName = Annotated[str, Field(pattern=NAME_PATTERN, description="A collection.")]
+
+
+class WeightsRequest(Request):
+    """Weights of the three scores in the sum; one that is not given is 1, and 0 leaves a side out."""
+
+    dense: Weight | None = 1.0
+    sparse: Weight | None = 1.0
+    colbert: Weight | None = 1.0
+
+
+class CandidatesRequest(Request):
+    """How many documents each retriever proposes, at most `max_candidates`; 0 turns one off.
+
+    By default 200, or `top_k` where that is more.
+    """
+
+    dense: Annotated[Integer, Field(ge=0)] | None = None
+    sparse: Annotated[Integer, Field(ge=0)] | None = None
+
+
+class SparseQuery(Request):
+    """Lexical weights of a query, as `/embed` gives them."""
+
+    token_ids: Annotated[list[TokenId], Field(max_length=MAX_ROWS, fail_fast=True)]
+    weights: Annotated[list[LexicalWeight], Field(max_length=MAX_ROWS, fail_fast=True)]
+    tokens: Annotated[list[str], Field(max_length=MAX_ROWS, fail_fast=True)] | None = Field(
+        None, description="Ignored; `/embed` gives it."
+    )
+
+
+class RepresentationsQuery(Request):
+    """Ready representations of a query, made with the collection's encoder: an item of `embeddings` as
+    `/embed` gives it for `"input_type": "query"`.
+
+    A side may be missing only where its weight and its number of candidates are 0.
+    """
+
+    dense: Vector | None = None
+    sparse: SparseQuery | None = None
+    colbert: Annotated[list[Vector], Field(min_length=1, max_length=MAX_ROWS, fail_fast=True)] | None = None
+    tokens: Integer | None = Field(None, description="Ignored; `/embed` gives it.")
+    truncated: bool | None = Field(None, description="Ignored; `/embed` gives it.")
+
+
+class SearchOptions(Request):
+    """Effort of the approximate dense search."""
+
+    ef_search: Annotated[Integer, Field(ge=1, le=100_000)] | None = Field(
+        None, description="For kind `hnsw`."
+    )
+    nprobe: Annotated[Integer, Field(ge=1, le=100_000)] | None = Field(None, description="For kind `ivfpq`.")
+
+
+class SearchRequest(Request):
+    """A query to a collection."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"collection": "demo", "query": "how is tea made", "top_k": 3}]}
+    )
+
+    collection: CollectionName
+    query: Text | RepresentationsQuery
+    top_k: Annotated[Integer, Field(ge=1)] | None = Field(
+        None, description="Hits; by default 10, and limited by the setting `max_top_k`."
+    )
+    weights: WeightsRequest | PresetName | None = Field(
+        None, description="Weights of the three scores, or a preset's name; by default `sum`: 1, 1, 1."
+    )
+    candidates: CandidatesRequest | None = None
+    filter: dict[str, Any] | None = Field(
+        None,
+        description="Documents to search among: a tree of and, or, not, eq, in, gte, gt, lte, lt, exists "
+        "over the collection's fields.",
+    )
+    explain: bool | None = Field(False, description="Say for each hit where its scores come from.")
+    search_options: SearchOptions | None = None
+
+
+class TookMs(BaseModel):
+    """Milliseconds of each stage."""
+
+    encode: float
+    retrieve: float
+    score: float
+    total: float
+
+
+class ScoresResponse(BaseModel):
+    """The three scores before weighting; null where the collection does not store that side."""
+
+    dense: float | None
+    sparse: float | None
+    colbert: float | None
+
+
+class TermMatch(BaseModel):
+    """A token that query and document share; the products add up to the sparse score."""
+
+    token_id: int
+    token: str
+    query_weight: float
+    document_weight: float
+    product: float
+
+
+class TokenAlignment(BaseModel):
+    """A query token's best document token; the mean of the similarities is the colbert score.
+
+    Positions count token vectors. A token is null where its text is not known.
+    """
+
+    query_position: int
+    query_token: str | None
+    document_position: int
+    document_token: str | None
+    similarity: float
+
+
+class ExplanationResponse(BaseModel):
+    """Where a hit's scores come from."""
+
+    terms: list[TermMatch]
+    alignment: list[TokenAlignment]
+
+
+class HitResponse(BaseModel):
+    """A document found."""
+
+    id: str
+    score: float
+    scores: ScoresResponse
+    title: str | None
+    text: str
+    metadata: dict[str, Any]
+    explanation: ExplanationResponse | None = Field(None, description="Only where asked for.")
+
+
+class QueryUsage(BaseModel):
+    """How the query was encoded; 0 tokens for ready representations."""
+
+    tokens: int
+    truncated: bool
+
+
+class SearchResponse(BaseModel):
+    """Hits, best first; ties in order of id."""
+
+    collection: str
+    snapshot: str
+    query: QueryUsage
+    took_ms: TookMs
+    hits: list[HitResponse]
+
+
+class RerankRequest(Request):
+    """Documents to order by their scores with a query."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"query": "how is tea made", "documents": ["Brewing tea.", "A history of rail."]}]
+        }
+    )
+
+    query: Text
+    documents: Texts = Field(description="Their number is limited by the setting `max_documents`.")
+    top_n: Annotated[Integer, Field(ge=1)] | None = Field(None, description="Results; all by default.")
+    weights: WeightsRequest | PresetName | None = Field(None, description="As in `/search`.")
+
+
+class RerankResult(BaseModel):
+    """One document's scores; `index` is its place in the request."""
+
+    index: int
+    score: float
+    scores: ScoresResponse
+    truncated: bool = Field(description="Whether the document was longer than the encoder's limit.")
+
+
+class RerankResponse(BaseModel):
+    """Results, best first; ties in the request's order."""
+
+    query: QueryUsage
+    results: list[RerankResult]
+    usage: Usage
