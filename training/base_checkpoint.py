@@ -1,11 +1,12 @@
-"""Finds the base checkpoint inside an installed Python package and checks its weights."""
+"""Finds the checkpoint that training starts from, and checks its weights."""
 
 from __future__ import annotations
 
-import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 
+from models.checkpoint import resolve_checkpoint
+from models.fingerprint import file_digest
 from training.config import BaseSettings
 from training.errors import BaseWeightsError
 
@@ -13,10 +14,25 @@ WEIGHTS = "model.safetensors"
 
 
 def locate_base(settings: BaseSettings) -> Path:
-    """The folder of the base checkpoint, its weights verified by sha256.
+    """The folder of the base checkpoint, its weights verified by sha256 where one is given.
 
-    The package is found, not imported: none of its code runs. Raises BaseWeightsError.
+    Raises BaseWeightsError, or CheckpointError where no checkpoint has the name.
     """
+    folder = resolve_checkpoint(settings.checkpoint) if settings.checkpoint else package_folder(settings)
+    if settings.sha256:
+        weights = folder / WEIGHTS
+        if not weights.is_file():
+            raise BaseWeightsError(f"{weights}: there is no such file to compare with base.sha256")
+        digest = file_digest(weights)
+        if digest != settings.sha256:
+            raise BaseWeightsError(
+                f"{weights}: sha256 is {digest}, expected {settings.sha256}; wrong version?"
+            )
+    return folder
+
+
+def package_folder(settings: BaseSettings) -> Path:
+    """The folder inside an installed package, which is found, not imported: none of its code runs."""
     spec = find_spec(settings.package)
     if spec is None or not spec.submodule_search_locations:
         raise BaseWeightsError(
@@ -24,10 +40,6 @@ def locate_base(settings: BaseSettings) -> Path:
             "install the extras 'train' and 'dev', as `make setup` does"
         )
     folder = Path(spec.submodule_search_locations[0]) / settings.folder
-    weights = folder / WEIGHTS
-    if not weights.is_file():
-        raise BaseWeightsError(f"{weights}: the package {settings.package!r} holds no such file")
-    digest = hashlib.sha256(weights.read_bytes()).hexdigest()
-    if digest != settings.sha256:
-        raise BaseWeightsError(f"{weights}: sha256 is {digest}, expected {settings.sha256}; wrong version?")
+    if not folder.is_dir():
+        raise BaseWeightsError(f"{folder}: the package {settings.package!r} holds no such folder")
     return folder

@@ -1,225 +1,228 @@
-"""Settings of a training run, read from TOML or JSON. Every key is checked; an unknown one fails."""
+"""Settings of `tercet train`, read from TOML or JSON by `training.settings_reader`."""
 
 from __future__ import annotations
 
-import json
-import tomllib
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field
+from typing import Literal
 
-from training.errors import ConfigError
+from training.settings_reader import require
 
-Settings = TypeVar("Settings")
+Stage = Literal["finetune", "contrastive", "retromae", "condenser", "cocondenser"]
+Precision = Literal["float32", "bfloat16", "float16"]
 
 
 @dataclass(frozen=True, slots=True)
 class BaseSettings:
-    """The checkpoint whose body stays frozen: folder `folder` inside the Python package `package`.
+    """The checkpoint that training starts from: a folder, a hub id or `minilm-m3` as `checkpoint`, or the
+    folder `folder` inside the installed Python package `package`.
 
-    `sha256` is the digest that `model.safetensors` must have. The rest goes into the model card.
+    sha256: the digest that `model.safetensors` must have, where given. name and licence go into the model card.
     """
 
-    package: str
-    folder: str
-    sha256: str
     name: str
     licence: str
+    checkpoint: str = ""
+    package: str = ""
+    folder: str = ""
+    sha256: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class EncoderSettings:
-    """What the written `tercet.json` says about the encoder. `max_length` in tokens."""
-
-    pooling: str
-    colbert_dimension: int
-    max_length: int
-    query_instruction: str = ""
-    document_instruction: str = ""
+    def __post_init__(self) -> None:
+        given = [bool(self.checkpoint), bool(self.package)]
+        require(sum(given) == 1, "checkpoint and package", sum(given), "1 of the two")
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One file of training pairs, below the data folder given on the command line.
+    """One file of training data, below the data folder.
 
-    The first `development_pairs` of the shuffled file are held out: their queries, against their passages,
-    choose the epoch. With `train = false` the file serves the development set only.
-    `join_up_to`: neighbouring passages are joined in groups of 1 to this many. Several numbers stand for
-    as many fits, whose heads are averaged; in a fit beyond a source's last number that one holds.
-    `neighbours`: so many consecutive pairs of the file come into a batch together. Where they are of one
-    document, its other passages are the hardest negatives that a batch can have.
-    `title` and `licence` go into the model card.
+    format: `pairs` are JSON lines `{"query", "pos": [...], "neg": [...]?}`. The others are JSON lines
+    `{"text", "title"?}`, as in BEIR's corpus, or plain text, a document a line: `titles` makes pairs of title
+    and text, `spans` pairs of a span of a text and the rest of it (inverse cloze task, Lee et al. 2019,
+    arXiv 1906.00300), and `texts` takes documents for pre-training.
+    The first `development_pairs` of the shuffled pairs are held out: ranked against the passages of all of
+    them and of `development_passages` more, they choose the checkpoint. With `train = false` the file serves
+    the development set only. `most`: at most so many pairs or texts are taken from the shuffled file.
+    `join_up_to`: neighbouring passages of the file are joined in groups of 1 to this many.
+    `lines`: the first and last line of the file that are taken. `language`: only texts whose `lang` is this.
+    `mine`: whether hard negatives are mined for it. `title` and `licence` go into the model card.
     """
 
     path: str
     title: str
     licence: str
-    development_pairs: int
+    format: Literal["pairs", "titles", "spans", "texts"] = "pairs"
     train: bool = True
-    join_up_to: tuple[int, ...] = (1,)
-    neighbours: int = 1
+    development_pairs: int = 0
+    development_passages: int = 0
+    most: int | None = None
+    join_up_to: int = 1
+    lines: tuple[int, ...] = ()
+    language: str | None = None
+    mine: bool = True
 
     def __post_init__(self) -> None:
-        least = 0 if self.train else 1
-        count = self.development_pairs
-        require(count >= least, "development_pairs", count, f"at least {least}")
-        require(len(self.join_up_to) >= 1, "join_up_to", len(self.join_up_to), "at least one number")
-        require(min(self.join_up_to) >= 1, "join_up_to", min(self.join_up_to), "at least 1")
-        require(self.neighbours >= 1, "neighbours", self.neighbours, "at least 1")
+        for name in ("development_pairs", "development_passages"):
+            require(getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
+        require(self.join_up_to >= 1, "join_up_to", self.join_up_to, "at least 1")
+        require(self.most is None or self.most >= 1, "most", self.most, "at least 1")
+        ordered = len(self.lines) == 2 and 1 <= self.lines[0] <= self.lines[1]
+        require(not self.lines or ordered, "lines", self.lines, "two numbers, 1 ≤ first ≤ last")
 
 
 @dataclass(frozen=True, slots=True)
 class DataSettings:
     """Sources, and the lengths in tokens at which training texts are cut.
 
-    A training pair is left out where its passage occurs inside a document of a `held_out` BEIR folder.
+    A pair is left out where one of its positives occurs inside a document of a `held_out` BEIR folder.
     """
 
     sources: tuple[SourceSettings, ...]
-    query_tokens: int
-    passage_tokens: int
+    query_tokens: int = 64
+    passage_tokens: int = 256
     held_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class InitialSettings:
-    """Where the heads start: see `training.initial_heads`.
-
-    A token's first lexical weight is about `idf_scale` times its idf in the training passages. ColBERT starts
-    from a random projection of states whitened by the power `whitening` (0 not at all, 0.5 fully).
-    `tokens_each` random tokens of each source are looked at.
+class LengthGroup:
+    """Pairs whose longest positive has at most `tokens` tokens, and no shorter group takes, come `batch` a
+    step on each device.
     """
 
-    idf_scale: float
-    ridge_penalty: float
-    whitening: float
-    tokens_each: int
+    tokens: int
+    batch: int
+
+    def __post_init__(self) -> None:
+        require(self.tokens >= 1, "tokens", self.tokens, "at least 1")
+        require(self.batch >= 2, "batch", self.batch, "at least 2: negatives are in-batch")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """How pairs come into batches, each of one source and one length group.
+
+    negatives: passages beside the positive that every query brings, where it has or mined as many.
+    sub_batch_tokens: padded tokens of one pass of the body. gradient_cache: representations of the whole
+    batch are computed without a graph, and each sub-batch again with one, so that memory holds one sub-batch.
+    gradient_checkpointing: the body keeps only its layers' inputs and computes the rest again.
+    neighbours: so many consecutive pairs of the file come into a batch together.
+    """
+
+    groups: tuple[LengthGroup, ...] = (LengthGroup(tokens=100_000, batch=32),)
+    negatives: int = 7
+    sub_batch_tokens: int = 8192
+    gradient_cache: bool = False
+    gradient_checkpointing: bool = False
+    neighbours: int = 1
+
+    def __post_init__(self) -> None:
+        require(len(self.groups) >= 1, "groups", len(self.groups), "at least one")
+        tokens = [group.tokens for group in self.groups]
+        require(tokens == sorted(set(tokens)), "groups", tokens, "in order of their tokens")
+        require(self.negatives >= 0, "negatives", self.negatives, "at least 0")
+        require(self.neighbours >= 1, "neighbours", self.neighbours, "at least 1")
 
 
 @dataclass(frozen=True, slots=True)
 class LossSettings:
-    """Temperature, and the weight of each term of the loss; the total is divided by no weight sum.
+    """The loss of M3 (Chen et al. 2024, arXiv 2402.03216), in the form of its first or its revised version.
 
-    `sparse`, `colbert` and `sum` weigh the contrastive losses, `distill_*` the losses whose teacher is the
-    plain sum. The dense side has no term: with the body frozen it has nothing to learn.
+    first: s_inter = s_dense + s_lex + s_mul; L = L_dense + L_lex + L_mul; L' = (L'_dense + L'_lex + L'_mul)/3;
+    the total is L + L'. revised: s_inter = s_dense + 0.3·s_lex + s_mul;
+    L = (L_dense + 0.1·L_lex + L_mul + L_inter)/4; L' = (L'_dense + 0.1·L'_lex + L'_mul)/3; the total is
+    (L + L')/2. Any weight that is given replaces the form's: of a side in the sum (`sum_*`), and the factor
+    of a term in the total (`dense` … `distill_colbert`).
+    distill = false leaves self-knowledge distillation out.
     """
 
-    temperature: float
-    sparse: float
-    colbert: float
-    sum: float
-    distill_sparse: float
-    distill_colbert: float
+    form: Literal["first", "revised"] = "first"
+    temperature: float = 0.02
+    distill: bool = True
+    sum_dense: float | None = None
+    sum_sparse: float | None = None
+    sum_colbert: float | None = None
+    dense: float | None = None
+    sparse: float | None = None
+    colbert: float | None = None
+    sum: float | None = None
+    distill_dense: float | None = None
+    distill_sparse: float | None = None
+    distill_colbert: float | None = None
 
     def __post_init__(self) -> None:
         require(self.temperature > 0, "temperature", self.temperature, "above 0")
-        for name in ("sparse", "colbert", "sum", "distill_sparse", "distill_colbert"):
-            weight = getattr(self, name)
-            require(weight >= 0, name, weight, "at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class MiningSettings:
+    """Hard negatives from an index of each source's own passages, made with the encoder as trained so far
+    (ANCE, Xiong et al. 2020, arXiv 2007.00808).
+
+    every_steps: the index is made again after so many steps, 0 for once at the start. Each query takes its
+    negatives at random from the ranks `first` to `last` of the plain sum, less its positives and whatever
+    scores above `ceiling` times its best positive (likely another right answer).
+    """
+
+    every_steps: int = 0
+    first: int = 2
+    last: int = 60
+    ceiling: float = 0.95
+
+    def __post_init__(self) -> None:
+        require(self.every_steps >= 0, "every_steps", self.every_steps, "at least 0")
+        require(1 <= self.first <= self.last, "first and last", (self.first, self.last), "1 ≤ first ≤ last")
+        require(self.ceiling > 0, "ceiling", self.ceiling, "above 0")
 
 
 @dataclass(frozen=True, slots=True)
 class OptimizationSettings:
-    """AdamW with a linear warm-up over `warmup` of the steps and a linear decay to zero.
+    """AdamW with a linear warm-up over `warmup` of the steps, then a linear or cosine decay to zero.
 
-    The heads kept are those of the epoch with the best development figure.
+    Either `steps` or `epochs` is given. learning_rate is the body's, heads_learning_rate that of the heads
+    (by default the same). head_warmup_steps: only the heads train for so many steps at first.
+    frozen_body: the body never trains. clip: largest norm of the gradient, 0 for none.
     """
 
-    epochs: int
-    batch_pairs: int
     learning_rate: float
-    weight_decay: float
-    warmup: float
+    steps: int | None = None
+    epochs: int | None = None
+    heads_learning_rate: float | None = None
+    head_warmup_steps: int = 0
+    frozen_body: bool = False
+    weight_decay: float = 0.01
+    warmup: float = 0.1
+    decay: Literal["linear", "cosine", "none"] = "linear"
+    clip: float = 1.0
+    precision: Precision = "float32"
 
     def __post_init__(self) -> None:
-        require(self.epochs >= 1, "epochs", self.epochs, "at least 1")
-        require(self.batch_pairs >= 2, "batch_pairs", self.batch_pairs, "at least 2: negatives are in-batch")
+        given = (self.steps is not None) + (self.epochs is not None)
+        require(given == 1, "steps and epochs", given, "1 of the two")
+        require(
+            (self.steps or self.epochs or 0) >= 1, "steps or epochs", self.steps or self.epochs, "at least 1"
+        )
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "above 0")
         require(self.weight_decay >= 0, "weight_decay", self.weight_decay, "at least 0")
         require(0 <= self.warmup < 1, "warmup", self.warmup, "from 0 to below 1")
+        require(self.clip >= 0, "clip", self.clip, "at least 0")
 
 
 @dataclass(frozen=True, slots=True)
-class FitSettings:
-    """A whole run of `training.fit_heads`."""
+class RunSettings:
+    """A whole run of `tercet train`.
+
+    evaluate_steps, save_steps: the development set is ranked, and the state of training saved, every so many
+    steps; both also happen at the end.
+    """
 
     name: str
-    seed: int
+    stage: Stage
     base: BaseSettings
-    encoder: EncoderSettings
     data: DataSettings
-    initial: InitialSettings
-    losses: LossSettings
     optimization: OptimizationSettings
-
-    def __post_init__(self) -> None:
-        held_out = sum(source.development_pairs for source in self.data.sources)
-        require(held_out > 0, "development_pairs of all sources", held_out, "at least 1, to choose the epoch")
-
-    @property
-    def fits(self) -> int:
-        """How many fits the heads are averaged from."""
-        return max((len(source.join_up_to) for source in self.data.sources), default=1)
-
-
-def load_settings(path: Path) -> FitSettings:
-    """Settings from a `.toml` or `.json` file. Raises ConfigError naming the key."""
-    try:
-        content = path.read_text(encoding="utf-8")
-        values = json.loads(content) if path.suffix == ".json" else tomllib.loads(content)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: cannot be read as {path.suffix or 'TOML'}: {error}") from error
-    return settings_from(FitSettings, values, "")
-
-
-def settings_from(kind: type[Settings], values: object, where: str) -> Settings:
-    """Builds the frozen dataclass `kind`, and those inside it, from plain values.
-
-    `where` is the dotted path of keys so far, for messages.
-    Raises ConfigError on unknown and missing keys and on wrong types.
-    """
-    if not isinstance(values, Mapping):
-        raise ConfigError(f"{where or 'settings'}: expected a table of settings, found {values!r}")
-    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]  # every caller passes a dataclass
-    for key in values:
-        if key not in known:
-            raise ConfigError(f"{joined(where, key)}: unknown setting; known are {', '.join(sorted(known))}")
-    hints = get_type_hints(kind)
-    built: dict[str, Any] = {}
-    for name, definition in known.items():
-        if name in values:
-            built[name] = typed_value(hints[name], values[name], joined(where, name))
-        elif definition.default is MISSING:
-            raise ConfigError(f"{joined(where, name)}: this setting is required")
-    try:
-        return kind(**built)
-    except ValueError as error:
-        raise ConfigError(joined(where, str(error))) from error
-
-
-def require(holds: bool, key: str, value: float, rule: str) -> None:
-    """Raises ValueError, its message led by the key, unless the rule holds."""
-    if not holds:
-        raise ValueError(f"{key}: it is {value:g}, but must be {rule}")
-
-
-def typed_value(hint: Any, value: object, where: str) -> object:
-    """The value as `hint` asks: a dataclass, a tuple of one kind, or str, int, float, bool."""
-    if is_dataclass(hint) and isinstance(hint, type):
-        return settings_from(hint, value, where)
-    if get_origin(hint) is tuple:
-        if not isinstance(value, list):
-            raise ConfigError(f"{where}: expected a list, found {value!r}")
-        item = get_args(hint)[0]
-        return tuple(typed_value(item, v, f"{where}[{i}]") for i, v in enumerate(value))
-    if hint is float and type(value) is int:
-        return float(value)
-    if type(value) is not hint:
-        raise ConfigError(f"{where}: expected {hint.__name__}, found {value!r}")
-    return value
-
-
-def joined(where: str, key: str) -> str:
-    """Dotted path of a key."""
-    return f"{where}.{key}" if where else key
+    seed: int = 1
+    batches: BatchSettings = field(default_factory=BatchSettings)
+    losses: LossSettings = field(default_factory=LossSettings)
+    mining: MiningSettings | None = None
+    evaluate_steps: int = 500
+    save_steps: int = 500
+    log_steps: int = 10

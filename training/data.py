@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -23,16 +24,26 @@ class TrainingPair:
     negatives: tuple[str, ...]
 
 
-def read_pairs(path: Path) -> Iterator[TrainingPair]:
-    """The pairs of a `.jsonl` or `.jsonl.gz` file, in file order; blank lines are passed over.
+def read_pairs(path: Path, span: Sequence[int] = ()) -> Iterator[TrainingPair]:
+    """The pairs of a `.jsonl` or `.jsonl.gz` file, in file order.
 
-    Raises TrainingDataError naming file and line number.
+    span: first and last line that are taken. Raises TrainingDataError naming file and line number.
     """
+    for line, where in numbered_lines(path, span):
+        yield parse_pair(line, where)
+
+
+def numbered_lines(path: Path, span: Sequence[int] = ()) -> Iterator[tuple[str, str]]:
+    """Lines that are not blank, with file and line number for messages; `.gz` is unpacked.
+
+    span: first and last line that are taken. Raises TrainingDataError where the file cannot be read.
+    """
+    first, last = span or (1, None)
     try:
         with opened(path) as lines:
-            for number, line in enumerate(lines, start=1):
+            for number, line in enumerate(islice(lines, first - 1, last), start=first):
                 if line.strip():
-                    yield parse_pair(line, f"{path}:{number}")
+                    yield line, f"{path}:{number}"
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise TrainingDataError(f"{path}: cannot be read: {error}") from error
 
@@ -44,12 +55,7 @@ def opened(path: Path) -> IO[str]:
 
 def parse_pair(line: str, where: str) -> TrainingPair:
     """One line as a pair; `where` is the file and line number for messages."""
-    try:
-        value = json.loads(line)
-    except ValueError as error:
-        raise TrainingDataError(f"{where}: not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise TrainingDataError(f'{where}: expected an object with "query" and "pos"')
+    value = parse_object(line, where, '"query" and "pos"')
     query = value.get("query")
     if not isinstance(query, str) or not query.strip():
         raise TrainingDataError(f'{where}: "query" must be a text that is not empty')
@@ -57,6 +63,17 @@ def parse_pair(line: str, where: str) -> TrainingPair:
     if not positives:
         raise TrainingDataError(f'{where}: "pos" must hold at least one passage')
     return TrainingPair(query, positives, passages(value.get("neg", []), "neg", where))
+
+
+def parse_object(line: str, where: str, keys: str) -> dict[str, object]:
+    """The JSON object of a line; `keys` says, for messages, what it should hold."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise TrainingDataError(f"{where}: not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise TrainingDataError(f"{where}: expected an object with {keys}")
+    return value
 
 
 def passages(value: object, key: str, where: str) -> tuple[str, ...]:
@@ -73,13 +90,23 @@ def shuffled(pairs: Sequence[TrainingPair], seed: int, together: int = 1) -> lis
     return [pair for group in groups for pair in group]
 
 
-def without_overlap(pairs: Sequence[TrainingPair], held_out: Iterable[str]) -> list[TrainingPair]:
-    """The pairs of which no positive passage occurs inside a held-out text.
+def held_out_letters(folders: Iterable[Path]) -> str:
+    """Letters and digits of every document of BEIR folders, a document a line."""
+    return "\n".join(letters(text) for folder in folders for text in passages_of(folder))
+
+
+def occurs_in(pair: TrainingPair, held_out: str) -> bool:
+    """Whether a positive of the pair occurs inside a document of `held_out_letters`.
 
     Compared by letters and digits alone, in lower case, so that other spacing hides nothing.
     """
+    return bool(held_out) and any(letters(passage) in held_out for passage in pair.positives)
+
+
+def without_overlap(pairs: Sequence[TrainingPair], held_out: Iterable[str]) -> list[TrainingPair]:
+    """The pairs of which no positive passage occurs inside a held-out text."""
     texts = "\n".join(letters(text) for text in held_out)
-    return [p for p in pairs if not any(letters(passage) in texts for passage in p.positives)]
+    return [pair for pair in pairs if not occurs_in(pair, texts)]
 
 
 def joined_neighbours(pairs: Sequence[TrainingPair], up_to: int, seed: int) -> list[TrainingPair]:

@@ -1,58 +1,64 @@
-"""nDCG@10 of the held-out pairs: chooses the epoch, so that no test set does."""
+"""nDCG@10 of the held-out pairs: chooses the checkpoint, so that no test set does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from models.batching import plan_batches
 from models.representations import Bool, Float32, Int64
 from training.encoded_texts import EncodedTexts
-from training.hidden_states import HiddenStates, length_grouped
+from training.pair_table import PairTable
 from training.scores import three_scores
-from training.sources import PreparedSource
+from training.text_encoder import TextEncoder
+from training.token_store import TokenStore
 
-Encode = Callable[[HiddenStates, Int64], EncodedTexts]
-BLOCK_TOKENS = 8192
 CUTOFF = 10
+Figures = dict[str, dict[str, float]]
+"""nDCG@10 by source, then by side."""
 
 
-def development_figures(encode: Encode, source: PreparedSource) -> dict[str, float]:
-    """Mean nDCG@10 of dense, sparse, colbert and their sum over the development queries of a source.
+def development_figures(encoder: TextEncoder, table: PairTable) -> dict[str, float]:
+    """Mean nDCG@10 of dense, sparse, colbert and their plain sum over the development queries of a source.
 
-    Each query ranks the positives of all development pairs; its own are relevant.
+    Each query ranks the table's pool; its own positives are relevant.
     """
-    pool = np.unique(np.concatenate([source.positives[i] for i in source.development]))
-    relevant = np.zeros((len(source.development), len(pool)), np.bool_)
-    for place, pair in enumerate(source.development):
-        relevant[place, np.searchsorted(pool, source.positives[pair])] = True
-    dense, sparse, colbert = all_scores(encode, source.queries, source.development, source.passages, pool)
+    relevant = np.zeros((len(table.development), len(table.pool)), np.bool_)
+    for place, pair in enumerate(table.development):
+        relevant[place, np.searchsorted(table.pool, table.positives.of(pair))] = True
+    dense, sparse, colbert = all_scores(encoder, table)
     sides = {"dense": dense, "sparse": sparse, "colbert": colbert, "sum": dense + sparse + colbert}
     return {name: ndcg(scores, relevant, CUTOFF) for name, scores in sides.items()}
 
 
-def all_scores(
-    encode: Encode, queries: HiddenStates, query_rows: Int64, passages: HiddenStates, passage_rows: Int64
-) -> tuple[Float32, Float32, Float32]:
-    """Dense, lexical and ColBERT scores float32[B, N] of the given rows, in blocks of like length."""
-    shape = (3, len(query_rows), len(passage_rows))
-    scores = np.zeros(shape, np.float32)
-    with torch.no_grad():
-        query_blocks = [(b, encode(queries, query_rows[b])) for b in blocks(queries, query_rows)]
-        for columns in blocks(passages, passage_rows):
-            block = encode(passages, passage_rows[columns])
-            for rows, query_block in query_blocks:
-                found = three_scores(query_block, block)
-                for side, values in enumerate((found.dense, found.sparse, found.colbert)):
-                    scores[side][np.ix_(rows, columns)] = values.numpy()
+def mean_of_sums(figures: Figures) -> float:
+    """What a checkpoint is judged by: nDCG@10 of the plain sum, averaged over the sources."""
+    return float(np.mean([sides["sum"] for sides in figures.values()]))
+
+
+def all_scores(encoder: TextEncoder, table: PairTable) -> tuple[Float32, Float32, Float32]:
+    """Dense, lexical and ColBERT scores float32[B, N] of development queries and pool, in sub-batches."""
+    scores = np.zeros((3, len(table.development), len(table.pool)), np.float32)
+    query_blocks = list(encoded_blocks(encoder, table.queries, table.development))
+    for columns, passages in encoded_blocks(encoder, table.passages, table.pool):
+        for rows, queries in query_blocks:
+            found = three_scores(queries, passages)
+            for side, values in enumerate((found.dense, found.sparse, found.colbert)):
+                scores[side][np.ix_(rows, columns)] = values.cpu().numpy()
     return scores[0], scores[1], scores[2]
 
 
-def blocks(hidden: HiddenStates, rows: Int64) -> Sequence[Int64]:
-    """Places in `rows`, in blocks of texts of like length."""
-    return list(length_grouped(hidden.offsets[rows + 1] - hidden.offsets[rows], BLOCK_TOKENS))
+def encoded_blocks(
+    encoder: TextEncoder, store: TokenStore, rows: Int64
+) -> Iterator[tuple[Int64, EncodedTexts]]:
+    """Places in `rows` and their texts' representations, a sub-batch at a time, without graphs."""
+    for places in plan_batches(store.lengths[rows], encoder.sub_batch_tokens):
+        with torch.no_grad():
+            encoded = encoder.encode(store.take(rows[places]))
+        yield places, encoded
 
 
 def ndcg(scores: npt.NDArray[np.floating], relevant: Bool, cutoff: int) -> float:

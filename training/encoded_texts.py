@@ -1,16 +1,13 @@
-"""The three representations of a batch of texts as padded tensors, with gradients to the heads."""
+"""The three representations of a batch of texts as padded tensors, with gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
-
-from models.heads import Heads
-from models.representations import Int64
-from training.hidden_states import HiddenStates
+from torch.nn import functional
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +24,42 @@ class EncodedTexts:
     vectors: Tensor
     vector_mask: Tensor
 
+    def __len__(self) -> int:
+        return len(self.dense)
 
-def encode_texts(
-    heads: Heads, special_ids: AbstractSet[int], hidden: HiddenStates, rows: Int64
-) -> EncodedTexts:
-    """The given texts through the heads, as design and `models.heads` define the three outputs."""
-    states, token_ids, mask = hidden.padded(rows)
-    words = mask.bool() & ~torch.isin(token_ids, torch.tensor(sorted(special_ids)))
-    return EncodedTexts(
-        dense=heads.dense(states, mask),
-        weights=heads.token_weights(states) * words,
-        token_ids=token_ids,
-        vectors=heads.token_vectors(states[:, 1:]),
-        vector_mask=mask[:, 1:].bool(),
-    )
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All five, in the order above."""
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    @property
+    def representations(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What gradients flow to: dense, weights and vectors."""
+        return self.dense, self.weights, self.vectors
+
+    def detached(self) -> EncodedTexts:
+        """The same values as leaves that take gradients of their own."""
+        dense, weights, vectors = (tensor.detach().requires_grad_() for tensor in self.representations)
+        return EncodedTexts(dense, weights, self.token_ids, vectors, self.vector_mask)
+
+    def split(self, sizes: Sequence[int]) -> list[EncodedTexts]:
+        """The texts in consecutive parts of these sizes."""
+        parts = zip(*(tensor.split(list(sizes)) for tensor in self.tensors), strict=True)
+        return [EncodedTexts(*part) for part in parts]
+
+    @staticmethod
+    def concatenate(parts: Sequence[EncodedTexts], order: Tensor | None = None) -> EncodedTexts:
+        """The texts of all parts, padded to the longest; `order` int64[B] says which comes at each place."""
+        columns = zip(*(part.tensors for part in parts), strict=True)
+        joined = [
+            torch.cat([_widened(t, max(c.shape[1] for c in column)) for t in column]) for column in columns
+        ]
+        return EncodedTexts(
+            *(joined if order is None else [tensor.index_select(0, order) for tensor in joined])
+        )
+
+
+def _widened(tensor: Tensor, width: int) -> Tensor:
+    """The tensor [B, L, …] padded by zeros to `width` in its second dimension."""
+    missing = width - tensor.shape[1]
+    return tensor if missing == 0 else functional.pad(tensor, (0, 0) * (tensor.ndim - 2) + (0, missing))

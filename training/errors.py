@@ -3,7 +3,8 @@
 TrainingError
 ├── ConfigError         a setting is unknown, missing, of the wrong type or out of range
 ├── TrainingDataError   a line of a training file cannot be used; the message names file and line
-└── BaseWeightsError    the base checkpoint is not installed or is not the expected one
+├── BaseWeightsError    the base checkpoint is not installed or is not the expected one
+└── RunStateError       the saved state of a run is damaged or of another run
 """
 
 
@@ -21,3 +22,7 @@ class TrainingDataError(TrainingError):
 
 class BaseWeightsError(TrainingError):
     """The base checkpoint is not installed, or its weights are not the expected ones."""
+
+
+class RunStateError(TrainingError):
+    """The saved state of a run is damaged, or belongs to a run with other settings."""

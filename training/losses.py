@@ -6,40 +6,103 @@ Letters in shapes: B queries, N passages of the batch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import torch
 from torch import Tensor
 
 from training.config import LossSettings
 from training.scores import ThreeScores
 
+SIDES = ("dense", "sparse", "colbert")
+SUM_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
+    {
+        "first": {"dense": 1.0, "sparse": 1.0, "colbert": 1.0},
+        "revised": {"dense": 1.0, "sparse": 0.3, "colbert": 1.0},
+    }
+)
+"""Weight of each side in s_inter, by form."""
+TERM_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
+    {
+        "first": {
+            "dense": 1.0,
+            "sparse": 1.0,
+            "colbert": 1.0,
+            "sum": 0.0,
+            "distill_dense": 1 / 3,
+            "distill_sparse": 1 / 3,
+            "distill_colbert": 1 / 3,
+        },
+        "revised": {
+            "dense": 1 / 8,
+            "sparse": 0.1 / 8,
+            "colbert": 1 / 8,
+            "sum": 1 / 8,
+            "distill_dense": 1 / 6,
+            "distill_sparse": 0.1 / 6,
+            "distill_colbert": 1 / 6,
+        },
+    }
+)
+"""Factor of each term in the total, by form."""
+
+
+def sum_weights(settings: LossSettings) -> dict[str, float]:
+    """Weight of each side in the summed score, the teacher."""
+    form = SUM_WEIGHTS[settings.form]
+    return {side: given(getattr(settings, f"sum_{side}"), form[side]) for side in SIDES}
+
+
+def term_weights(settings: LossSettings) -> dict[str, float]:
+    """Factor of each term in the total; without distillation its terms are left out.
+
+    In the revised form the contrastive part then counts whole, since there is nothing to average it with.
+    """
+    weights = {
+        name: given(getattr(settings, name), form) for name, form in TERM_WEIGHTS[settings.form].items()
+    }
+    if settings.distill:
+        return weights
+    whole = 2.0 if settings.form == "revised" else 1.0
+    return {name: whole * weight for name, weight in weights.items() if not name.startswith("distill_")}
+
+
+def given(value: float | None, otherwise: float) -> float:
+    """The value, or the other where it is None."""
+    return otherwise if value is None else value
+
 
 def total_loss(
-    scores: ThreeScores, allowed: Tensor, settings: LossSettings
-) -> tuple[Tensor, dict[str, float]]:
-    """The weighted sum of all terms, and each term's value by its name in `LossSettings`.
+    scores: ThreeScores, own: Tensor, allowed: Tensor, settings: LossSettings
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The weighted sum of all terms, and each term without a graph.
 
-    allowed: bool[B, N], as in `contrastive_loss`.
+    own: int64[B] and allowed: bool[B, N], as in `contrastive_loss`. Terms of weight 0 are not computed.
     """
-    terms = {
-        "sparse": contrastive_loss(scores.sparse, allowed, settings.temperature),
-        "colbert": contrastive_loss(scores.colbert, allowed, settings.temperature),
-        "sum": contrastive_loss(scores.sum, allowed, settings.temperature),
-        "distill_sparse": distillation_loss(scores.sparse, scores.sum, allowed, settings.temperature),
-        "distill_colbert": distillation_loss(scores.colbert, scores.sum, allowed, settings.temperature),
-    }
-    weights = {name: float(getattr(settings, name)) for name in terms}
-    total = torch.stack([weights[name] * term for name, term in terms.items()]).sum()
-    return total, {name: float(term.detach()) for name, term in terms.items()}
+    weights = sum_weights(settings)
+    sides = {"dense": scores.dense, "sparse": scores.sparse, "colbert": scores.colbert}
+    sides["sum"] = torch.stack([weights[side] * sides[side] for side in SIDES]).sum(dim=0)
+    terms: dict[str, Tensor] = {}
+    factors = {name: factor for name, factor in term_weights(settings).items() if factor != 0}
+    for name in factors:
+        if name.startswith("distill_"):
+            student = sides[name.removeprefix("distill_")]
+            terms[name] = distillation_loss(student, sides["sum"], allowed, settings.temperature)
+        else:
+            terms[name] = contrastive_loss(sides[name], own, allowed, settings.temperature)
+    total = torch.stack([factor * terms[name] for name, factor in factors.items()]).sum()
+    return total, {name: term.detach() for name, term in terms.items()}
 
 
-def contrastive_loss(scores: Tensor, allowed: Tensor, temperature: float) -> Tensor:
-    """InfoNCE: −log softmax(s/τ) at each query's own passage, averaged.
+def contrastive_loss(scores: Tensor, own: Tensor, allowed: Tensor, temperature: float) -> Tensor:
+    """InfoNCE: −log softmax(s/τ) at each query's own passage, averaged over queries.
 
-    scores float32[B, N]; row i's own passage is column i. allowed bool[B, N] is false for columns that are
-    no negatives of that query (another of its positives).
+    scores float32[B, N]; own int64[B] is the column of each query's positive. allowed bool[B, N] is false for
+    columns that are no negatives of that query (another of its positives).
     """
     logits = (scores / temperature).masked_fill(~allowed, float("-inf"))
-    return torch.nn.functional.cross_entropy(logits, torch.arange(len(scores)))
+    return torch.nn.functional.cross_entropy(logits, own)
 
 
 def distillation_loss(student: Tensor, teacher: Tensor, allowed: Tensor, temperature: float) -> Tensor:

@@ -11,7 +11,7 @@ import pytest
 from models.encoder import encode
 from models.loader import load_encoder
 from models.representations import Representations
-from training.config import FitSettings, load_settings
+from training.frozen.config import FitSettings, load_settings
 
 
 @pytest.fixture

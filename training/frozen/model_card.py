@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from training.config import FitSettings
-from training.fit_report import FitReport
+from training.frozen.config import FitSettings
+from training.frozen.fit_report import FitReport
 
 CARD = """# {name}
 

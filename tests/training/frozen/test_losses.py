@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from training.config import LossSettings
-from training.losses import contrastive_loss, distillation_loss, total_loss
+from training.frozen.config import LossSettings
+from training.frozen.losses import contrastive_loss, distillation_loss, total_loss
 from training.scores import ThreeScores
 
 ALL = torch.ones(2, 2, dtype=torch.bool)

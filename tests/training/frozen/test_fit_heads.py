@@ -13,9 +13,9 @@ from models.encoder import encode
 from models.head_weights import read_heads
 from models.heads import Heads
 from models.loader import load_encoder
-from training.config import FitSettings, settings_from
+from training.frozen.config import FitSettings, settings_from
 from training.errors import BaseWeightsError, TrainingDataError
-from training.fit_heads import main, run
+from training.frozen.fit_heads import main, run
 
 
 def test_a_tiny_fit_lowers_the_loss_and_writes_a_checkpoint(
@@ -65,7 +65,7 @@ def test_the_heads_of_the_best_epoch_are_kept(
         kept.append({name: array.copy() for name, array in heads.weights().arrays().items()})
         return {"pairs.jsonl": dict.fromkeys(("dense", "sparse", "colbert", "sum"), next(figures))}
 
-    monkeypatch.setattr("training.fit_heads.develop", told)
+    monkeypatch.setattr("training.frozen.fit_heads.develop", told)
     settings = settings_from(FitSettings, tiny_settings, "")
     (report,) = run(settings, tmp_path / "data", tmp_path / "work", tmp_path / "fitted")
     assert report.best.number == 1

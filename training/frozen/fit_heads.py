@@ -1,7 +1,7 @@
-"""Fits the sparse and ColBERT heads on a frozen encoder: `python -m training.fit_heads CONFIG --data FOLDER`.
+"""Fits the sparse and ColBERT heads on a frozen encoder: `python -m training.frozen.fit_heads CONFIG --data FOLDER`.
 
 The encoder's hidden states are computed once; each step then only runs the heads, scores every query with
-every passage of the batch in three ways, and takes the loss of `training.losses`.
+every passage of the batch in three ways, and takes the loss of `training.frozen.losses`.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from models.heads import Heads
 from models.tokenizer import Tokenizer
 from models.torch_encoder import load_body
 from training.base_checkpoint import locate_base
-from training.batches import batches_per_epoch, epoch_batches
-from training.checkpoint_writer import write_checkpoint
-from training.config import FitSettings, OptimizationSettings, load_settings
+from training.frozen.batches import batches_per_epoch, epoch_batches
+from training.frozen.checkpoint_writer import write_checkpoint
+from training.frozen.config import FitSettings, OptimizationSettings, load_settings
 from training.data import joined_neighbours, passages_of, read_pairs, shuffled, without_overlap
-from training.development import development_figures
-from training.encoded_texts import encode_texts
+from training.frozen.development import development_figures
+from training.frozen.encoded_texts import encode_texts
 from training.errors import TrainingDataError, TrainingError
-from training.fit_report import EpochReport, FitReport
-from training.hidden_states import Body
-from training.initial_heads import initial_heads
-from training.losses import total_loss
+from training.frozen.fit_report import EpochReport, FitReport
+from training.frozen.hidden_states import Body
+from training.frozen.initial_heads import initial_heads
+from training.frozen.losses import total_loss
 from training.scores import three_scores
-from training.sources import FrozenEncoder, PreparedSource, prepare_source
+from training.frozen.sources import FrozenEncoder, PreparedSource, prepare_source
 
 log = logging.getLogger(__name__)
 
@@ -197,7 +197,7 @@ def report_progress(done: int, total: int) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code: 0 done, 1 failed with one line that says why."""
-    parser = argparse.ArgumentParser(prog="python -m training.fit_heads", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m training.frozen.fit_heads", description=__doc__)
     parser.add_argument("config", type=Path, help="run settings, TOML or JSON")
     parser.add_argument("--data", type=Path, required=True, help="folder that the sources' paths start from")
     parser.add_argument("--output", type=Path, required=True, help="folder of the checkpoint to write")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from training.batches import neighbours_together
+from training.frozen.batches import neighbours_together
 
 
 @pytest.mark.parametrize("count", [1, 3, 100])

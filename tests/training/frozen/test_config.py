@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from training.config import FitSettings, load_settings, settings_from
+from training.frozen.config import FitSettings, load_settings, settings_from
 from training.errors import ConfigError
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from models.head_weights import HeadWeights
 from models.representations import Float32, Int32
-from training.config import InitialSettings
-from training.hidden_states import HiddenStates
+from training.frozen.config import InitialSettings
+from training.frozen.hidden_states import HiddenStates
 
 SMALLEST_EIGENVALUE = 1e-2
 

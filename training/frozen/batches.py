@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.representations import Bool, Int64
-from training.sources import PreparedSource
+from training.frozen.sources import PreparedSource
 
 
 @dataclass(frozen=True, slots=True)

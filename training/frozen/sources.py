@@ -11,9 +11,9 @@ import numpy as np
 
 from models.representations import InputType, Int64
 from models.tokenizer import Tokenizer
-from training.config import SourceSettings
+from training.frozen.config import SourceSettings
 from training.data import TrainingPair
-from training.hidden_states import (
+from training.frozen.hidden_states import (
     Body,
     HiddenStates,
     Progress,

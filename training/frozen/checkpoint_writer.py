@@ -12,9 +12,9 @@ from models.checkpoint import CONFIG_FILE, SETTINGS_FILE
 from models.head_weights import HeadWeights, write_heads
 from models.tokenizer import TOKENIZER_FILE
 from training.base_checkpoint import WEIGHTS
-from training.config import FitSettings
-from training.fit_report import FitReport
-from training.model_card import model_card
+from training.frozen.config import FitSettings
+from training.frozen.fit_report import FitReport
+from training.frozen.model_card import model_card
 
 CARD_FILE = "README.md"
 COPIED = (CONFIG_FILE, TOKENIZER_FILE, "tokenizer_config.json", WEIGHTS)

@@ -1,0 +1,122 @@
+"""Fine-tuning of all three sides: InfoNCE for each, and distillation from their sum (M3).
+
+With the weights of the lexical and the token-vector side at 0 this is the unsupervised contrastive stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from training.batch_plan import EpochPlan, PairBatch, allowed_passages, pair_batch, plan_epoch
+from training.config import RunSettings
+from training.development import Figures, development_figures
+from training.distributed import Ranks, gather
+from training.encoded_texts import EncodedTexts
+from training.gradient_cache import cached_backward
+from training.miner import Miner
+from training.losses import total_loss
+from training.pair_table import PairTable, RaggedRows
+from training.scores import three_scores
+from training.step import Scaled, StepReport
+from training.text_encoder import TextEncoder
+
+
+class Finetune:
+    """Batches of pairs and what is learned from them. `negatives`: of each table, given or mined."""
+
+    def __init__(
+        self,
+        encoder: TextEncoder,
+        tables: Sequence[PairTable],
+        settings: RunSettings,
+        folder: Path,
+        ranks: Ranks,
+    ) -> None:
+        """folder: where mined negatives are kept."""
+        self.encoder = encoder
+        self.tables = tables
+        self.negatives = [table.negatives for table in tables]
+        self._settings = settings
+        self._miner = Miner(encoder, tables, settings.mining, folder, ranks) if settings.mining else None
+        self._ranks = ranks
+        self._planned: tuple[int, EpochPlan] = (0, self._plan(0))
+        self.steps_per_epoch = len(self._planned[1])
+        """Batches of one epoch; all epochs have as many."""
+
+    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
+        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+        if self._miner is not None:
+            self.negatives = self._miner.negatives(step)
+        epoch, place = divmod(step, self.steps_per_epoch)
+        number, pairs = self._plan_of(epoch).batches[place]
+        generator = np.random.default_rng([self._settings.seed, step, self._ranks.rank])
+        count = self._settings.batches.negatives
+        table = self.tables[number]
+        batch = pair_batch(
+            number, pairs, table.positives, self.negatives[number], count, self._ranks, generator
+        )
+        queries, passages = table.queries.take(batch.pairs), table.passages.take(batch.passages)
+        terms: dict[str, Tensor] = {}
+
+        def loss(queries: EncodedTexts, passages: EncodedTexts) -> Tensor:
+            total, found = self._loss(queries, passages, batch)
+            terms.update({"loss": total.detach(), **found})
+            return scaled(total / self._ranks.size)
+
+        if self._settings.batches.gradient_cache:
+            query_parts, query_order = self.encoder.parts(queries)
+            passage_parts, passage_order = self.encoder.parts(passages)
+
+            def loss_of_parts(encoded: list[EncodedTexts]) -> Tensor:
+                split = len(query_parts)
+                return loss(
+                    EncodedTexts.concatenate(encoded[:split], query_order),
+                    EncodedTexts.concatenate(encoded[split:], passage_order),
+                )
+
+            cached_backward([*query_parts, *passage_parts], self.encoder.encode, loss_of_parts)
+        else:
+            total = loss(self.encoder.encode_all(queries), self.encoder.encode_all(passages))
+            total.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        return StepReport(terms, int(queries.offsets[-1] + passages.offsets[-1]))
+
+    def evaluate(self) -> Figures:
+        """Development figures of every source that holds pairs out."""
+        return {
+            table.settings.path: development_figures(self.encoder, table)
+            for table in self.tables
+            if len(table.development)
+        }
+
+    def _loss(
+        self, queries: EncodedTexts, passages: EncodedTexts, batch: PairBatch
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The mean loss of this device's queries against the passages of all devices, and its terms."""
+        device = queries.dense.device
+        rows = gather(torch.from_numpy(batch.passages).to(device), self._ranks)
+        counts = gather(torch.tensor([len(batch.passages)], device=device), self._ranks)
+        own = np.arange(len(batch.pairs)) + int(counts[: self._ranks.rank].sum())
+        positives: RaggedRows = self.tables[batch.table].positives
+        allowed = allowed_passages(positives, batch.pairs, rows.cpu().numpy(), own)
+        everywhere = EncodedTexts(*(gather(tensor, self._ranks) for tensor in passages.tensors))
+        total, terms = total_loss(
+            three_scores(queries, everywhere),
+            torch.from_numpy(own).to(device),
+            torch.from_numpy(allowed).to(device),
+            self._settings.losses,
+        )
+        return total, terms
+
+    def _plan(self, epoch: int) -> EpochPlan:
+        settings = self._settings
+        return plan_epoch(self.tables, settings.batches, self._ranks.size, settings.seed, epoch)
+
+    def _plan_of(self, epoch: int) -> EpochPlan:
+        if self._planned[0] != epoch:
+            self._planned = (epoch, self._plan(epoch))
+        return self._planned[1]

@@ -1,0 +1,1 @@
+"""Fitting the two heads alone, on hidden states that are computed once."""

@@ -1,0 +1,66 @@
+"""Gradient caching: the gradients of a whole batch in the memory of one sub-batch.
+
+Source: Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup",
+arXiv 2101.06983.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+
+class Cacheable(Protocol):
+    """What a part is encoded to: a record with tensors that gradients flow to."""
+
+    @property
+    def representations(self) -> tuple[Tensor, ...]: ...
+
+    def detached(self) -> Self:
+        """The same values as leaves that take gradients of their own."""
+        ...
+
+
+Part = TypeVar("Part")
+Encoded = TypeVar("Encoded", bound=Cacheable)
+
+
+def cached_backward(
+    parts: Sequence[Part],
+    encode: Callable[[Part], Encoded],
+    loss: Callable[[list[Encoded]], Tensor],
+) -> None:
+    """Adds to every parameter the gradient of `loss` over all parts, as one pass over the whole batch would.
+
+    Each part is encoded twice: without a graph for the loss, then with one, into which the cached gradient of
+    its representations flows. The second pass repeats the random numbers of the first, dropout's among them.
+    """
+    states, leaves = [], []
+    with torch.no_grad():
+        for part in parts:
+            states.append(random_state())
+            leaves.append(encode(part).detached())
+    after = random_state()
+    loss(leaves).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    for part, leaf, state in zip(parts, leaves, states, strict=True):
+        set_random_state(state)
+        encoded = encode(part)
+        pairs = zip(encoded.representations, leaf.representations, strict=True)
+        surrogate = torch.stack([(new * old.grad).sum() for new, old in pairs if old.grad is not None]).sum()
+        surrogate.backward()  # type: ignore[no-untyped-call]
+    set_random_state(after)
+
+
+def random_state() -> tuple[Tensor, Tensor | None]:
+    """State of the generators that dropout draws from: of the CPU and, where there is one, of the GPU."""
+    return torch.get_rng_state(), torch.cuda.get_rng_state() if torch.cuda.is_available() else None
+
+
+def set_random_state(state: tuple[Tensor, Tensor | None]) -> None:
+    """Restores what `random_state` gave."""
+    torch.set_rng_state(state[0])
+    if state[1] is not None:
+        torch.cuda.set_rng_state(state[1])

@@ -1,0 +1,121 @@
+"""The training loop, the same for every stage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from models.torch_encoder import EncoderModel
+from training.config import RunSettings
+from training.development import mean_of_sums
+from training.distributed import Ranks, sum_gradients
+from training.errors import TrainingDataError
+from training.optimizer import make_optimizer, rate_factor
+from training.run_log import RunLog
+from training.run_state import (
+    BEST_FILE,
+    Progress,
+    load_state,
+    put_weights,
+    read_tensors,
+    save_state,
+    write_tensors,
+)
+from training.step import Stage
+
+Report = Callable[[dict[str, object]], None]
+"""Is told every line of the log."""
+
+
+def train(
+    stage: Stage, model: nn.Module, settings: RunSettings, folder: Path, ranks: Ranks, report: Report
+) -> Progress:
+    """Trains to the end, from the state saved in `folder` where there is one.
+
+    The model is left with the weights of the best development figure, or the last ones without a development
+    set. Raises TrainingDataError where the data make no batch, and RunStateError.
+    """
+    optimization = settings.optimization
+    steps = optimization.steps or (optimization.epochs or 0) * stage.steps_per_epoch
+    if stage.steps_per_epoch == 0:
+        raise TrainingDataError(
+            "the sources make no whole batch; lower batches.groups.batch, or add pairs to a source"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    optimizer = make_optimizer(model, optimization)
+    device = next(model.parameters()).device.type
+    scaler = torch.amp.GradScaler(device, enabled=optimization.precision == "float16")
+    progress = load_state(folder, trained, optimizer, scaler, ranks)
+    log = RunLog(folder, progress.step) if ranks.rank == 0 else None
+
+    def note(line: dict[str, object]) -> None:
+        if log is not None:
+            log.write(line)
+            report({**line, "steps": steps})
+
+    def evaluate() -> None:
+        model.eval()
+        figures = stage.evaluate() if ranks.rank == 0 else {}
+        if figures:
+            note({"step": progress.step, "development": figures})
+            figure = mean_of_sums(figures)
+            if progress.best_figure is None or figure > progress.best_figure:
+                progress.best_figure, progress.best_step = figure, progress.step
+                write_tensors(folder / BEST_FILE, {name: p.detach() for name, p in trained.items()})
+
+    if progress.step == 0:
+        evaluate()
+    while progress.step < steps:
+        began = time.monotonic()
+        step = progress.step
+        train_body(model, trained, step >= optimization.head_warmup_steps)
+        factor = rate_factor(step, steps, optimization)
+        for group in optimizer.param_groups:
+            group["lr"] = factor * group["peak"]
+        model.train()
+        found = stage.accumulate(step, scaler.scale)
+        sum_gradients(trained.values(), ranks)
+        scaler.unscale_(optimizer)
+        norm = clip(trained, optimization.clip)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        progress.step += 1
+        note(
+            {
+                "step": progress.step,
+                "losses": {name: float(loss) for name, loss in found.losses.items()},
+                "gradient_norm": norm,
+                "learning_rate": factor * optimization.learning_rate,
+                "tokens": found.tokens * ranks.size,
+                "seconds": time.monotonic() - began,
+            }
+        )
+        done = progress.step == steps
+        if done or progress.step % settings.evaluate_steps == 0:
+            evaluate()
+        if done or progress.step % settings.save_steps == 0:
+            save_state(folder, progress, trained, optimizer, scaler, ranks)
+    if progress.best_figure is not None:
+        put_weights(trained, read_tensors(folder / BEST_FILE), folder / BEST_FILE)
+    model.eval()
+    return progress
+
+
+def train_body(model: nn.Module, trained: dict[str, nn.Parameter], trains: bool) -> None:
+    """Whether gradients flow into the body's trained weights; the heads' always do."""
+    if isinstance(model, EncoderModel):
+        for name, parameter in trained.items():
+            if name.startswith("body."):
+                parameter.requires_grad_(trains)
+
+
+def clip(trained: dict[str, nn.Parameter], largest: float) -> float:
+    """Scales the gradient down to the norm `largest`, 0 for no limit, and returns its norm before."""
+    limit = largest or float("inf")
+    return float(nn.utils.clip_grad_norm_(trained.values(), limit, error_if_nonfinite=False))

@@ -1,0 +1,36 @@
+"""The record of a run: one JSON line a step or evaluation, cut back to the saved step when a run goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+LOG_FILE = "log.jsonl"
+
+
+class RunLog:
+    """Appends lines to `log.jsonl` of a run's folder."""
+
+    def __init__(self, folder: Path, first_step: int) -> None:
+        """Drops the lines of steps from `first_step` on, which a resumed run does again."""
+        self.path = folder / LOG_FILE
+        kept = [line for line in read_log(folder) if line["step"] <= first_step]
+        self.path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Adds a line; it is on its way to the disk when this returns."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def read_log(folder: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a run, in order; a last line that a kill cut off is passed over."""
+    path = folder / LOG_FILE
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            if line.endswith("\n"):
+                yield json.loads(line)

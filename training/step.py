@@ -1,0 +1,36 @@
+"""What a stage of training gives to the loop, and what the loop asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from training.development import Figures
+
+Scaled = Callable[[Tensor], Tensor]
+"""Scales a loss up, so that gradients in float16 do not vanish; the loop scales gradients down again."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """Losses of one step by name, without graphs, and the tokens that it read on this device."""
+
+    losses: dict[str, Tensor]
+    tokens: int
+
+
+class Stage(Protocol):
+    """Batches and what is learned from them."""
+
+    steps_per_epoch: int
+
+    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
+        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+        ...
+
+    def evaluate(self) -> Figures:
+        """Development figures; empty where nothing is held out."""
+        ...
