@@ -20,11 +20,13 @@ import cli.export
 import cli.index
 import cli.search
 import cli.serve
+import cli.train
 from cli.output import print_failure
 from evaluation.errors import DatasetError
 from index.errors import SearchIndexError
 from models.errors import ModelError
 from service.exceptions import ServiceError, SettingsError
+from training.errors import TrainingError
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
@@ -49,6 +51,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command()(cli.embed.embed)
     app.command("eval")(cli.eval.evaluate)
     app.command()(cli.export.export)
+    app.command()(cli.train.train)
     return app
 
 
@@ -77,7 +80,7 @@ def main() -> None:
     except SettingsError as error:
         print_failure(str(error))
         sys.exit(WRONG_USAGE)
-    except (DatasetError, ModelError, SearchIndexError, ServiceError) as error:
+    except (DatasetError, ModelError, SearchIndexError, ServiceError, TrainingError) as error:
         print_failure(str(error))
         sys.exit(FAILED)
     except BrokenPipeError:

@@ -18,8 +18,8 @@ ARROWS = {
     "index": {"models.representations"},
     "service": {"models", "index"},
     "evaluation": {"service", "models", "index"},
-    "training": {"models"},
-    "cli": {"service", "evaluation", "models", "index"},
+    "training": {"models", "index"},
+    "cli": {"service", "evaluation", "training", "models", "index"},
 }
 
 # Library → the places (file or folder) that may import it.
@@ -29,6 +29,7 @@ HOMES = {
     "onnxruntime": {"models/onnx_encoder.py", "models/export_onnx.py"},
     "faiss": {"index/dense.py"},
     "fastapi": {"service"},
+    "matplotlib": {"training/plots.py"},
     "typer": {"cli"},
     "rich": {"cli"},
 }

@@ -64,7 +64,7 @@ def pair_batch(
     ranks: Ranks,
     generator: np.random.Generator,
 ) -> PairBatch:
-    """This device's share of a batch, with a random positive and up to `count` random negatives of each pair."""
+    """This device's share of a batch: a random positive and up to `count` random negatives of each pair."""
     share = np.array_split(pairs, ranks.size)[ranks.rank]
     own = np.array([generator.choice(positives.of(pair)) for pair in share], np.int64)
     chosen = [

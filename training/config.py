@@ -16,7 +16,8 @@ class BaseSettings:
     """The checkpoint that training starts from: a folder, a hub id or `minilm-m3` as `checkpoint`, or the
     folder `folder` inside the installed Python package `package`.
 
-    sha256: the digest that `model.safetensors` must have, where given. name and licence go into the model card.
+    sha256: the digest that `model.safetensors` must have, where given. name and licence go into the model
+    card.
     """
 
     name: str
@@ -126,8 +127,8 @@ class BatchSettings:
 class LossSettings:
     """The loss of M3 (Chen et al. 2024, arXiv 2402.03216), in the form of its first or its revised version.
 
-    first: s_inter = s_dense + s_lex + s_mul; L = L_dense + L_lex + L_mul; L' = (L'_dense + L'_lex + L'_mul)/3;
-    the total is L + L'. revised: s_inter = s_dense + 0.3·s_lex + s_mul;
+    first: s_inter = s_dense + s_lex + s_mul; L = L_dense + L_lex + L_mul;
+    L' = (L'_dense + L'_lex + L'_mul)/3; the total is L + L'. revised: s_inter = s_dense + 0.3·s_lex + s_mul;
     L = (L_dense + 0.1·L_lex + L_mul + L_inter)/4; L' = (L'_dense + 0.1·L'_lex + L'_mul)/3; the total is
     (L + L')/2. Any weight that is given replaces the form's: of a side in the sum (`sum_*`), and the factor
     of a term in the total (`dense` … `distill_colbert`).
@@ -207,6 +208,38 @@ class OptimizationSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HeadSettings:
+    """Where the heads start if the base has none or `fresh` asks for new ones: see `training.initial_heads`.
+
+    A token's first lexical weight is about `idf_scale` times the root of its idf in the training passages.
+    ColBERT starts from a random projection to `colbert_dimension` of states whitened by the power `whitening`
+    (0 not at all, 0.5 fully). Texts of about `tokens_each` tokens of each source are looked at.
+    """
+
+    colbert_dimension: int = 128
+    fresh: bool = False
+    idf_scale: float = 0.15
+    ridge_penalty: float = 1.0
+    whitening: float = 0.3
+    tokens_each: int = 60_000
+
+    def __post_init__(self) -> None:
+        require(self.colbert_dimension >= 1, "colbert_dimension", self.colbert_dimension, "at least 1")
+        require(self.idf_scale > 0, "idf_scale", self.idf_scale, "above 0")
+        require(0 <= self.whitening <= 1, "whitening", self.whitening, "from 0 to 1")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingOverrides:
+    """What the written `tercet.json` says about encoding where it is not what the base says."""
+
+    pooling: Literal["cls", "mean"] | None = None
+    max_length: int | None = None
+    query_instruction: str | None = None
+    document_instruction: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunSettings:
     """A whole run of `tercet train`.
 
@@ -220,6 +253,8 @@ class RunSettings:
     data: DataSettings
     optimization: OptimizationSettings
     seed: int = 1
+    encoder: EncodingOverrides = field(default_factory=EncodingOverrides)
+    heads: HeadSettings = field(default_factory=HeadSettings)
     batches: BatchSettings = field(default_factory=BatchSettings)
     losses: LossSettings = field(default_factory=LossSettings)
     mining: MiningSettings | None = None

@@ -22,7 +22,7 @@ class Ranks:
 
 
 def join_processes(device: str) -> Ranks:
-    """Joins the processes that torchrun started, over gloo on CPUs and NCCL on GPUs; alone without torchrun."""
+    """Joins the processes that torchrun started, over gloo on CPUs and NCCL on GPUs; else there is one."""
     if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
         return Ranks()
     dist.init_process_group("nccl" if device == "cuda" else "gloo")
@@ -69,7 +69,7 @@ def gather(tensor: Tensor, ranks: Ranks) -> Tensor:
         for side in (0, most - size)
     ]
     padded = functional.pad(tensor, padding)
-    everything: Tensor = _Gather.apply(padded) if padded.requires_grad else _Gather.forward(None, padded)
+    everything: Tensor = _Gather.apply(padded)  # type: ignore[no-untyped-call]  # torch leaves it untyped
     rows = [part[: int(count)] for part, count in zip(everything.chunk(ranks.size), sizes[:, 0], strict=True)]
     return torch.cat(rows)
 

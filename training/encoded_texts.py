@@ -42,11 +42,6 @@ class EncodedTexts:
         dense, weights, vectors = (tensor.detach().requires_grad_() for tensor in self.representations)
         return EncodedTexts(dense, weights, self.token_ids, vectors, self.vector_mask)
 
-    def split(self, sizes: Sequence[int]) -> list[EncodedTexts]:
-        """The texts in consecutive parts of these sizes."""
-        parts = zip(*(tensor.split(list(sizes)) for tensor in self.tensors), strict=True)
-        return [EncodedTexts(*part) for part in parts]
-
     @staticmethod
     def concatenate(parts: Sequence[EncodedTexts], order: Tensor | None = None) -> EncodedTexts:
         """The texts of all parts, padded to the longest; `order` int64[B] says which comes at each place."""

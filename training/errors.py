@@ -4,7 +4,8 @@ TrainingError
 ├── ConfigError         a setting is unknown, missing, of the wrong type or out of range
 ├── TrainingDataError   a line of a training file cannot be used; the message names file and line
 ├── BaseWeightsError    the base checkpoint is not installed or is not the expected one
-└── RunStateError       the saved state of a run is damaged or of another run
+├── RunStateError       the saved state of a run is damaged or of another run
+└── MissingExtraError   a package that training needs is not installed
 """
 
 
@@ -26,3 +27,7 @@ class BaseWeightsError(TrainingError):
 
 class RunStateError(TrainingError):
     """The saved state of a run is damaged, or belongs to a run with other settings."""
+
+
+class MissingExtraError(TrainingError):
+    """A package that training needs is not installed; the message names the command that installs it."""

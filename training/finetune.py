@@ -18,8 +18,8 @@ from training.development import Figures, development_figures
 from training.distributed import Ranks, gather
 from training.encoded_texts import EncodedTexts
 from training.gradient_cache import cached_backward
-from training.miner import Miner
 from training.losses import total_loss
+from training.miner import Miner
 from training.pair_table import PairTable, RaggedRows
 from training.scores import three_scores
 from training.step import Scaled, StepReport
@@ -88,7 +88,7 @@ class Finetune:
     def evaluate(self) -> Figures:
         """Development figures of every source that holds pairs out."""
         return {
-            table.settings.path: development_figures(self.encoder, table)
+            table.settings.title: development_figures(self.encoder, table)
             for table in self.tables
             if len(table.development)
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class Miner:
     def _mine(self, path: Path) -> None:
         model = self._encoder.model
         model.eval()
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for number, table in enumerate(self._tables):
             if mines(table):
                 mined = mine_negatives(self._encoder, table, self._settings, self._folder)

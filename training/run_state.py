@@ -59,7 +59,7 @@ def load_state(
     scaler: torch.amp.GradScaler,
     ranks: Ranks,
 ) -> Progress:
-    """Puts back what `save_state` wrote, and returns how far the run was; the beginning where nothing is saved.
+    """Puts back what `save_state` wrote, and returns how far the run was: nowhere where nothing is saved.
 
     Raises RunStateError where the file does not fit this run.
     """

@@ -1,4 +1,4 @@
-"""From plain values of a TOML or JSON file to frozen dataclasses. Every key is checked; an unknown one fails."""
+"""From values of a TOML or JSON file to frozen dataclasses. Every key is checked; an unknown one fails."""
 
 from __future__ import annotations
 

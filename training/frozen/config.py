@@ -9,23 +9,10 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from training.config import BaseSettings
 from training.errors import ConfigError
 
 Settings = TypeVar("Settings")
-
-
-@dataclass(frozen=True, slots=True)
-class BaseSettings:
-    """The checkpoint whose body stays frozen: folder `folder` inside the Python package `package`.
-
-    `sha256` is the digest that `model.safetensors` must have. The rest goes into the model card.
-    """
-
-    package: str
-    folder: str
-    sha256: str
-    name: str
-    licence: str
 
 
 @dataclass(frozen=True, slots=True)

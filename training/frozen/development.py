@@ -9,10 +9,10 @@ import numpy.typing as npt
 import torch
 
 from models.representations import Bool, Float32, Int64
-from training.frozen.encoded_texts import EncodedTexts
+from training.encoded_texts import EncodedTexts
 from training.frozen.hidden_states import HiddenStates, length_grouped
-from training.scores import three_scores
 from training.frozen.sources import PreparedSource
+from training.scores import three_scores
 
 Encode = Callable[[HiddenStates, Int64], EncodedTexts]
 BLOCK_TOKENS = 8192

@@ -1,4 +1,4 @@
-"""Fits the sparse and ColBERT heads on a frozen encoder: `python -m training.frozen.fit_heads CONFIG --data FOLDER`.
+"""Fits the two heads on a frozen encoder: `python -m training.frozen.fit_heads CONFIG --data FOLDER`.
 
 The encoder's hidden states are computed once; each step then only runs the heads, scores every query with
 every passage of the batch in three ways, and takes the loss of `training.frozen.losses`.
@@ -24,19 +24,19 @@ from models.heads import Heads
 from models.tokenizer import Tokenizer
 from models.torch_encoder import load_body
 from training.base_checkpoint import locate_base
+from training.data import joined_neighbours, passages_of, read_pairs, shuffled, without_overlap
+from training.errors import TrainingDataError, TrainingError
 from training.frozen.batches import batches_per_epoch, epoch_batches
 from training.frozen.checkpoint_writer import write_checkpoint
 from training.frozen.config import FitSettings, OptimizationSettings, load_settings
-from training.data import joined_neighbours, passages_of, read_pairs, shuffled, without_overlap
 from training.frozen.development import development_figures
 from training.frozen.encoded_texts import encode_texts
-from training.errors import TrainingDataError, TrainingError
 from training.frozen.fit_report import EpochReport, FitReport
 from training.frozen.hidden_states import Body
 from training.frozen.initial_heads import initial_heads
 from training.frozen.losses import total_loss
-from training.scores import three_scores
 from training.frozen.sources import FrozenEncoder, PreparedSource, prepare_source
+from training.scores import three_scores
 
 log = logging.getLogger(__name__)
 

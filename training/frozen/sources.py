@@ -11,8 +11,8 @@ import numpy as np
 
 from models.representations import InputType, Int64
 from models.tokenizer import Tokenizer
-from training.frozen.config import SourceSettings
 from training.data import TrainingPair
+from training.frozen.config import SourceSettings
 from training.frozen.hidden_states import (
     Body,
     HiddenStates,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from training.frozen.config import FitSettings, load_settings, settings_from
 from training.errors import ConfigError
+from training.frozen.config import FitSettings, load_settings, settings_from
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from models.encoder import encode
 from models.head_weights import read_heads
 from models.heads import Heads
 from models.loader import load_encoder
-from training.frozen.config import FitSettings, settings_from
 from training.errors import BaseWeightsError, TrainingDataError
+from training.frozen.config import FitSettings, settings_from
 from training.frozen.fit_heads import main, run
 
 

@@ -1,0 +1,112 @@
+"""`tercet train`: pre-trains, fine-tunes or adapts an encoder."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from cli import options
+from cli.output import console, error_console, print_json
+
+if TYPE_CHECKING:
+    from training.loop import Report
+
+LINES_EVERY_STEPS = 10
+TRAINED = Path("trained")
+
+
+def train(
+    config: Annotated[Path, typer.Argument(help="Settings of the run, TOML or JSON; see docs/training.md.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that the sources' paths start from. [default: the settings' folder]",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the checkpoint; a run that was cut off goes on there. [default: trained/NAME]",
+            show_default=False,
+        ),
+    ] = None,
+    threads: options.Threads = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each line of the log as JSON.")] = False,
+) -> None:
+    """Train an encoder: pre-training, fine-tuning or an adapter, as the settings say.
+
+    Goes on where a run into the same folder was cut off. On several GPUs: torchrun --nproc-per-node N -m
+    cli.main train CONFIG.
+    """
+    from training.config import RunSettings
+    from training.errors import MissingExtraError
+    from training.settings_reader import read_settings
+
+    settings = read_settings(RunSettings, config)
+    try:
+        from training.run import run_training
+    except ImportError as error:
+        raise MissingExtraError(
+            f"training needs more packages ({error}): pip install -c constraints.txt -e '.[train]'"
+        ) from error
+    folder = output or TRAINED / settings.name
+    with _reporting(as_json) as report:
+        run_training(settings, data or config.parent, folder, report, threads=threads)
+    if not as_json:
+        console().print(f"Wrote {folder}")
+
+
+@contextmanager
+def _reporting(as_json: bool) -> Iterator[Report]:
+    """What shows each line of the log: JSON lines, a bar on a terminal, or plain lines."""
+    if as_json:
+        yield print_json
+    elif sys.stderr.isatty():
+        with _bar() as report:
+            yield report
+    else:
+        yield _print_line
+
+
+@contextmanager
+def _bar() -> Iterator[Report]:
+    columns = (TextColumn("Training"), BarColumn(bar_width=None), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.fields[numbers]}"), console=error_console()) as progress:
+        task = progress.add_task("Training", total=None, numbers="")
+
+        def report(line: dict[str, Any]) -> None:
+            if "losses" in line:
+                numbers = _step_numbers(line)
+                progress.update(task, completed=line["step"], total=line["steps"], numbers=numbers)
+            else:
+                progress.console.print(_development(line))
+
+        yield report
+
+
+def _print_line(line: dict[str, Any]) -> None:
+    if "losses" not in line:
+        sys.stderr.write(_development(line) + "\n")
+    elif line["step"] % LINES_EVERY_STEPS == 0 or line["step"] == line["steps"]:
+        sys.stderr.write(f"step {line['step']}/{line['steps']}  {_step_numbers(line)}\n")
+    sys.stderr.flush()
+
+
+def _step_numbers(line: dict[str, Any]) -> str:
+    losses = ", ".join(f"{name} {value:.3f}" for name, value in line["losses"].items())
+    return f"{losses}, {line['tokens'] / line['seconds']:,.0f} tokens/s"
+
+
+def _development(line: dict[str, Any]) -> str:
+    sources = [
+        f"  {source}: " + ", ".join(f"{side} {value:.4f}" for side, value in sides.items())
+        for source, sides in line["development"].items()
+    ]
+    return "\n".join([f"step {line['step']}: held-out nDCG@10", *sources])

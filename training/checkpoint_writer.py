@@ -1,0 +1,38 @@
+"""Writes a trained checkpoint in the layout that engines load and `tercet export` takes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from models.checkpoint import SETTINGS_FILE, EncodingSettings
+from models.head_weights import write_heads
+from models.tokenizer import TOKENIZER_FILE
+from models.torch_encoder import EncoderModel
+
+TOKENIZER_FILES = (
+    TOKENIZER_FILE,
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "sentencepiece.bpe.model",
+)
+READABLE = 0o644
+
+
+def write_checkpoint(
+    folder: Path, base: Path, model: EncoderModel, encoding: EncodingSettings, *, with_heads: bool
+) -> None:
+    """Writes body, heads, tokenizer and `tercet.json`; without heads after a stage that trains none."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model.body.save_pretrained(folder)  # type: ignore[operator]  # every transformers body has it
+    for name in TOKENIZER_FILES:
+        if (base / name).is_file():
+            shutil.copyfile(base / name, folder / name)
+    if with_heads:
+        write_heads(folder, model.heads.weights())
+    settings = {name: value for name, value in encoding.to_json().items() if value is not None}
+    (folder / SETTINGS_FILE).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    for path in folder.iterdir():
+        if path.is_file():  # some libraries make files that only their owner may read
+            path.chmod(READABLE)
