@@ -1,4 +1,7 @@
-"""A tiny base checkpoint inside a package of its own, and training pairs over its vocabulary."""
+"""A tiny base checkpoint inside a package of its own, and training pairs over its vocabulary.
+
+And tiny random bodies of both families for the pre-training objectives.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,27 @@ def write_base(folder: Path) -> str:
     )
     BertModel(config).eval().save_pretrained(folder)
     return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+
+
+@pytest.fixture(params=["bert", "xlm-roberta"])
+def tiny_body(request: pytest.FixtureRequest) -> torch.nn.Module:
+    """A random body of four layers over 40 ids, of either family, in evaluation mode."""
+    from transformers import AutoConfig, AutoModel
+
+    torch.manual_seed(7)
+    config = AutoConfig.for_model(
+        request.param,
+        vocab_size=40,
+        hidden_size=16,
+        num_hidden_layers=4,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=24,
+        initializer_range=0.3,
+        pad_token_id=0 if request.param == "bert" else 1,
+    )
+    body: torch.nn.Module = AutoModel.from_config(config, add_pooling_layer=False).eval()
+    return body
 
 
 def write_pairs(path: Path) -> None:

@@ -1,0 +1,58 @@
+"""What pre-training reads from a transformers body of the BERT and XLM-RoBERTa families.
+
+Letters in shapes: B texts, L tokens, D width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from models.checkpoint import OFFSET_POSITION_TYPES
+from models.errors import UnsupportedError
+
+
+def require_supported(body: nn.Module) -> None:
+    """Raises UnsupportedError for a body without a table of position embeddings."""
+    embeddings = getattr(body, "embeddings", None)
+    if getattr(embeddings, "position_embeddings", None) is None:
+        raise UnsupportedError(
+            f"{type(body).__name__} has no table of position embeddings, which pre-training reads; "
+            "choose a checkpoint of the BERT or XLM-RoBERTa family"
+        )
+
+
+def last_states(body: Any, ids: Tensor, mask: Tensor) -> Tensor:
+    """Last hidden states float[B, L, D] of ids and mask, int64[B, L] each."""
+    states: Tensor = body(input_ids=ids, attention_mask=mask).last_hidden_state
+    return states
+
+
+def early_and_late_states(body: Any, ids: Tensor, mask: Tensor, early_layers: int) -> tuple[Tensor, Tensor]:
+    """Hidden states float[B, L, D] after the first `early_layers` layers, and after the last one."""
+    states = body(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
+    return states[early_layers], states[-1]
+
+
+def token_embeddings(body: Any, ids: Tensor) -> Tensor:
+    """What the body's first layer reads for ids int64[B, L]: words with positions; float[B, L, D]."""
+    embedded: Tensor = body.embeddings(input_ids=ids)
+    return embedded
+
+
+def position_embeddings(body: Any, length: int) -> Tensor:
+    """The body's position embeddings of the first `length` tokens of a text, float[L, D]."""
+    config = body.config
+    # RoBERTa counts positions from the padding id on.
+    start = config.pad_token_id + 1 if config.model_type in OFFSET_POSITION_TYPES else 0
+    table = body.embeddings.position_embeddings
+    positions: Tensor = table(torch.arange(start, start + length, device=table.weight.device))
+    return positions
+
+
+def word_embeddings(body: Any) -> Tensor:
+    """The body's word embeddings, float[V, D]; the parameter itself."""
+    weight: Tensor = body.get_input_embeddings().weight
+    return weight

@@ -1,0 +1,82 @@
+"""Cross-entropy over a large vocabulary in bounded memory.
+
+Letters in shapes: N tokens, D width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+LOGITS_AT_ONCE = 1 << 24
+"""Logits held at one time: 64 MiB of float32, and as much again for their softmax."""
+
+
+def linear_cross_entropy(
+    states: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, *, logits_at_once: int = LOGITS_AT_ONCE
+) -> Tensor:
+    """Σ −log softmax(W·h + b)[label] over N tokens, float32[], without ever holding all N·V logits.
+
+    states: float[N, D]; weight: float[V, D]; bias: float[V]; labels: int64[N]. The products run in the type
+    that autocast chooses, the softmax in float32. Not differentiable twice.
+    """
+    device = states.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
+    arguments = (states, weight, bias)
+    if not torch.is_grad_enabled():
+        arguments = (states.detach(), weight.detach(), bias.detach())
+    rows = max(1, logits_at_once // len(weight))
+    with torch.autocast(device, enabled=False):
+        total: Tensor = _LinearCrossEntropy.apply(*arguments, labels, rows, dtype)  # type: ignore[no-untyped-call]
+    return total
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    """Takes the gradient while the logits are at hand, so they are neither kept nor computed again.
+
+    The sum, not the mean, is taken: softmax values divided by N would vanish in half precision.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, rows: int, dtype: torch.dtype
+    ) -> Tensor:
+        """rows: tokens at a time; dtype: of the products."""
+        wants_gradient = any(ctx.needs_input_grad)
+        precise = torch.promote_types(dtype, torch.float32)
+        projection = weight.to(dtype)
+        total = torch.zeros((), dtype=precise, device=states.device)
+        gradients = [torch.zeros_like(t) for t in (states, weight, bias)] if wants_gradient else []
+        for start in range(0, len(states), rows):
+            span = slice(start, start + rows)
+            part, wanted = states[span].to(dtype), labels[span].unsqueeze(1)
+            logits = (part @ projection.T).to(precise).add_(bias)
+            normalizer = logits.logsumexp(dim=1, keepdim=True)
+            total += (normalizer - logits.gather(1, wanted)).sum()
+            if wants_gradient:
+                error = logits.sub_(normalizer).exp_()  # (n, V): softmax, less 1 at the label
+                error.scatter_add_(1, wanted, error.new_full(wanted.shape, -1.0))
+                gradients[2] += error.sum(dim=0)
+                error = error.to(dtype)
+                gradients[0][span] = error @ projection
+                _add_product(gradients[1], error.T, part)
+        ctx.save_for_backward(*gradients)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
+        """The kept gradients times that of the sum."""
+        gradients = (gradient * outer.to(gradient.dtype) for gradient in ctx.saved_tensors)
+        return (*gradients, None, None, None)
+
+
+def _add_product(target: Tensor, left: Tensor, right: Tensor) -> None:
+    """target += left · right, without a copy of the product where the types agree."""
+    if target.dtype == left.dtype:
+        target.addmm_(left, right)
+    else:
+        target += left @ right
