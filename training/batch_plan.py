@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from models.representations import Bool, Int64
-from training.config import BatchSettings
+from training.config import BatchSettings, LengthGroup
 from training.distributed import Ranks
 from training.pair_table import PairTable, RaggedRows, shuffled_groups
 
@@ -25,11 +25,15 @@ class PairBatch:
     passages: Int64
 
 
+SourceBatch = tuple[int, Int64]
+"""The number of a source and the numbers of its pairs or documents, those of all devices together."""
+
+
 @dataclass(frozen=True, slots=True)
 class EpochPlan:
-    """The batches of one epoch, each as the number of a source and all its pairs on all devices."""
+    """The batches of one epoch, in order."""
 
-    batches: tuple[tuple[int, Int64], ...]
+    batches: tuple[SourceBatch, ...]
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -40,18 +44,38 @@ def plan_epoch(
 ) -> EpochPlan:
     """Every training pair once, but for what does not fill a last batch of its source and group."""
     generator = np.random.default_rng([seed, epoch])
-    batches: list[tuple[int, Int64]] = []
+    batches: list[SourceBatch] = []
+
+    def shuffled(pairs: Int64) -> Int64:
+        return pairs[shuffled_groups(len(pairs), settings.neighbours, generator)]
+
     for number, table in enumerate(tables):
         tokens = table.passage_tokens(table.training)
-        shortest = 0
-        for group in settings.groups:
-            members = table.training[(tokens > shortest) & (tokens <= group.tokens)]
-            shortest = group.tokens
-            order = members[shuffled_groups(len(members), settings.neighbours, generator)]
-            size = group.batch * devices
-            batches += [
-                (number, order[start : start + size]) for start in range(0, len(order) - size + 1, size)
-            ]
+        batches += length_batches(number, table.training, tokens, settings.groups, devices, shuffled)
+    return shuffled_plan(batches, generator)
+
+
+def length_batches(
+    source: int,
+    members: Int64,
+    tokens: Int64,
+    groups: Sequence[LengthGroup],
+    devices: int,
+    shuffled: Callable[[Int64], Int64],
+) -> list[SourceBatch]:
+    """Whole batches of a source, each of one length group; members and their tokens, int64[M] each."""
+    batches = []
+    shortest = 0
+    for group in groups:
+        order = shuffled(members[(tokens > shortest) & (tokens <= group.tokens)])
+        shortest = group.tokens
+        size = group.batch * devices
+        batches += [(source, order[start : start + size]) for start in range(0, len(order) - size + 1, size)]
+    return batches
+
+
+def shuffled_plan(batches: Sequence[SourceBatch], generator: np.random.Generator) -> EpochPlan:
+    """The batches of all sources in random order."""
     return EpochPlan(tuple(batches[place] for place in generator.permutation(len(batches))))
 
 

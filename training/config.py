@@ -230,6 +230,34 @@ class HeadSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PretrainingSettings:
+    """What RetroMAE, Condenser and coCondenser hide and predict; see the modules of these names.
+
+    decoding, encoder_ratio, decoder_ratio: of RetroMAE. ratio, early_layers (half of the body's by default)
+    and head_layers: of Condenser. span_tokens, span_weight: of coCondenser's contrast of two spans, with
+    span_temperature, and normalized where normalize_spans.
+    """
+
+    decoding: Literal["basic", "enhanced"] = "enhanced"
+    encoder_ratio: float = 0.3
+    decoder_ratio: float = 0.5
+    ratio: float = 0.15
+    early_layers: int | None = None
+    head_layers: int = 2
+    span_tokens: int = 128
+    span_weight: float = 1.0
+    span_temperature: float = 1.0
+    normalize_spans: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("encoder_ratio", "decoder_ratio", "ratio"):
+            require(0 < getattr(self, name) < 1, name, getattr(self, name), "above 0 and below 1")
+        require(self.head_layers >= 1, "head_layers", self.head_layers, "at least 1")
+        require(self.span_tokens >= 3, "span_tokens", self.span_tokens, "at least 3")
+        require(self.span_temperature > 0, "span_temperature", self.span_temperature, "above 0")
+
+
+@dataclass(frozen=True, slots=True)
 class EncodingOverrides:
     """What the written `tercet.json` says about encoding where it is not what the base says."""
 
@@ -258,6 +286,7 @@ class RunSettings:
     batches: BatchSettings = field(default_factory=BatchSettings)
     losses: LossSettings = field(default_factory=LossSettings)
     mining: MiningSettings | None = None
+    pretraining: PretrainingSettings = field(default_factory=PretrainingSettings)
     evaluate_steps: int = 500
     save_steps: int = 500
     log_steps: int = 10

@@ -32,11 +32,13 @@ def cached_backward(
     parts: Sequence[Part],
     encode: Callable[[Part], Encoded],
     loss: Callable[[list[Encoded]], Tensor],
+    again: Callable[[Part], tuple[Encoded, Tensor]] | None = None,
 ) -> None:
     """Adds to every parameter the gradient of `loss` over all parts, as one pass over the whole batch would.
 
     Each part is encoded twice: without a graph for the loss, then with one, into which the cached gradient of
     its representations flows. The second pass repeats the random numbers of the first, dropout's among them.
+    again: replaces `encode` in the second pass where a part also has a loss of its own, which it returns.
     """
     states, leaves = [], []
     with torch.no_grad():
@@ -47,10 +49,10 @@ def cached_backward(
     loss(leaves).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
     for part, leaf, state in zip(parts, leaves, states, strict=True):
         set_random_state(state)
-        encoded = encode(part)
+        encoded, own = again(part) if again else (encode(part), 0.0)
         pairs = zip(encoded.representations, leaf.representations, strict=True)
         surrogate = torch.stack([(new * old.grad).sum() for new, old in pairs if old.grad is not None]).sum()
-        surrogate.backward()  # type: ignore[no-untyped-call]
+        (surrogate + own).backward()  # type: ignore[no-untyped-call]
     set_random_state(after)
 
 

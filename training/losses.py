@@ -7,6 +7,7 @@ Letters in shapes: B queries, N passages of the batch.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import torch
@@ -66,6 +67,11 @@ def term_weights(settings: LossSettings) -> dict[str, float]:
         return weights
     whole = 2.0 if settings.form == "revised" else 1.0
     return {name: whole * weight for name, weight in weights.items() if not name.startswith("distill_")}
+
+
+def dense_only(settings: LossSettings) -> LossSettings:
+    """The contrastive loss of the dense side alone, as in the unsupervised stage."""
+    return replace(settings, distill=False, dense=1.0, sparse=0.0, colbert=0.0, sum=0.0)
 
 
 def given(value: float | None, otherwise: float) -> float:

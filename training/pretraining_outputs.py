@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 
@@ -13,3 +14,16 @@ class PretrainingOutputs:
 
     embeddings: Tensor
     losses: dict[str, Tensor]
+
+    @property
+    def representations(self) -> tuple[Tensor]:
+        """What gradients flow to when they are cached."""
+        return (self.embeddings,)
+
+    def detached(self) -> PretrainingOutputs:
+        """The same embeddings as a leaf that takes a gradient of its own, without losses."""
+        return PretrainingOutputs(self.embeddings.detach().requires_grad_(), {})
+
+    def total(self) -> Tensor:
+        """All losses, added up."""
+        return torch.stack(list(self.losses.values())).sum()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from models.checkpoint import EncodingSettings, hidden_size, read_settings
 from models.head_weights import HEADS_FILE
@@ -15,16 +16,23 @@ from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body, load_model
 from training.base_checkpoint import locate_base
 from training.checkpoint_writer import write_checkpoint
+from training.condenser import Condenser
 from training.config import RunSettings
 from training.distributed import Ranks, join_processes, leave_processes
 from training.finetune import Finetune
 from training.initial_heads import initial_heads
 from training.loop import Report, train
+from training.losses import dense_only
+from training.mlm_head import load_mlm_head
 from training.model_card import SourceCount, write_card
 from training.pair_table import read_tables
 from training.plots import write_plot
+from training.pretrain import CondenserPretraining, RetroMaePretraining
+from training.retromae import RetroMae
 from training.run_state import Progress
+from training.step import Stage
 from training.text_encoder import TextEncoder
+from training.text_table import read_text_table
 
 RUN_FOLDER = "run"
 HEAD_FILES = (HEADS_FILE, "sparse_linear.pt")
@@ -52,44 +60,94 @@ def run_on(
 ) -> Progress:
     """`run_training` as one of the processes."""
     torch.manual_seed(settings.seed + ranks.rank)
-    base = locate_base(settings.base)
-    encoding = encoding_settings(base, settings)
-    tokenizer = Tokenizer.load(base, encoding)
-    has_heads = any((base / name).is_file() for name in HEAD_FILES) and not settings.heads.fresh
-    model = load_model(base, encoding) if has_heads else headless_model(base, encoding, settings)
-    model.to(device)
     folder = output / RUN_FOLDER
     work = folder / f"tokens-{ranks.rank}"
     work.mkdir(parents=True, exist_ok=True)
-    batches = settings.batches
-    tables = read_tables(settings.data, data, work, tokenizer, batches.neighbours, settings.seed)
-    encoder = TextEncoder(model, tokenizer, batches.sub_batch_tokens, settings.optimization.precision, device)
-    if settings.stage == "finetune" and not has_heads:
-        passages = [table.passages for table in tables if len(table.training)]
-        weights = initial_heads(encoder, passages, settings.heads, settings.seed)
-        model.heads = Heads.from_weights(weights, encoding).to(device)
-    stage = Finetune(encoder, tables, settings, folder, ranks)
-    progress = train(stage, model, settings, folder, ranks, report)
+    base = open_base(settings)
+    base.model.to(device)
+    if settings.stage in ("finetune", "contrastive"):
+        stage, counts = finetuning(settings, base, data, folder, device, ranks)
+        trained: nn.Module = base.model
+    else:
+        stage, counts, trained = pretraining(settings, base, data, work, device, ranks)
+    progress = train(stage, trained, settings, folder, ranks, report)
     if ranks.rank == 0:
-        with_heads = has_heads or settings.stage == "finetune"
-        write_checkpoint(output, base, model, encoding, with_heads=with_heads)
-        counts = [SourceCount(len(table.training), len(table.development)) for table in tables]
+        with_heads = settings.stage == "finetune" or (base.has_heads and settings.stage == "contrastive")
+        write_checkpoint(output, base.folder, base.model, base.encoding, with_heads=with_heads)
         kept = None if progress.best_figure is None else progress.best_step
         write_card(output, settings, counts, folder, device_name(device), kept)
         write_plot(folder)
     return progress
 
 
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The checkpoint that a run starts from. has_heads: whether its heads are trained ones."""
+
+    folder: Path
+    encoding: EncodingSettings
+    tokenizer: Tokenizer
+    model: EncoderModel
+    has_heads: bool
+
+
+def open_base(settings: RunSettings) -> Base:
+    """Loads the base, with heads that the stage replaces or leaves alone where it has none."""
+    folder = locate_base(settings.base)
+    encoding = encoding_settings(folder, settings)
+    tokenizer = Tokenizer.load(folder, encoding)
+    if any((folder / name).is_file() for name in HEAD_FILES) and not settings.heads.fresh:
+        return Base(folder, encoding, tokenizer, load_model(folder, encoding), True)
+    heads = Heads(hidden_size(folder), settings.heads.colbert_dimension, encoding)
+    return Base(folder, encoding, tokenizer, EncoderModel(load_body(folder), heads), False)
+
+
+def finetuning(
+    settings: RunSettings, base: Base, data: Path, folder: Path, device: str, ranks: Ranks
+) -> tuple[Stage, list[SourceCount]]:
+    """The stage that trains on pairs. Heads that the base lacks get their starting point here."""
+    batches = settings.batches
+    work = folder / f"tokens-{ranks.rank}"
+    tables = read_tables(settings.data, data, work, base.tokenizer, batches.neighbours, settings.seed)
+    precision = settings.optimization.precision
+    encoder = TextEncoder(base.model, base.tokenizer, batches.sub_batch_tokens, precision, device)
+    if settings.stage == "contrastive":
+        base.model.heads.requires_grad_(False)
+        settings = replace(settings, losses=dense_only(settings.losses))
+    if settings.stage == "finetune" and not base.has_heads:
+        passages = [table.passages for table in tables if len(table.training)]
+        weights = initial_heads(encoder, passages, settings.heads, settings.seed)
+        base.model.heads = Heads.from_weights(weights, base.encoding).to(device)
+    counts = [SourceCount(len(table.training), len(table.development)) for table in tables]
+    return Finetune(encoder, tables, settings, folder, ranks), counts
+
+
+def pretraining(
+    settings: RunSettings, base: Base, data: Path, work: Path, device: str, ranks: Ranks
+) -> tuple[Stage, list[SourceCount], nn.Module]:
+    """The stage that trains on documents, and its model, which shares the base's body."""
+    stores = read_text_table(settings.data, data, work, base.tokenizer)
+    counts = [SourceCount(len(store), 0) for store in stores]
+    body = base.model.body
+    head, _ = load_mlm_head(body.config, base.folder)
+    chosen = settings.pretraining
+    if settings.stage == "retromae":
+        decoder = RetroMae(body, head, base.encoding).to(device)
+        return RetroMaePretraining(decoder, base.tokenizer, stores, settings, device, ranks), counts, decoder
+    condenser = Condenser(
+        body, head, base.encoding, early_layers=chosen.early_layers, head_layers=chosen.head_layers
+    ).to(device)
+    contrast = settings.stage == "cocondenser"
+    stage = CondenserPretraining(
+        condenser, base.tokenizer, stores, settings, device, ranks, contrast=contrast
+    )
+    return stage, counts, condenser
+
+
 def encoding_settings(base: Path, settings: RunSettings) -> EncodingSettings:
     """The base's encoding settings, with what the run says otherwise."""
     given = {name: value for name, value in asdict(settings.encoder).items() if value is not None}
     return replace(read_settings(base), **given)
-
-
-def headless_model(base: Path, encoding: EncodingSettings, settings: RunSettings) -> EncoderModel:
-    """The base's body, with heads that the stage replaces or leaves alone, and never writes as they are."""
-    heads = Heads(hidden_size(base), settings.heads.colbert_dimension, encoding)
-    return EncoderModel(load_body(base), heads)
 
 
 def device_name(device: str) -> str:

@@ -35,7 +35,7 @@ class TextEncoder:
     def hidden(self, batch: TokenBatch) -> tuple[Tensor, Tensor, Tensor]:
         """Last hidden states float32[B, L, d], token ids and mask int64[B, L] of one padded pass."""
         ids, mask = (torch.from_numpy(array).to(self.device) for array in batch.padded(self.tokenizer.pad_id))
-        with torch.autocast(self.device, PRECISIONS[self.precision], enabled=self.precision != "float32"):
+        with autocast(self.device, self.precision):
             states = self.model.hidden(ids, mask)
         return states.float(), ids, mask
 
@@ -68,3 +68,8 @@ class TextEncoder:
         """All texts, in as many passes as their tokens need, in their order."""
         parts, order = self.parts(batch)
         return EncodedTexts.concatenate([self.encode(part) for part in parts], order)
+
+
+def autocast(device: str, precision: Precision) -> torch.autocast:
+    """Products in the precision of the run; weights stay in float32."""
+    return torch.autocast(device, PRECISIONS[precision], enabled=precision != "float32")
