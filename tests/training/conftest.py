@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from models.checkpoint import EncodingSettings
+from models.tokenizer import Tokenizer
 from training.config import RunSettings
 from training.settings_reader import settings_from
 
@@ -136,3 +138,15 @@ def run_values(base_values: dict[str, object]) -> dict[str, Any]:
 def run_settings(run_values: dict[str, Any]) -> RunSettings:
     """`run_values` as the dataclass."""
     return settings_from(RunSettings, run_values, "")
+
+
+@pytest.fixture
+def base_folder(tiny_base: str, tmp_path: Path) -> Path:
+    """The folder of the tiny base checkpoint."""
+    return tmp_path / "packages" / PACKAGE / "model"
+
+
+@pytest.fixture
+def tokenizer(base_folder: Path) -> Tokenizer:
+    """The tokenizer of the tiny base: `word0` … `word39` are ids 5 … 44; [CLS] is 2 and [SEP] 3."""
+    return Tokenizer.load(base_folder, EncodingSettings(max_length=32))
