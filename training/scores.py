@@ -81,7 +81,7 @@ def colbert_scores(
     passages, length, _ = passage_vectors.shape
     with torch.no_grad():
         found = [
-            (tokens @ vectors[mask].T).argmax(dim=1) + place * length
+            mask.nonzero()[:, 0][(tokens @ vectors[mask].T).argmax(dim=1)] + place * length
             for place, (vectors, mask) in enumerate(zip(passage_vectors, passage_mask, strict=True))
         ]
         best = torch.stack(found, dim=1)  # (T, N), places among all passages' tokens

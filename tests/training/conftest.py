@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +87,19 @@ def write_pairs(path: Path) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
+@pytest.fixture(scope="session")
+def written_base(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The tiny base, written once, and the sha256 of its weights."""
+    folder = tmp_path_factory.mktemp("base") / "model"
+    return folder, write_base(folder)
+
+
 @pytest.fixture
-def tiny_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def tiny_base(written_base: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Puts the base package and `data/pairs.jsonl` into `tmp_path`; returns the sha256 of its weights."""
     packages = tmp_path / "packages"
-    digest = write_base(packages / PACKAGE / "model")
+    folder, digest = written_base
+    shutil.copytree(folder, packages / PACKAGE / "model")
     monkeypatch.syspath_prepend(str(packages))
     (tmp_path / "data").mkdir()
     write_pairs(tmp_path / "data" / "pairs.jsonl")

@@ -33,13 +33,19 @@ def test_padding_with_an_id_of_the_query_adds_nothing() -> None:
     assert scores.item() == 0.0
 
 
-@pytest.fixture
-def ragged() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+@pytest.fixture(params=["padding", "inside"])
+def ragged(
+    request: pytest.FixtureRequest,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Masks of padding, and with MCLS of tokens inside a text, too."""
     torch.manual_seed(0)
     queries = torch.nn.functional.normalize(torch.randn(3, 4, 5), dim=-1).requires_grad_()
     passages = torch.nn.functional.normalize(torch.randn(2, 6, 5), dim=-1).requires_grad_()
     query_mask = torch.arange(4) < torch.tensor([[4], [1], [3]])
     passage_mask = torch.arange(6) < torch.tensor([[2], [6]])
+    if request.param == "inside":
+        passage_mask[1, [0, 3]] = False
+        query_mask[0, 1] = False
     return queries, query_mask, passages, passage_mask
 
 
