@@ -60,13 +60,12 @@ def term_weights(settings: LossSettings) -> dict[str, float]:
 
     In the revised form the contrastive part then counts whole, since there is nothing to average it with.
     """
-    weights = {
-        name: given(getattr(settings, name), form) for name, form in TERM_WEIGHTS[settings.form].items()
+    whole = 2.0 if settings.form == "revised" and not settings.distill else 1.0
+    return {
+        name: given(getattr(settings, name), whole * form)
+        for name, form in TERM_WEIGHTS[settings.form].items()
+        if settings.distill or not name.startswith("distill_")
     }
-    if settings.distill:
-        return weights
-    whole = 2.0 if settings.form == "revised" else 1.0
-    return {name: whole * weight for name, weight in weights.items() if not name.startswith("distill_")}
 
 
 def dense_only(settings: LossSettings) -> LossSettings:
