@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn import functional
+
+# The others wait while the first process mines or ranks the development set.
+LONGEST_WAIT = timedelta(hours=6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +26,17 @@ class Ranks:
 
 
 def join_processes(device: str) -> Ranks:
-    """Joins the processes that torchrun started, over gloo on CPUs and NCCL on GPUs; else there is one."""
+    """Joins the processes that torchrun started, over gloo on CPUs and NCCL on GPUs; else there is one.
+
+    On GPUs each process takes the one of its number on its machine.
+    """
     if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
         return Ranks()
-    dist.init_process_group("nccl" if device == "cuda" else "gloo")
+    if device == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    # The state of the CPU's random numbers travels, too, and only over gloo.
+    backend = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
+    dist.init_process_group(backend, timeout=LONGEST_WAIT)
     return Ranks(dist.get_rank(), dist.get_world_size())
 
 
@@ -75,13 +86,36 @@ def gather(tensor: Tensor, ranks: Ranks) -> Tensor:
 
 
 def sum_gradients(parameters: Iterable[Tensor], ranks: Ranks) -> None:
-    """Replaces each gradient by its sum over all processes; a missing one counts as zero."""
+    """Replaces each gradient by its sum over all processes; one that some lack counts as zero there.
+
+    One that all lack stays missing, so that weights that do not train do not decay either.
+    """
     if ranks.size == 1:
         return
-    for parameter in parameters:
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-        dist.all_reduce(parameter.grad)
+    found = list(parameters)
+    present = torch.tensor([parameter.grad is not None for parameter in found], device=found[0].device).int()
+    dist.all_reduce(present)
+    for parameter, count in zip(found, present.tolist(), strict=True):
+        if count:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            dist.all_reduce(parameter.grad)
+
+
+def mean_over_all(values: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
+    """The mean of each scalar over all processes, which all have the same names."""
+    if ranks.size == 1:
+        return dict(values)
+    stacked = torch.stack([value.detach().float() for value in values.values()])
+    dist.all_reduce(stacked)
+    return dict(zip(values, stacked / ranks.size, strict=True))
+
+
+def share_weights(tensors: Iterable[Tensor], ranks: Ranks) -> None:
+    """Gives every process the values of the first one."""
+    if ranks.size > 1:
+        for tensor in tensors:
+            dist.broadcast(tensor.detach(), 0)
 
 
 def wait_for_all(ranks: Ranks) -> None:

@@ -5,6 +5,7 @@ TrainingError
 ├── TrainingDataError   a line of a training file cannot be used; the message names file and line
 ├── BaseWeightsError    the base checkpoint is not installed or is not the expected one
 ├── RunStateError       the saved state of a run is damaged or of another run
+├── DivergedError       a loss or a gradient is no finite number any more
 └── MissingExtraError   a package that training needs is not installed
 """
 
@@ -27,6 +28,10 @@ class BaseWeightsError(TrainingError):
 
 class RunStateError(TrainingError):
     """The saved state of a run is damaged, or belongs to a run with other settings."""
+
+
+class DivergedError(TrainingError):
+    """A loss or a gradient is no finite number any more; the message names the learning rate to lower."""
 
 
 class MissingExtraError(TrainingError):

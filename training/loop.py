@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from models.torch_encoder import EncoderModel
-from training.config import RunSettings
+from training.config import OptimizationSettings, RunSettings
 from training.development import mean_of_sums
-from training.distributed import Ranks, sum_gradients
-from training.errors import TrainingDataError
+from training.distributed import Ranks, mean_over_all, share_weights, sum_gradients
+from training.errors import DivergedError, TrainingDataError
 from training.optimizer import make_optimizer, rate_factor
 from training.run_log import RunLog
 from training.run_state import (
@@ -37,7 +38,7 @@ def train(
     """Trains to the end, from the state saved in `folder` where there is one.
 
     The model is left with the weights of the best development figure, or the last ones without a development
-    set. Raises TrainingDataError where the data make no batch, and RunStateError.
+    set. Raises TrainingDataError where the data make no batch, RunStateError, and DivergedError.
     """
     optimization = settings.optimization
     steps = optimization.steps or (optimization.epochs or 0) * stage.steps_per_epoch
@@ -50,6 +51,7 @@ def train(
     optimizer = make_optimizer(model, optimization)
     device = next(model.parameters()).device.type
     scaler = torch.amp.GradScaler(device, enabled=optimization.precision == "float16")
+    share_weights(model.parameters(), ranks)
     progress = load_state(folder, trained, optimizer, scaler, ranks)
     log = RunLog(folder, progress.step) if ranks.rank == 0 else None
 
@@ -86,13 +88,18 @@ def train(
         scaler.update()
         optimizer.zero_grad()
         progress.step += 1
+        tokens = torch.tensor(float(found.tokens), device=device)
+        means = mean_over_all({**found.losses, "tokens": tokens}, ranks)
+        losses = {name: float(mean) for name, mean in means.items()}
+        tokens_of_all = round(losses.pop("tokens") * ranks.size)
+        require_finite(losses, norm, progress.step, optimization)
         note(
             {
                 "step": progress.step,
-                "losses": {name: float(loss) for name, loss in found.losses.items()},
-                "gradient_norm": norm,
+                "losses": losses,
+                "gradient_norm": norm if math.isfinite(norm) else None,
                 "learning_rate": factor * optimization.learning_rate,
-                "tokens": found.tokens * ranks.size,
+                "tokens": tokens_of_all,
                 "seconds": time.monotonic() - began,
             }
         )
@@ -113,6 +120,22 @@ def train_body(model: nn.Module, trained: dict[str, nn.Parameter], trains: bool)
         for name, parameter in trained.items():
             if name.startswith("body."):
                 parameter.requires_grad_(trains)
+
+
+def require_finite(
+    losses: Mapping[str, float], norm: float, step: int, optimization: OptimizationSettings
+) -> None:
+    """Raises DivergedError where a loss or the gradient is no number any more.
+
+    In float16 a gradient may overflow: such a step is left out, and the scale of the next one halved.
+    """
+    values = dict(losses) if optimization.precision == "float16" else {**losses, "gradient norm": norm}
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise DivergedError(
+                f"step {step}: {name} is {value}; lower optimization.learning_rate, now "
+                f"{optimization.learning_rate:g}, or take another precision than {optimization.precision}"
+            )
 
 
 def clip(trained: dict[str, nn.Parameter], largest: float) -> float:

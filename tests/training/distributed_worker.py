@@ -1,0 +1,102 @@
+"""One of two processes over gloo: python distributed_worker.py RANK FOLDER; writes what it finds to FOLDER.
+
+The tests start it in processes of their own, since a process can be only one of a group.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from models.checkpoint import EncodingSettings
+from models.heads import Heads
+from models.tokenizer import Tokenizer
+from models.torch_encoder import EncoderModel, load_body
+from training.config import RunSettings
+from training.distributed import Ranks, gather, mean_over_all, share_weights, sum_gradients
+from training.finetune import Finetune
+from training.pair_table import read_tables
+from training.settings_reader import settings_from
+from training.text_encoder import TextEncoder
+
+
+def gradients_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:
+    """Mean loss and summed gradients of the first step over the pairs in `folder`, without dropout."""
+    settings = settings_from(RunSettings, values, "")
+    encoding = EncodingSettings(pooling="mean", max_length=32)
+    base = folder / "base"
+    torch.manual_seed(3)
+    model = EncoderModel(load_body(base), Heads(16, 8, encoding)).eval()
+    with torch.no_grad():
+        model.heads.sparse.bias.fill_(1.0)
+    tokenizer = Tokenizer.load(base, encoding)
+    work = folder / f"work-{ranks.size}-{ranks.rank}"
+    work.mkdir(exist_ok=True)
+    tables = read_tables(settings.data, folder, work, tokenizer, 1, settings.seed)
+    encoder = TextEncoder(model, tokenizer, settings.batches.sub_batch_tokens, "float32", "cpu")
+    stage = Finetune(encoder, tables, settings, work, ranks)
+    report = stage.accumulate(0, lambda loss: loss)
+    sum_gradients(model.parameters(), ranks)
+    means = mean_over_all({**report.losses, "tokens": torch.tensor(float(report.tokens))}, ranks)
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return {"losses": means, "gradients": gradients}
+
+
+def gathered(ranks: Ranks) -> dict[str, Any]:
+    """Tensors of other sizes in each process, and the gradient of a sum that weighs the gathered ones."""
+    own = torch.arange(6.0).reshape(3, 2) if ranks.rank == 0 else 10 + torch.arange(3.0).reshape(1, 3)
+    own.requires_grad_()
+    everything = gather(own, ranks)
+    # Process r weighs what it has of all by r + 1, so each value gets 1 + 2 of its column's number.
+    weights = torch.arange(1.0, everything.shape[1] + 1)
+    ((ranks.rank + 1) * everything * weights).sum().backward()
+    mask = torch.ones(2 - ranks.rank, 2 + ranks.rank, dtype=torch.bool)
+    flat, cube = torch.full((1 + ranks.rank,), ranks.rank), torch.full((1, 1 + ranks.rank, 2), 1.5)
+    return {
+        "rows": everything.detach(),
+        "gradient": own.grad,
+        "mask": gather(mask, ranks),
+        "flat": gather(flat, ranks),
+        "cube": gather(cube, ranks),
+        "bytes": gather(torch.full((1, 3), 250 + ranks.rank, dtype=torch.uint8), ranks),
+    }
+
+
+def summed(ranks: Ranks) -> list[torch.Tensor | None]:
+    """Gradients that both, one and none of the processes have."""
+    both, one, none = (torch.zeros(2, requires_grad=True) for _ in range(3))
+    both.grad = torch.tensor([1.0, 2.0]) * (ranks.rank + 1)
+    if ranks.rank == 1:
+        one.grad = torch.tensor([5.0, 6.0])
+    sum_gradients([both, one, none], ranks)
+    return [both.grad, one.grad, none.grad]
+
+
+def main() -> None:
+    """Joins the other process through a file in the folder."""
+    torch.set_num_threads(1)
+    rank, folder = int(sys.argv[1]), Path(sys.argv[2])
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    ranks = Ranks(rank, 2)
+    weight = torch.full((2,), float(rank), requires_grad=True)
+    share_weights([weight], ranks)
+    found = {
+        "gathered": gathered(ranks),
+        "summed": summed(ranks),
+        "shared": weight.detach(),
+        "steps": [
+            gradients_of_a_step(values, folder, ranks)
+            for values in json.loads((folder / "values.json").read_text())
+        ],
+    }
+    torch.save(found, folder / f"found-{rank}.pt")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Two processes over gloo against one process with the whole batch."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from training.distributed import Ranks, gather, join_processes, mean_over_all, sum_gradients
+
+WORKER = Path(__file__).with_name("distributed_worker.py")
+VALUES: dict[str, Any] = {
+    "name": "two",
+    "stage": "finetune",
+    "base": {"name": "b", "licence": "MIT", "checkpoint": "minilm-m3"},
+    "data": {
+        "query_tokens": 8,
+        "passage_tokens": 16,
+        "sources": [{"path": "pairs.jsonl", "title": "P", "licence": "CC0 1.0"}],
+    },
+    "batches": {"groups": [{"tokens": 16, "batch": 2}], "negatives": 9, "sub_batch_tokens": 24},
+    "losses": {"temperature": 0.1, "form": "revised", "sparse": 1.0},
+    "optimization": {"steps": 1, "learning_rate": 0.1},
+}
+# Pair n has n + 1 negatives, all of other lengths, and nobody else's: so both ways see the same passages.
+PAIRS = [
+    {
+        "query": f"word{n} word{n + 4}",
+        "pos": [f"word{n} word{n + 4} word{n + 8}" + " word30" * n],
+        "neg": [f"word{n} word{20 + k}" + " word31" * (n + k) for k in range(n + 1)],
+    }
+    for n in range(4)
+]
+
+
+def values(batch: int, **batches: Any) -> dict[str, Any]:
+    changed = deepcopy(VALUES)
+    changed["batches"].update(batches, groups=[{"tokens": 16, "batch": batch}])
+    return changed
+
+
+CHANGES: list[dict[str, Any]] = [{}, {"gradient_cache": True}]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, written_base: tuple[Path, str]) -> Path:
+    """What both processes found, in `found-0.pt` and `found-1.pt`."""
+    folder = tmp_path_factory.mktemp("two")
+    shutil.copytree(written_base[0], folder / "base")
+    (folder / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in PAIRS))
+    (folder / "values.json").write_text(json.dumps([values(2, **change) for change in CHANGES]))
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(WORKER), str(rank), str(folder)],
+            cwd=root,
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    for process in processes:
+        _, errors = process.communicate(timeout=200)
+        assert process.returncode == 0, errors
+    return folder
+
+
+@pytest.fixture
+def found(folder: Path) -> list[dict[str, Any]]:
+    return [torch.load(folder / f"found-{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+@pytest.mark.parametrize("number", range(len(CHANGES)), ids=["whole", "cached"])
+def test_two_processes_equal_one_with_the_whole_batch(
+    folder: Path, found: list[dict[str, Any]], number: int
+) -> None:
+    spec = importlib.util.spec_from_file_location("distributed_worker", WORKER)
+    assert spec is not None
+    assert spec.loader is not None
+    worker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(worker)
+    one = worker.gradients_of_a_step(values(4, **CHANGES[number]), folder, Ranks())
+    first, second = (process["steps"][number] for process in found)
+    assert set(first["gradients"]) == set(one["gradients"])
+    for name, gradient in one["gradients"].items():
+        torch.testing.assert_close(first["gradients"][name], gradient, rtol=1e-5, atol=1e-5)
+        assert torch.equal(first["gradients"][name], second["gradients"][name])
+    for name, loss in one["losses"].items():
+        factor = 2 if name == "tokens" else 1
+        assert float(first["losses"][name]) * factor == pytest.approx(float(loss), abs=1e-5)
+        assert first["losses"][name] == second["losses"][name]
+
+
+def test_rows_of_unequal_sizes_come_to_all(found: list[dict[str, Any]]) -> None:
+    rows = torch.tensor([[0.0, 1, 0], [2, 3, 0], [4, 5, 0], [10, 11, 12]])
+    for process in found:
+        gathered = process["gathered"]
+        assert torch.equal(gathered["rows"], rows)
+        mask = [[True, True, False], [True, True, False], [True, True, True]]
+        assert gathered["mask"].tolist() == mask
+        assert gathered["mask"].dtype == torch.bool
+        assert gathered["flat"].tolist() == [0, 1, 1]
+        assert gathered["cube"].tolist() == [[[1.5, 1.5], [0, 0]], [[1.5, 1.5], [1.5, 1.5]]]
+        assert gathered["bytes"].tolist() == [[250] * 3, [251] * 3]
+
+
+def test_a_gradient_is_summed_over_all_that_gathered_the_row(found: list[dict[str, Any]]) -> None:
+    # The weights of the columns are 1, 2, 3; the processes weigh by 1 and by 2.
+    assert found[0]["gathered"]["gradient"].tolist() == [[3.0, 6.0]] * 3
+    assert found[1]["gathered"]["gradient"].tolist() == [[3.0, 6.0, 9.0]]
+
+
+def test_gradients_are_summed_and_one_that_all_lack_stays_missing(found: list[dict[str, Any]]) -> None:
+    for process in found:
+        both, one, none = process["summed"]
+        assert both.tolist() == [3.0, 6.0]
+        assert one.tolist() == [5.0, 6.0]
+        assert none is None
+        assert process["shared"].tolist() == [0.0, 0.0]
+
+
+def test_one_process_has_nothing_to_gather(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    ranks = join_processes("cpu")
+    assert ranks == Ranks(0, 1)
+    tensor = torch.ones(2, requires_grad=True)
+    assert gather(tensor, ranks) is tensor
+    sum_gradients([tensor], ranks)
+    assert tensor.grad is None
+    assert mean_over_all({"loss": torch.tensor(2.0)}, ranks) == {"loss": torch.tensor(2.0)}
