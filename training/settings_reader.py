@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from training.errors import ConfigError
 
@@ -62,7 +62,7 @@ def typed_value(hint: Any, value: object, where: str) -> object:
     these, or str, int, float, bool.
     """
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin is UnionType:
+    if origin in (UnionType, Union):
         present = next(argument for argument in arguments if argument is not NoneType)
         return typed_value(present, value, where)
     if is_dataclass(hint) and isinstance(hint, type):
