@@ -82,6 +82,15 @@ class DataSettings:
     passage_tokens: int = 256
     held_out: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        training = sum(source.train for source in self.sources)
+        require(training >= 1, "sources with train = true", training, "at least 1")
+        titles = [source.title for source in self.sources if source.development_pairs]
+        alike = sorted({title for title in titles if titles.count(title) > 1})
+        require(not alike, "titles of sources with development_pairs", alike, "different from each other")
+        for name in ("query_tokens", "passage_tokens"):
+            require(getattr(self, name) >= 4, name, getattr(self, name), "at least 4")
+
 
 @dataclass(frozen=True, slots=True)
 class LengthGroup:
@@ -120,6 +129,7 @@ class BatchSettings:
         tokens = [group.tokens for group in self.groups]
         require(tokens == sorted(set(tokens)), "groups", tokens, "in order of their tokens")
         require(self.negatives >= 0, "negatives", self.negatives, "at least 0")
+        require(self.sub_batch_tokens >= 1, "sub_batch_tokens", self.sub_batch_tokens, "at least 1")
         require(self.neighbours >= 1, "neighbours", self.neighbours, "at least 1")
 
 
@@ -198,10 +208,12 @@ class OptimizationSettings:
     def __post_init__(self) -> None:
         given = (self.steps is not None) + (self.epochs is not None)
         require(given == 1, "steps and epochs", given, "1 of the two")
-        require(
-            (self.steps or self.epochs or 0) >= 1, "steps or epochs", self.steps or self.epochs, "at least 1"
-        )
+        length = self.steps if self.steps is not None else self.epochs
+        require(length is not None and length >= 1, "steps or epochs", length, "at least 1")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "above 0")
+        heads = self.heads_learning_rate
+        require(heads is None or heads > 0, "heads_learning_rate", heads, "above 0")
+        require(self.head_warmup_steps >= 0, "head_warmup_steps", self.head_warmup_steps, "at least 0")
         require(self.weight_decay >= 0, "weight_decay", self.weight_decay, "at least 0")
         require(0 <= self.warmup < 1, "warmup", self.warmup, "from 0 to below 1")
         require(self.clip >= 0, "clip", self.clip, "at least 0")
@@ -227,6 +239,8 @@ class HeadSettings:
         require(self.colbert_dimension >= 1, "colbert_dimension", self.colbert_dimension, "at least 1")
         require(self.idf_scale > 0, "idf_scale", self.idf_scale, "above 0")
         require(0 <= self.whitening <= 1, "whitening", self.whitening, "from 0 to 1")
+        require(self.ridge_penalty > 0, "ridge_penalty", self.ridge_penalty, "above 0")
+        require(self.tokens_each >= 1, "tokens_each", self.tokens_each, "at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +304,18 @@ class RunSettings:
     evaluate_steps: int = 500
     save_steps: int = 500
     log_steps: int = 10
+
+    def __post_init__(self) -> None:
+        require(self.seed >= 0, "seed", self.seed, "at least 0")
+        for name in ("evaluate_steps", "save_steps"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        longest, cut = self.batches.groups[-1].tokens, self.data.passage_tokens
+        require(longest >= cut, "batches.groups[-1].tokens", longest, f"at least data.passage_tokens, {cut}")
+        formats = {source.format for source in self.data.sources}
+        pairs = self.stage in ("finetune", "contrastive")
+        require(
+            not pairs or "texts" not in formats,
+            "format of a source",
+            "texts",
+            f"one with pairs in stage {self.stage}",
+        )

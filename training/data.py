@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -42,15 +43,28 @@ def numbered_lines(path: Path, span: Sequence[int] = ()) -> Iterator[tuple[str, 
     try:
         with opened(path) as lines:
             for number, line in enumerate(islice(lines, first - 1, last), start=first):
+                if not (line.isascii() or is_unicode(line)):
+                    raise TrainingDataError(f"{path}:{number}: not UTF-8")
                 if line.strip():
                     yield line, f"{path}:{number}"
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise TrainingDataError(f"{path}: cannot be read: {error}") from error
 
 
 def opened(path: Path) -> IO[str]:
-    """The file's text, unpacked where its name ends in `.gz`."""
-    return gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+    """The file's text, unpacked where its name ends in `.gz`; a byte that is no UTF-8 is a lone surrogate."""
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8", errors="surrogateescape")
+    return path.open(encoding="utf-8", errors="surrogateescape")
+
+
+def is_unicode(text: str) -> bool:
+    """Whether the text has no lone surrogate."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def parse_pair(line: str, where: str) -> TrainingPair:
@@ -135,15 +149,12 @@ def letters(text: str) -> str:
 
 
 def passages_of(folder: Path) -> Iterator[str]:
-    """The texts of a BEIR folder's corpus, `corpus.jsonl.gz` or `corpus.jsonl`."""
+    """Title and text of each document of a BEIR folder, from `corpus.jsonl.gz` or `corpus.jsonl`."""
     path = next((p for p in (folder / "corpus.jsonl.gz", folder / "corpus.jsonl") if p.is_file()), None)
     if path is None:
         raise TrainingDataError(f"{folder}: neither corpus.jsonl.gz nor corpus.jsonl is there")
-    with opened(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                yield str(json.loads(line)["text"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise TrainingDataError(
-                    f'{path}:{number}: expected an object with "text": {error}'
-                ) from error
+    for line, where in numbered_lines(path):
+        value = parse_object(line, where, '"text"')
+        if not isinstance(value.get("text"), str):
+            raise TrainingDataError(f'{where}: expected an object with "text"')
+        yield f"{value.get('title') or ''}\n{value['text']}".strip()

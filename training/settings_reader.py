@@ -16,13 +16,16 @@ Settings = TypeVar("Settings")
 
 
 def read_settings(kind: type[Settings], path: Path) -> Settings:
-    """Settings of a `.toml` or `.json` file. Raises ConfigError naming the key."""
+    """Settings of a `.toml` or `.json` file. Raises ConfigError naming the file and the key."""
     try:
         content = path.read_text(encoding="utf-8")
         values = json.loads(content) if path.suffix == ".json" else tomllib.loads(content)
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: cannot be read as {path.suffix or 'TOML'}: {error}") from error
-    return settings_from(kind, values, "")
+    try:
+        return settings_from(kind, values, "")
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def settings_from(kind: type[Settings], values: object, where: str) -> Settings:
@@ -53,16 +56,18 @@ def settings_from(kind: type[Settings], values: object, where: str) -> Settings:
 def require(holds: bool, key: str, value: object, rule: str) -> None:
     """Raises ValueError, its message led by the key, unless the rule holds."""
     if not holds:
-        shown = f"{value:g}" if isinstance(value, int | float) else repr(value)
+        shown = f"{value:g}" if isinstance(value, float) else repr(value)
         raise ValueError(f"{key}: it is {shown}, but must be {rule}")
 
 
 def typed_value(hint: Any, value: object, where: str) -> object:
     """The value as `hint` asks: a dataclass, a tuple of one kind, one of several words, an optional of
-    these, or str, int, float, bool.
+    these, or str, int, float, bool. JSON's null stands for an optional that is not given.
     """
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (UnionType, Union):
+    if origin in (Union, UnionType):  # an optional Literal is the first, an optional class the second
+        if value is None:
+            return None
         present = next(argument for argument in arguments if argument is not NoneType)
         return typed_value(present, value, where)
     if is_dataclass(hint) and isinstance(hint, type):

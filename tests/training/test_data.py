@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from training.data import TrainingPair, joined_neighbours, passages_of, read_pairs, shuffled, without_overlap
+from training.data import (
+    TrainingPair,
+    held_out_letters,
+    joined_neighbours,
+    occurs_in,
+    passages_of,
+    read_pairs,
+    shuffled,
+    without_overlap,
+)
 from training.errors import TrainingDataError
 
 
@@ -46,9 +55,27 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(TrainingDataError, match="absent"):
         list(read_pairs(tmp_path / "absent.jsonl"))
     whole = gzip.compress(b'{"query": "q", "pos": ["a"]}\n' * 100)
-    (tmp_path / "cut.jsonl.gz").write_bytes(whole[:-12])
-    with pytest.raises(TrainingDataError, match="cut"):
-        list(read_pairs(tmp_path / "cut.jsonl.gz"))
+    damaged = whole[:10] + b"\xff" + whole[11:]
+    for content in (whole[:-12], damaged, b"no gzip"):
+        (tmp_path / "cut.jsonl.gz").write_bytes(content)
+        with pytest.raises(TrainingDataError, match=r"cut\.jsonl\.gz: cannot be read"):
+            list(read_pairs(tmp_path / "cut.jsonl.gz"))
+
+
+def test_a_line_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "latin.jsonl"
+    path.write_bytes('{"query": "é", "pos": ["한국"]}\n{"query": "'.encode() + b'\xe9", "pos": ["a"]}\n')
+    pairs = read_pairs(path)
+    assert next(pairs).positives == ("한국",)
+    with pytest.raises(TrainingDataError, match=r"latin\.jsonl:2: not UTF-8"):
+        next(pairs)
+
+
+def test_a_span_of_lines_is_counted_from_one_with_blank_ones(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(f'{{"query": "q{n}", "pos": ["a"]}}\n\n' for n in range(5)))
+    assert [pair.query for pair in read_pairs(path, (3, 7))] == ["q1", "q2", "q3"]
+    assert list(read_pairs(path, (11, 20))) == []
 
 
 def test_the_order_depends_on_the_seed_alone() -> None:
@@ -85,6 +112,11 @@ def test_neighbours_are_joined_and_shared() -> None:
 def test_held_out_texts_come_from_a_beir_corpus(tmp_path: Path) -> None:
     (tmp_path / "corpus.jsonl").write_text(json.dumps({"_id": "1", "text": "one"}) + "\n")
     assert list(passages_of(tmp_path)) == ["one"]
+    (tmp_path / "corpus.jsonl").write_text(json.dumps({"title": "The", "text": "one"}) + "\n\n")
+    assert list(passages_of(tmp_path)) == ["The\none"]
+    assert occurs_in(TrainingPair("q", ("the one",), ()), held_out_letters([tmp_path]))
+    assert not occurs_in(TrainingPair("q", ("one the",), ()), held_out_letters([tmp_path]))
+    assert not occurs_in(TrainingPair("q", ("one",), ()), held_out_letters([]))
     (tmp_path / "corpus.jsonl").write_text('{"_id": "1"}\n')
     with pytest.raises(TrainingDataError, match=r"corpus\.jsonl:1"):
         list(passages_of(tmp_path))

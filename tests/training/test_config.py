@@ -1,0 +1,109 @@
+"""Settings of a run: what is refused, and by which name."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from training.config import RunSettings
+from training.errors import ConfigError
+from training.settings_reader import settings_from
+
+SOURCE = {"path": "p.jsonl", "title": "P", "licence": "CC0 1.0"}
+VALUES: dict[str, Any] = {
+    "name": "n",
+    "stage": "finetune",
+    "base": {"name": "b", "licence": "MIT", "checkpoint": "minilm-m3"},
+    "data": {"sources": [SOURCE]},
+    "optimization": {"steps": 10, "learning_rate": 1e-5},
+}
+
+
+def settings(path: str = "", value: object = None) -> RunSettings:
+    """The settings above, but for the value at a dotted path."""
+    values = deepcopy(VALUES)
+    inner = values
+    *parents, last = path.split(".")
+    for key in parents:
+        inner = inner.setdefault(key, {})
+    if path:
+        inner[last] = value
+    return settings_from(RunSettings, values, "")
+
+
+def test_the_defaults_are_those_of_the_paper() -> None:
+    found = settings()
+    assert (found.losses.temperature, found.losses.form, found.losses.distill) == (0.02, "first", True)
+    assert found.batches.negatives == 7
+    assert found.mining is None
+    assert (found.pretraining.encoder_ratio, found.pretraining.decoder_ratio) == (0.3, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("stage", "sft", "stage: expected one of 'finetune', 'contrastive', 'retromae'"),
+        ("seed", -1, "seed: it is -1, but must be at least 0"),
+        ("evaluate_steps", 0, "evaluate_steps: it is 0, but must be at least 1"),
+        ("save_steps", 0, "save_steps: it is 0"),
+        ("base.package", "p", "base.checkpoint and package: it is 2, but must be 1 of the two"),
+        ("base.checkpoint", "", "base.checkpoint and package: it is 0"),
+        ("data.sources", [], "data.sources with train = true: it is 0"),
+        ("data.sources", [{**SOURCE, "train": False}], "data.sources with train = true: it is 0"),
+        ("data.sources", [{**SOURCE, "most": 0}], r"data.sources\[0\].most: it is 0"),
+        ("data.sources", [{**SOURCE, "lines": [3, 2]}], r"data.sources\[0\].lines: it is \(3, 2\)"),
+        ("data.sources", [{**SOURCE, "lines": [0, 2]}], r"data.sources\[0\].lines"),
+        ("data.sources", [{**SOURCE, "lines": [1]}], r"data.sources\[0\].lines"),
+        ("data.sources", [{**SOURCE, "join_up_to": 0}], r"data.sources\[0\].join_up_to: it is 0"),
+        (
+            "data.sources",
+            [{**SOURCE, "development_pairs": -1}],
+            r"data.sources\[0\].development_pairs: it is -1",
+        ),
+        ("data.sources", [{**SOURCE, "development_pairs": 1}] * 2, r"data.titles of .* it is \['P'\]"),
+        ("data.sources", [{**SOURCE, "format": "texts"}], "format of a source: it is 'texts'"),
+        ("data.query_tokens", 3, "data.query_tokens: it is 3, but must be at least 4"),
+        ("batches.groups", [], "batches.groups: it is 0"),
+        ("batches.groups", [{"tokens": 64, "batch": 1}], r"batches.groups\[0\].batch: it is 1"),
+        (
+            "batches.groups",
+            [{"tokens": 300, "batch": 2}, {"tokens": 64, "batch": 4}],
+            r"batches.groups: it is \[300, 64\]",
+        ),
+        # A longer pair would never come into a batch.
+        (
+            "batches.groups",
+            [{"tokens": 64, "batch": 4}],
+            r"batches.groups\[-1\].tokens: it is 64, but must be at least data.passage_tokens, 256",
+        ),
+        ("batches.negatives", -1, "batches.negatives: it is -1"),
+        ("batches.neighbours", 0, "batches.neighbours: it is 0"),
+        ("batches.sub_batch_tokens", 0, "batches.sub_batch_tokens: it is 0"),
+        ("losses.temperature", 0, "losses.temperature: it is 0, but must be above 0"),
+        ("losses.form", "second", "losses.form: expected one of 'first', 'revised'"),
+        ("mining", {"first": 5, "last": 4}, r"mining.first and last: it is \(5, 4\)"),
+        ("mining", {"every_steps": -1}, "mining.every_steps: it is -1"),
+        ("mining", {"ceiling": 0}, "mining.ceiling: it is 0"),
+        ("optimization.epochs", 1, "optimization.steps and epochs: it is 2, but must be 1 of the two"),
+        ("optimization.steps", 0, "optimization.steps or epochs: it is 0, but must be at least 1"),
+        ("optimization.learning_rate", 0, "optimization.learning_rate: it is 0"),
+        ("optimization.heads_learning_rate", 0, "optimization.heads_learning_rate: it is 0"),
+        ("optimization.head_warmup_steps", -1, "optimization.head_warmup_steps: it is -1"),
+        ("optimization.warmup", 1, "optimization.warmup: it is 1"),
+        ("optimization.clip", -1, "optimization.clip: it is -1"),
+        ("optimization.precision", "half", "optimization.precision: expected one of 'float32'"),
+        ("heads.whitening", 2, "heads.whitening: it is 2"),
+        ("heads.tokens_each", 0, "heads.tokens_each: it is 0"),
+        ("encoder.pooling", "max", "encoder.pooling: expected one of 'cls', 'mean'"),
+        ("pretraining.ratio", 1.0, "pretraining.ratio: it is 1"),
+    ],
+)
+def test_what_is_refused(path: str, value: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{message}"):
+        settings(path, value)
+
+
+def test_an_optional_word_is_taken() -> None:
+    assert settings("encoder.pooling", "mean").encoder.pooling == "mean"
