@@ -1,4 +1,4 @@
-"""A body of random weights over the vocabulary of another checkpoint: where pre-training from scratch starts."""
+"""A body of random weights over the vocabulary of another checkpoint, for pre-training from scratch."""
 
 from __future__ import annotations
 
