@@ -33,6 +33,28 @@ class BaseSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ArchitectureSettings:
+    """A new BERT of random weights in place of the base's body; the base then gives the tokenizer only.
+
+    width: of a hidden state; positions: the longest input in tokens.
+    """
+
+    layers: int
+    width: int
+    attention_heads: int
+    intermediate: int
+    positions: int = 512
+    pooling: Literal["cls", "mean"] = "cls"
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "attention_heads", "intermediate"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        require(self.positions >= 4, "positions", self.positions, "at least 4")
+        divides = self.width >= 1 and self.width % self.attention_heads == 0
+        require(divides, "width", self.width, f"a multiple of attention_heads, {self.attention_heads}")
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSettings:
     """One file of training data, below the data folder.
 
@@ -295,6 +317,7 @@ class RunSettings:
     data: DataSettings
     optimization: OptimizationSettings
     seed: int = 1
+    architecture: ArchitectureSettings | None = None
     encoder: EncodingOverrides = field(default_factory=EncodingOverrides)
     heads: HeadSettings = field(default_factory=HeadSettings)
     batches: BatchSettings = field(default_factory=BatchSettings)

@@ -48,18 +48,21 @@ class Finetune:
         self.steps_per_epoch = len(self._planned[1])
         """Batches of one epoch; all epochs have as many."""
 
-    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
-        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+    def batch(self, step: int) -> PairBatch:
+        """This device's share of a step's pairs, with their passages."""
         if self._miner is not None:
             self.negatives = self._miner.negatives(step)
         epoch, place = divmod(step, self.steps_per_epoch)
         number, pairs = self._plan_of(epoch).batches[place]
         generator = np.random.default_rng([self._settings.seed, step, self._ranks.rank])
         count = self._settings.batches.negatives
-        table = self.tables[number]
-        batch = pair_batch(
-            number, pairs, table.positives, self.negatives[number], count, self._ranks, generator
-        )
+        positives, negatives = self.tables[number].positives, self.negatives[number]
+        return pair_batch(number, pairs, positives, negatives, count, self._ranks, generator)
+
+    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
+        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+        batch = self.batch(step)
+        table = self.tables[batch.table]
         queries, passages = table.queries.take(batch.pairs), table.passages.take(batch.passages)
         terms: dict[str, Tensor] = {}
 

