@@ -33,7 +33,8 @@ def locate_base(settings: BaseSettings) -> Path:
 
 def package_folder(settings: BaseSettings) -> Path:
     """The folder inside an installed package, which is found, not imported: none of its code runs."""
-    spec = find_spec(settings.package)
+    # A dotted name would import the package that it begins with.
+    spec = find_spec(settings.package) if settings.package.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
         raise BaseWeightsError(
             f"the package {settings.package!r} with the base weights is not installed; "

@@ -78,7 +78,7 @@ def write_card(
         if kept_step is None
         else f"The weights kept are those after step {kept_step}, the best on the held-out pairs (nDCG@10):",
         development="" if kept_step is None else development_table(lines, kept_step),
-        settings=json.dumps(without_defaults(asdict(settings)), indent=1, ensure_ascii=False),
+        settings=json.dumps(without_empty(asdict(settings)), indent=1, ensure_ascii=False),
     )
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
 
@@ -107,10 +107,8 @@ def development_table(lines: Sequence[Mapping[str, Any]], kept_step: int) -> str
     return "\n".join(rows)
 
 
-def without_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
+def without_empty(values: Any) -> Any:
     """Settings that say something: without those left empty."""
-    return {
-        key: without_defaults(value) if isinstance(value, Mapping) else value
-        for key, value in values.items()
-        if value not in (None, "", (), [])
-    }
+    if isinstance(values, Mapping):
+        return {k: without_empty(value) for k, value in values.items() if value not in (None, "", (), [])}
+    return [without_empty(value) for value in values] if isinstance(values, tuple) else values

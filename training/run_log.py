@@ -13,11 +13,15 @@ LOG_FILE = "log.jsonl"
 class RunLog:
     """Appends lines to `log.jsonl` of a run's folder."""
 
-    def __init__(self, folder: Path, first_step: int) -> None:
-        """Drops the lines of steps from `first_step` on, which a resumed run does again."""
+    def __init__(self, folder: Path, steps_done: int) -> None:
+        """Drops the lines after the first `steps_done` steps, which a resumed run does again; without a step
+        done all, since such a run begins with an evaluation.
+        """
         self.path = folder / LOG_FILE
-        kept = [line for line in read_log(folder) if line["step"] <= first_step]
-        self.path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        kept = [line for line in read_log(folder) if line["step"] <= steps_done] if steps_done else []
+        temporary = self.path.with_suffix(".writing")
+        temporary.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        temporary.replace(self.path)
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Adds a line; it is on its way to the disk when this returns."""
