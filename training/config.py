@@ -191,8 +191,9 @@ class MiningSettings:
     (ANCE, Xiong et al. 2020, arXiv 2007.00808).
 
     every_steps: the index is made again after so many steps, 0 for once at the start. Each query takes its
-    negatives at random from the ranks `first` to `last` of the plain sum, less its positives and whatever
-    scores above `ceiling` times its best positive (likely another right answer).
+    negatives at random from the ranks `first` to `last` of the plain sum, less its positives and, where one
+    of these is among the ranks, whatever scores above `ceiling` times the best of them (likely another right
+    answer).
     """
 
     every_steps: int = 0
@@ -335,6 +336,13 @@ class RunSettings:
         longest, cut = self.batches.groups[-1].tokens, self.data.passage_tokens
         require(longest >= cut, "batches.groups[-1].tokens", longest, f"at least data.passage_tokens, {cut}")
         formats = {source.format for source in self.data.sources}
+        frozen = self.optimization.frozen_body
+        require(
+            not frozen or self.stage == "finetune",
+            "optimization.frozen_body",
+            frozen,
+            "false but in stage finetune",
+        )
         pairs = self.stage in ("finetune", "contrastive")
         require(
             not pairs or "texts" not in formats,

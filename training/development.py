@@ -10,6 +10,7 @@ import torch
 
 from models.batching import plan_batches
 from models.representations import Bool, Float32, Int64
+from training.config import Stage
 from training.encoded_texts import EncodedTexts
 from training.pair_table import PairTable
 from training.scores import three_scores
@@ -34,9 +35,14 @@ def development_figures(encoder: TextEncoder, table: PairTable) -> dict[str, flo
     return {name: ndcg(scores, relevant, CUTOFF) for name, scores in sides.items()}
 
 
-def mean_of_sums(figures: Figures) -> float:
-    """What a checkpoint is judged by: nDCG@10 of the plain sum, averaged over the sources."""
-    return float(np.mean([sides["sum"] for sides in figures.values()]))
+def judged_side(stage: Stage) -> str:
+    """The side by which a checkpoint is judged: the plain sum, or dense where nothing else trains."""
+    return "dense" if stage == "contrastive" else "sum"
+
+
+def mean_of(figures: Figures, side: str) -> float:
+    """nDCG@10 of a side, averaged over the sources."""
+    return float(np.mean([sides[side] for sides in figures.values()]))
 
 
 def all_scores(encoder: TextEncoder, table: PairTable) -> tuple[Float32, Float32, Float32]:

@@ -12,7 +12,7 @@ from torch import nn
 
 from models.torch_encoder import EncoderModel
 from training.config import OptimizationSettings, RunSettings
-from training.development import mean_of_sums
+from training.development import judged_side, mean_of
 from training.distributed import Ranks, mean_over_all, share_weights, sum_gradients
 from training.errors import DivergedError, TrainingDataError
 from training.optimizer import make_optimizer, rate_factor
@@ -65,7 +65,7 @@ def train(
         figures = stage.evaluate() if ranks.rank == 0 else {}
         if figures:
             note({"step": progress.step, "development": figures})
-            figure = mean_of_sums(figures)
+            figure = mean_of(figures, judged_side(settings.stage))
             if progress.best_figure is None or figure > progress.best_figure:
                 progress.best_figure, progress.best_step = figure, progress.step
                 write_tensors(folder / BEST_FILE, {name: p.detach() for name, p in trained.items()})

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 
 from training.run_log import read_log
 
@@ -13,15 +15,11 @@ PLOT_FILE = "losses.svg"
 SMOOTHED_SHARE = 50
 
 
-def write_plot(folder: Path) -> Path:
-    """Draws the log of a run's folder to `losses.svg` and returns its path.
+def write_plot(folder: Path, side: str) -> Path:
+    """Draws the log of a run's folder to `losses.svg` and returns its path; side: of development figures.
 
     Losses are means over a fiftieth of the steps before.
     """
-    # Loaded here, since drawing takes a second to load and happens once a run.
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
     lines = list(read_log(folder))
     steps = [line for line in lines if "losses" in line]
     developments = [line for line in lines if "development" in line]
@@ -33,9 +31,9 @@ def write_plot(folder: Path) -> Path:
     losses.set_ylabel("loss")
     losses.legend(fontsize="small", ncols=2)
     for source in sorted({source for line in developments for source in line["development"]}):
-        values = [line["development"][source]["sum"] for line in developments]
+        values = [line["development"][source][side] for line in developments]
         development.plot([line["step"] for line in developments], values, marker=".", label=source)
-    development.set_ylabel("held-out nDCG@10 of the sum")
+    development.set_ylabel(f"held-out nDCG@10, {side}")
     development.set_xlabel("step")
     if developments:
         development.legend(fontsize="small")

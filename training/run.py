@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from models.checkpoint import EncodingSettings, hidden_size, read_settings
-from models.head_weights import HEADS_FILE
 from models.heads import Heads
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body, load_model
@@ -18,6 +17,7 @@ from training.base_checkpoint import locate_base
 from training.checkpoint_writer import write_checkpoint
 from training.condenser import Condenser
 from training.config import RunSettings
+from training.development import judged_side
 from training.distributed import Ranks, join_processes, leave_processes
 from training.finetune import Finetune
 from training.fresh_body import write_fresh_base
@@ -30,13 +30,13 @@ from training.pair_table import read_tables
 from training.plots import write_plot
 from training.pretrain import CondenserPretraining, RetroMaePretraining
 from training.retromae import RetroMae
+from training.run_identity import HEAD_FILES, claim_folder, run_identity
 from training.run_state import Progress
 from training.step import Stage
 from training.text_encoder import TextEncoder
 from training.text_table import read_text_table
 
 RUN_FOLDER = "run"
-HEAD_FILES = (HEADS_FILE, "sparse_linear.pt")
 
 
 def run_training(
@@ -44,10 +44,11 @@ def run_training(
 ) -> Progress:
     """Trains and writes the checkpoint folder `output`; goes on where a run into it was cut off.
 
-    data: the folder that the sources' paths start from; threads: CPU threads, by default the CPUs of this
-    process. Raises TrainingError and ModelError.
+    data: the folder that the sources' paths start from; threads: CPU threads, by default this process's share
+    of the CPUs. Raises TrainingError and ModelError.
     """
-    torch.set_num_threads(threads or len(os.sched_getaffinity(0)))
+    processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    torch.set_num_threads(threads or max(1, len(os.sched_getaffinity(0)) // processes))
     device = "cuda" if torch.cuda.is_available() else "cpu"
     ranks = join_processes(device)
     try:
@@ -62,22 +63,21 @@ def run_on(
     """`run_training` as one of the processes."""
     torch.manual_seed(settings.seed + ranks.rank)
     folder = output / RUN_FOLDER
-    work = folder / f"tokens-{ranks.rank}"
-    work.mkdir(parents=True, exist_ok=True)
+    work_folder(folder, ranks).mkdir(parents=True, exist_ok=True)
     base = open_base(settings, folder, ranks)
     base.model.to(device)
     if settings.stage in ("finetune", "contrastive"):
         stage, counts = finetuning(settings, base, data, folder, device, ranks)
         trained: nn.Module = base.model
     else:
-        stage, counts, trained = pretraining(settings, base, data, work, device, ranks)
+        stage, counts, trained = pretraining(settings, base, data, folder, device, ranks)
     progress = train(stage, trained, settings, folder, ranks, report)
     if ranks.rank == 0:
         with_heads = settings.stage == "finetune" or (base.has_heads and settings.stage == "contrastive")
         write_checkpoint(output, base.folder, base.model, base.encoding, with_heads=with_heads)
         kept = None if progress.best_figure is None else progress.best_step
         write_card(output, settings, counts, folder, device_name(device), kept)
-        write_plot(folder)
+        write_plot(folder, judged_side(settings.stage))
     return progress
 
 
@@ -92,6 +92,11 @@ class Base:
     has_heads: bool
 
 
+def work_folder(run: Path, ranks: Ranks) -> Path:
+    """Where this process keeps token ids."""
+    return run / f"tokens-{ranks.rank}"
+
+
 def open_base(settings: RunSettings, run: Path, ranks: Ranks) -> Base:
     """Loads the base, with heads that the stage replaces or leaves alone where it has none.
 
@@ -103,10 +108,16 @@ def open_base(settings: RunSettings, run: Path, ranks: Ranks) -> Base:
         write_fresh_base(settings.architecture, source, folder, settings.seed)
     encoding = encoding_settings(folder, settings)
     tokenizer = Tokenizer.load(folder, encoding)
-    if any((folder / name).is_file() for name in HEAD_FILES) and not settings.heads.fresh:
-        return Base(folder, encoding, tokenizer, load_model(folder, encoding), True)
-    heads = Heads(hidden_size(folder), settings.heads.colbert_dimension, encoding)
-    return Base(folder, encoding, tokenizer, EncoderModel(load_body(folder), heads), False)
+    has_heads = any((folder / name).is_file() for name in HEAD_FILES) and not settings.heads.fresh
+    if has_heads:
+        model = load_model(folder, encoding)
+    else:
+        encoding = replace(encoding, colbert_dimension=None)  # that of heads which are not taken
+        heads = Heads(hidden_size(folder), settings.heads.colbert_dimension, encoding)
+        model = EncoderModel(load_body(folder), heads)
+    if settings.batches.gradient_checkpointing:
+        model.body.activation_checkpointing_enable()  # type: ignore[operator]
+    return Base(folder, encoding, tokenizer, model, has_heads)
 
 
 def finetuning(
@@ -114,15 +125,17 @@ def finetuning(
 ) -> tuple[Stage, list[SourceCount]]:
     """The stage that trains on pairs. Heads that the base lacks get their starting point here."""
     batches = settings.batches
-    work = folder / f"tokens-{ranks.rank}"
+    work = work_folder(folder, ranks)
     tables = read_tables(settings.data, data, work, base.tokenizer, batches.neighbours, settings.seed)
+    claim_folder(folder, run_identity(settings, base.folder, base.tokenizer, tables, ranks), ranks)
     precision = settings.optimization.precision
     encoder = TextEncoder(base.model, base.tokenizer, batches.sub_batch_tokens, precision, device)
+    base.model.body.requires_grad_(not settings.optimization.frozen_body)
     if settings.stage == "contrastive":
         base.model.heads.requires_grad_(False)
         settings = replace(settings, losses=dense_only(settings.losses))
     if settings.stage == "finetune" and not base.has_heads:
-        passages = [table.passages for table in tables if len(table.training)]
+        passages = [table.passages for table in tables if table.settings.train]
         weights = initial_heads(encoder, passages, settings.heads, settings.seed)
         base.model.heads = Heads.from_weights(weights, base.encoding).to(device)
     counts = [SourceCount(len(table.training), len(table.development)) for table in tables]
@@ -130,10 +143,11 @@ def finetuning(
 
 
 def pretraining(
-    settings: RunSettings, base: Base, data: Path, work: Path, device: str, ranks: Ranks
+    settings: RunSettings, base: Base, data: Path, folder: Path, device: str, ranks: Ranks
 ) -> tuple[Stage, list[SourceCount], nn.Module]:
     """The stage that trains on documents, and its model, which shares the base's body."""
-    stores = read_text_table(settings.data, data, work, base.tokenizer)
+    stores = read_text_table(settings.data, data, work_folder(folder, ranks), base.tokenizer)
+    claim_folder(folder, run_identity(settings, base.folder, base.tokenizer, stores, ranks), ranks)
     counts = [SourceCount(len(store), 0) for store in stores]
     body = base.model.body
     head, _ = load_mlm_head(body.config, base.folder)

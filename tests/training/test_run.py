@@ -1,0 +1,305 @@
+"""Whole tiny runs: base package to checkpoint that the torch engine loads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from models.checkpoint import EncodingSettings
+from models.encoder import encode
+from models.head_weights import read_heads
+from models.loader import load_encoder
+from models.tokenizer import Tokenizer
+from training.config import RunSettings
+from training.development import ndcg
+from training.errors import DivergedError, RunStateError, TrainingDataError
+from training.run import run_training
+from training.run_log import read_log
+from training.run_state import Progress
+from training.settings_reader import settings_from
+
+Run = Callable[..., Progress]
+
+
+@pytest.fixture
+def run(tmp_path: Path, run_values: dict[str, Any]) -> Run:
+    """Runs the tiny settings, changed at dotted paths, into a folder of the given name."""
+
+    def run(name: str, changes: dict[str, Any] | None = None) -> Progress:
+        values = deepcopy(run_values)
+        for path, value in (changes or {}).items():
+            *parents, last = path.split(".")
+            inner = values
+            for key in parents:
+                inner = inner.setdefault(key, {})
+            inner[last] = value
+        settings = settings_from(RunSettings, values, "")
+        return run_training(settings, tmp_path / "data", tmp_path / name, lambda line: None, threads=1)
+
+    return run
+
+
+def losses(folder: Path) -> list[float]:
+    return [line["losses"]["loss"] for line in read_log(folder / "run") if "losses" in line]
+
+
+def body_of(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def unchanged(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> set[str]:
+    return {name for name in after if torch.equal(before[name], after[name])}
+
+
+def test_a_run_improves_and_its_checkpoint_gives_the_development_figure(
+    run: Run, tmp_path: Path, base_folder: Path
+) -> None:
+    progress = run("out")
+    lines = list(read_log(tmp_path / "out" / "run"))
+    figures = {line["step"]: line["development"]["Made pairs"] for line in lines if "development" in line}
+    assert [line["step"] for line in lines if "losses" in line] == list(range(1, 13))
+    assert list(figures) == [0, 4, 8, 12]
+    sums = {step: sides["sum"] for step, sides in figures.items()}
+    assert progress.best_figure == max(sums.values()) > sums[0]
+    assert sums[progress.best_step] == progress.best_figure
+    assert not unchanged(body_of(base_folder), body_of(tmp_path / "out"))
+
+    # The eight held-out pairs by the engine that serves: found again as those that make the figure.
+    encoder = load_encoder(str(tmp_path / "out"), "torch")
+    held_out = held_out_pairs(tmp_path)
+    queries = encode(encoder, [pair["query"] for pair in held_out], "query")
+    passages = encode(encoder, [pair["pos"][0] for pair in held_out], "document")
+    assert queries.dense is not None
+    assert passages.dense is not None
+    dense = ndcg(queries.dense @ passages.dense.T, np.eye(8, dtype=np.bool_), 10)
+    assert dense == pytest.approx(figures[progress.best_step]["dense"], abs=1e-6)
+
+
+def held_out_pairs(folder: Path) -> list[dict[str, Any]]:
+    """The pairs that the tiny settings hold out: the first eight places of the shuffled file."""
+    pairs = [json.loads(line) for line in (folder / "data" / "pairs.jsonl").read_text().splitlines()]
+    order = np.random.default_rng(5).permutation(len(pairs))
+    return [pairs[place] for place in sorted(order[:8])]
+
+
+def test_the_best_step_is_kept(run: Run, tmp_path: Path) -> None:
+    # After the first steps a learning rate this large only spoils the body.
+    progress = run("spoilt", {"optimization.learning_rate": 0.2, "evaluate_steps": 1})
+    lines = list(read_log(tmp_path / "spoilt" / "run"))
+    sums = [line["development"]["Made pairs"]["sum"] for line in lines if "development" in line]
+    assert progress.best_step == int(np.argmax(sums)) < 12
+    again = run("short", {"optimization.learning_rate": 0.2, "evaluate_steps": 1})
+    assert again == progress
+    kept, other = body_of(tmp_path / "spoilt"), body_of(tmp_path / "short")
+    assert unchanged(kept, other) == set(kept)
+    state = torch.load(tmp_path / "spoilt" / "run" / "state.pt", weights_only=True)
+    last = {name.removeprefix("body."): weight for name, weight in state["weights"].items()}
+    assert unchanged(last, {name: kept[name] for name in kept if name in last}) != set(kept)
+
+
+def test_without_held_out_pairs_the_last_weights_are_kept(run: Run, tmp_path: Path) -> None:
+    source = {"path": "pairs.jsonl", "title": "All", "licence": "CC0 1.0"}
+    progress = run("out", {"data.sources": [source], "optimization.steps": 2})
+    assert progress == Progress(2, None, 0)
+    state = torch.load(tmp_path / "out" / "run" / "state.pt", weights_only=True)
+    for name, weight in body_of(tmp_path / "out").items():
+        assert torch.equal(state["weights"][f"body.{name}"], weight)
+
+
+def test_warming_up_the_heads_leaves_the_body_as_it_was(run: Run, tmp_path: Path, base_folder: Path) -> None:
+    before = body_of(base_folder)
+    warm = {"optimization.head_warmup_steps": 3, "optimization.steps": 3, "save_steps": 1}
+    run("warm", {**warm, "optimization.weight_decay": 0.5})
+    after = torch.load(tmp_path / "warm" / "run" / "state.pt", weights_only=True)["weights"]
+    assert all(torch.equal(after[f"body.{name}"], before[name]) for name in body_of(tmp_path / "warm"))
+    run("longer", {**warm, "optimization.steps": 4})
+    after = torch.load(tmp_path / "longer" / "run" / "state.pt", weights_only=True)["weights"]
+    assert not any(
+        torch.equal(after[f"body.{name}"], before[name])
+        for name in body_of(tmp_path / "longer")
+        if "key.bias" not in name
+    )
+
+
+def test_a_frozen_body_never_trains(run: Run, tmp_path: Path, base_folder: Path) -> None:
+    progress = run("frozen", {"optimization.frozen_body": True, "optimization.weight_decay": 0.5})
+    after = body_of(tmp_path / "frozen")
+    assert unchanged(body_of(base_folder), after) == set(after)
+    assert progress.best_step > 0
+    state = torch.load(tmp_path / "frozen" / "run" / "state.pt", weights_only=True)
+    assert set(state["weights"]) == {"heads.sparse.weight", "heads.sparse.bias"} | {
+        "heads.colbert.weight",
+        "heads.colbert.bias",
+    }
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"batches.sub_batch_tokens": 10_000},
+        {"batches.gradient_cache": True},
+        {"batches.gradient_checkpointing": True},
+        {"batches.gradient_cache": True, "batches.gradient_checkpointing": True},
+    ],
+    ids=["one batch", "cached", "checkpointed", "both"],
+)
+def test_how_memory_is_saved_changes_no_loss(
+    run: Run, tmp_path: Path, base_folder: Path, changes: dict[str, Any]
+) -> None:
+    # Without dropout, which draws other numbers for batches of another shape.
+    config = json.loads((base_folder / "config.json").read_text())
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (base_folder / "config.json").write_text(json.dumps(config))
+    run("plain", {"optimization.steps": 4})
+    run("saving", {"optimization.steps": 4, **changes})
+    assert losses(tmp_path / "saving") == pytest.approx(losses(tmp_path / "plain"), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"batches.gradient_cache": True}, {"batches.gradient_checkpointing": True}],
+    ids=["cached", "checkpointed"],
+)
+def test_dropout_is_repeated_where_something_is_computed_again(
+    run: Run, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    run("plain", {"optimization.steps": 4})
+    run("saving", {"optimization.steps": 4, **changes})
+    assert losses(tmp_path / "saving") == pytest.approx(losses(tmp_path / "plain"), abs=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_half_precisions_train_near_float32(run: Run, tmp_path: Path, precision: str) -> None:
+    run("whole")
+    progress = run(precision, {"optimization.precision": precision, "batches.gradient_cache": True})
+    assert progress.step == 12
+    assert losses(tmp_path / precision)[0] == pytest.approx(losses(tmp_path / "whole")[0], rel=0.02)
+    assert {tensor.dtype for tensor in body_of(tmp_path / precision).values()} == {torch.float32}
+    load_encoder(str(tmp_path / precision), "torch")
+
+
+def test_an_mcls_base_trains_and_serves(run: Run, tmp_path: Path, base_folder: Path) -> None:
+    settings = {"pooling": "cls", "max_length": 32, "mcls_every": 4}
+    (base_folder / "tercet.json").write_text(json.dumps(settings))
+    run("out", {"encoder": {}, "mining": {"last": 10}, "optimization.steps": 4})
+    assert json.loads((tmp_path / "out" / "tercet.json").read_text())["mcls_every"] == 4
+    encoder = load_encoder(str(tmp_path / "out"), "torch")
+    found = encode(encoder, ["word1 word2 word3 word4 word5 word6"], "document")
+    # [CLS] 3 words [CLS] 3 words [SEP]: nine tokens, of which neither [CLS] has a vector.
+    assert found.tokens.tolist() == [9]
+    assert found.colbert is not None
+    assert len(found.colbert.vectors) == 7
+
+
+def test_the_contrastive_stage_trains_the_dense_side_alone(run: Run, tmp_path: Path) -> None:
+    changes = {"stage": "contrastive", "batches.negatives": 0, "evaluate_steps": 1}
+    progress = run("out", changes)
+    lines = list(read_log(tmp_path / "out" / "run"))
+    assert {name for line in lines for name in line.get("losses", {})} == {"loss", "dense"}
+    dense = [line["development"]["Made pairs"]["dense"] for line in lines if "development" in line]
+    assert progress.best_figure == max(dense)
+    # Heads are never random, so a base without any leads to a checkpoint without any.
+    assert not (tmp_path / "out" / "heads.safetensors").exists()
+
+
+def test_heads_of_another_width_replace_those_of_the_base(
+    run: Run, tmp_path: Path, base_folder: Path, run_values: dict[str, Any]
+) -> None:
+    run("first", {"optimization.steps": 1})
+    settings = tmp_path / "first" / "tercet.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "colbert_dimension": 8}))
+    base = {"name": "first", "licence": "MIT", "checkpoint": str(tmp_path / "first")}
+    run("kept", {"base": base, "optimization.steps": 1, "heads.colbert_dimension": 4})
+    assert read_heads(tmp_path / "kept", 16).colbert_dimension == 8
+    run("fresh", {"base": base, "optimization.steps": 1, "heads": {"fresh": True, "colbert_dimension": 4}})
+    assert load_encoder(str(tmp_path / "fresh"), "torch").info.colbert_dimension == 4
+
+
+def test_a_finished_run_is_not_done_again(run: Run, tmp_path: Path) -> None:
+    first = run("out", {"optimization.steps": 2})
+    log = (tmp_path / "out" / "run" / "log.jsonl").read_text()
+    assert run("out", {"optimization.steps": 2, "save_steps": 1, "name": "renamed"}) == first
+    assert (tmp_path / "out" / "run" / "log.jsonl").read_text() == log
+
+
+@pytest.mark.parametrize(
+    ("changes", "odd"),
+    [
+        ({"optimization.learning_rate": 0.02}, r"optimization\.learning_rate \(0\.01, now 0\.02\)"),
+        ({"batches.negatives": 3}, r"batches\.negatives \(2, now 3\)"),
+        ({"mining": {}}, "mining"),
+    ],
+)
+def test_a_folder_of_other_settings_is_refused(
+    run: Run, tmp_path: Path, changes: dict[str, Any], odd: str
+) -> None:
+    run("out", {"optimization.steps": 1})
+    with pytest.raises(RunStateError, match=f"out/run: a run with other {odd} was begun there; choose"):
+        run("out", {"optimization.steps": 1, **changes})
+
+
+def test_a_folder_of_other_data_or_another_base_is_refused(
+    run: Run, tmp_path: Path, base_folder: Path
+) -> None:
+    run("out", {"optimization.steps": 1})
+    data = tmp_path / "data" / "pairs.jsonl"
+    before = data.read_text()
+    data.write_text(before.replace("word1 ", "word2 ", 1))
+    with pytest.raises(RunStateError, match="a run with other data was begun there"):
+        run("out", {"optimization.steps": 1})
+    data.write_text(before)
+    weights = load_file(base_folder / "model.safetensors")
+    weights["embeddings.LayerNorm.bias"] += 1
+    from safetensors.torch import save_file
+
+    save_file(weights, base_folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(RunStateError, match="other base weights"):
+        run("out", {"optimization.steps": 1, "base.sha256": ""})
+
+
+def test_data_that_make_no_batch(run: Run) -> None:
+    with pytest.raises(TrainingDataError, match="no whole batch"):
+        run("out", {"batches.groups": [{"tokens": 16, "batch": 40}]})
+    held = {"path": "pairs.jsonl", "title": "H", "licence": "CC0 1.0", "development_pairs": 40}
+    with pytest.raises(TrainingDataError, match="no whole batch"):
+        run("all held out", {"data.sources": [held]})
+
+
+def test_a_run_that_diverges_stops(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(DivergedError, match=r"step \d+: .* lower optimization.learning_rate, now 1e\+30"):
+        run("out", {"optimization.learning_rate": 1e30, "optimization.clip": 0})
+    for line in (tmp_path / "out" / "run" / "log.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def test_tokenizer_and_instructions_reach_the_checkpoint(run: Run, tmp_path: Path, base_folder: Path) -> None:
+    changes = {"encoder.query_instruction": "word39 ", "optimization.steps": 1}
+    run("out", changes)
+    assert (tmp_path / "out" / "tokenizer.json").read_bytes() == (base_folder / "tokenizer.json").read_bytes()
+    settings = json.loads((tmp_path / "out" / "tercet.json").read_text())
+    expected = {"pooling": "mean", "max_length": 32, "query_instruction": "word39 "}
+    assert {name: settings[name] for name in expected} == expected
+    tokenizer = Tokenizer.load(tmp_path / "out", EncodingSettings(**settings))
+    assert tokenizer.tokenize(["word0"], "query").token_ids.tolist() == [2, 44, 5, 3]
+
+
+def test_the_checkpoint_may_be_read_by_anybody(run: Run, tmp_path: Path) -> None:
+    run("out", {"optimization.steps": 1})
+    files = [path for path in (tmp_path / "out").iterdir() if path.is_file()]
+    assert {path.name for path in files} == {
+        "README.md",
+        "config.json",
+        "heads.safetensors",
+        "model.safetensors",
+        "tercet.json",
+        "tokenizer.json",
+    }
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o644}

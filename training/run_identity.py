@@ -1,0 +1,107 @@
+"""What a run's folder was begun with, so that no other run goes on there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from models.fingerprint import file_digest, weight_files
+from models.head_weights import HEADS_FILE
+from models.tokenizer import Tokenizer
+from training.config import RunSettings
+from training.distributed import Ranks, wait_for_all
+from training.errors import RunStateError
+from training.pair_table import PairTable
+from training.token_store import TokenStore
+
+IDENTITY_FILE = "identity.json"
+# They change nothing that is computed, or, as the base, are compared by their content.
+FREE_SETTINGS = frozenset({"name", "base", "save_steps", "log_steps"})
+HEAD_FILES = (HEADS_FILE, "sparse_linear.pt", "colbert_linear.pt")
+Identity = dict[str, object]
+
+
+def run_identity(
+    settings: RunSettings,
+    base: Path,
+    tokenizer: Tokenizer,
+    data: Sequence[PairTable | TokenStore],
+    ranks: Ranks,
+) -> Identity:
+    """Settings, processes and the digests of base, tokenizer and training data, as read and tokenized."""
+    values = {name: value for name, value in asdict(settings).items() if name not in FREE_SETTINGS}
+    heads = [base / name for name in HEAD_FILES if (base / name).is_file()]
+    digest = hashlib.sha256()
+    for source in data:
+        for array in arrays_of(source):
+            digest.update(f"{len(array)}\n".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    identity = {
+        "settings": values,
+        "processes": ranks.size,
+        "base weights": [file_digest(path) for path in [*weight_files(base), *heads]],
+        "tokenizer": tokenizer.digest,
+        "data": digest.hexdigest(),
+    }
+    plain: Identity = json.loads(json.dumps(identity))
+    return plain
+
+
+def arrays_of(source: PairTable | TokenStore) -> list[npt.NDArray[np.integer]]:
+    """All that training reads of a source."""
+    if isinstance(source, TokenStore):
+        return [source.token_ids, source.offsets]
+    ragged = [
+        source.positives.rows,
+        source.positives.offsets,
+        source.negatives.rows,
+        source.negatives.offsets,
+    ]
+    stores = [*arrays_of(source.queries), *arrays_of(source.passages)]
+    return [*stores, *ragged, source.training, source.development, source.pool]
+
+
+def claim_folder(folder: Path, identity: Identity, ranks: Ranks) -> None:
+    """Writes the identity of a run that begins; one that goes on must have the same.
+
+    Raises RunStateError, naming what differs.
+    """
+    path = folder / IDENTITY_FILE
+    if path.is_file():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        odd = differences(found, identity)
+        if odd:
+            raise RunStateError(
+                f"{folder}: a run with other {odd[0]} was begun there; "
+                "choose another --output, or remove the folder to begin again"
+            )
+    wait_for_all(ranks)
+    if ranks.rank == 0 and not path.is_file():
+        temporary = path.with_suffix(".writing")
+        temporary.write_text(json.dumps(identity, indent=1) + "\n", encoding="utf-8")
+        temporary.replace(path)
+
+
+def differences(found: object, wanted: object, where: str = "") -> list[str]:
+    """Dotted keys whose values differ, with both values where they are short."""
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        keys = sorted({*found, *wanted})
+        return [
+            odd
+            for key in keys
+            for odd in differences(found.get(key), wanted.get(key), f"{where}.{key}" if where else key)
+        ]
+    if found == wanted:
+        return []
+    name = where.removeprefix("settings.")
+    return [
+        f"{name} ({found!r}, now {wanted!r})"
+        if isinstance(wanted, int | float | str) and len(str(wanted)) < 40
+        else name
+    ]
