@@ -20,6 +20,7 @@ import cli.export
 import cli.index
 import cli.search
 import cli.serve
+import cli.tune
 from cli.output import print_failure
 from evaluation.errors import DatasetError
 from index.errors import SearchIndexError
@@ -48,6 +49,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command()(cli.search.search)
     app.command()(cli.embed.embed)
     app.command("eval")(cli.eval.evaluate)
+    app.command()(cli.tune.tune)
     app.command()(cli.export.export)
     return app
 
