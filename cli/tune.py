@@ -95,16 +95,18 @@ def _print_report(report: TuningReport, *, dry_run: bool) -> None:
     out = console()
     out.print(
         f"{report['collection']}, snapshot {report['snapshot']}: {report['queries']:,} judged queries, "
-        f"{len(report['folds'])} folds, {report['seconds']:.0f} s"
+        f"{len(report['folds'])} folds, {report['seconds']:.0f} s; nDCG@10:"
     )
     if report["missing_documents"]:
         out.print(f"{report['missing_documents']:,} documents judged relevant are not in the collection.")
-    table = Table(box=None, padding=(0, 2))
-    for column in ("nDCG@10 of", "queries", *SIDES, "candidates", "1, 1, 1", "tuned"):
-        table.add_column(column, justify="left" if column == "nDCG@10 of" else "right")
+    table = Table(box=None, padding=(0, 1))
+    table.add_column("")
+    for column in ("queries", *SIDES, "candidates", "1, 1, 1", "tuned"):
+        table.add_column(column, justify="right")
     for number, fold in enumerate(report["folds"], start=1):
         table.add_row(f"fold {number}", *_row(fold))
     held_out, fitted = report["held_out"], report["fitted"]
+    gain, error = held_out["gain"], held_out["gain_standard_error"]
     table.add_row(
         "held out",
         f"{report['queries']:,}",
@@ -114,10 +116,8 @@ def _print_report(report: TuningReport, *, dry_run: bool) -> None:
     )
     table.add_row("all, fitted", *_row(fitted))
     out.print(table)
-    out.print(
-        f"Gain on held-out queries: {held_out['gain']:+.4f}, "
-        f"standard error {held_out['gain_standard_error']:.4f}."
-    )
+    doubt = "; less than twice that may be chance" if abs(gain) < 2 * error else ""
+    out.print(f"Gain on held-out queries: {gain:+.4f}, standard error {error:.4f}{doubt}.")
     out.print(_outcome(report, dry_run=dry_run))
 
 
