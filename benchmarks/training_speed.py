@@ -2,9 +2,9 @@
 
 usage: python benchmarks/training_speed.py [--steps N] [--rounds N] [--precision float32|bfloat16]
 
-Fine-tunes all-MiniLM-L6-v2 with every term of the M3 loss on pairs of ../shared/data, and sends the very same
-batches through the body alone, forward and backward, and nothing else. Both run in turns, each in a process of
-its own. Tokens are real ones, without padding. Exits with 1 where a bar is missed.
+Fine-tunes all-MiniLM-L6-v2 with every term of the M3 loss on pairs of ../shared/data, and sends the same
+batches through the body alone, forward and backward, and nothing else. Both run in turns, each in a process
+of its own. Tokens are real ones, without padding. Exits with 1 where a bar is missed.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import typer
 
 from cli import options
 from cli.index_build import build
-from cli.output import console, megabytes, print_json, print_pairs
+from cli.output import SIDES, console, megabytes, print_json, print_pairs
 
 if TYPE_CHECKING:
     from index.inspection import Inspection
@@ -65,6 +65,7 @@ def _described(inspection: Inspection) -> dict[str, Any]:
         "dense_kind": settings.dense_kind,
         "token_codec": settings.token_codec,
         "fields": dict(settings.fields),
+        "defaults": None if inspection.defaults is None else asdict(inspection.defaults),
         "bytes": {**inspection.part_bytes, "total": inspection.total_bytes},
         "segments": [asdict(segment) for segment in inspection.segments],
     }
@@ -79,6 +80,7 @@ def _flattened(description: dict[str, Any]) -> dict[str, Any]:
     }
     lines["snapshot"] = description["snapshot"] or "none yet"
     lines["fields"] = ", ".join(f"{name}: {kind}" for name, kind in description["fields"].items()) or "none"
+    lines["defaults"] = _defaults_line(description["defaults"])
     for part, size in description["bytes"].items():
         lines[f"{part}, size"] = megabytes(size)
     for number, segment in enumerate(description["segments"], start=1):
@@ -86,3 +88,14 @@ def _flattened(description: dict[str, Any]) -> dict[str, Any]:
             f"{segment['id']}, {segment['documents']:,} documents, dense {segment['dense_kind']}"
         )
     return lines
+
+
+def _defaults_line(defaults: dict[str, Any] | None) -> str:
+    if defaults is None:
+        return "none stored"
+    weights, candidates, tuning = defaults["weights"], defaults["candidates"], defaults["tuning"]
+    return (
+        f"weights {', '.join(f'{weights[side]:g}' for side in SIDES)}; "
+        f"candidates {candidates['dense']}, {candidates['sparse']}; "
+        f"nDCG@10 {tuning['tuned']:.4f} against {tuning['plain']:.4f} of 1, 1, 1 on held-out queries"
+    )

@@ -21,6 +21,7 @@ import cli.index
 import cli.search
 import cli.serve
 import cli.train
+import cli.tune
 from cli.output import print_failure
 from evaluation.errors import DatasetError
 from index.errors import SearchIndexError
@@ -50,6 +51,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command()(cli.search.search)
     app.command()(cli.embed.embed)
     app.command("eval")(cli.eval.evaluate)
+    app.command()(cli.tune.tune)
     app.command()(cli.export.export)
     app.command()(cli.train.train)
     return app

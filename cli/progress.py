@@ -1,4 +1,4 @@
-"""How far a build is: a bar on a terminal, plain lines elsewhere, JSON lines for the service."""
+"""How far long work is: a bar on a terminal, plain lines elsewhere, JSON lines for the service."""
 
 from __future__ import annotations
 
@@ -34,6 +34,33 @@ def build_progress(kind: ProgressKind) -> Iterator[Report]:
         yield _seldom(_print_json_line, JSON_EVERY_SECONDS)
     else:
         yield lambda _: None
+
+
+@contextmanager
+def count_progress(work: str, things: str) -> Iterator[Callable[[int, int], None]]:
+    """A function that shows how many things of how many are done: a bar, or now and then a line."""
+    if not sys.stderr.isatty():
+        yield _seldom_counted(things)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TaskProgressColumn())
+    with Progress(
+        *columns, TextColumn("{task.completed:,.0f} " + things), console=error_console()
+    ) as progress:
+        task = progress.add_task(work, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _seldom_counted(things: str) -> Callable[[int, int], None]:
+    shown_at = time.monotonic()
+
+    def report(done: int, total: int) -> None:
+        nonlocal shown_at
+        if time.monotonic() - shown_at >= LINES_EVERY_SECONDS:
+            shown_at = time.monotonic()
+            sys.stderr.write(f"{done / total:.0%}  {done:,}/{total:,} {things}\n")
+            sys.stderr.flush()
+
+    return report
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,12 +26,14 @@ def search(
     query: Annotated[str, typer.Argument(help="What to search for.")],
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Number of hits.")] = 10,
     weights: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="PRESET|D,S,C",
-            help="Weights of dense, sparse and colbert: sum, miracl, mldr, flag, or three numbers.",
+            help="Weights of dense, sparse and colbert: sum, miracl, mldr, flag, or three numbers. "
+            "[default: those stored with the collection, or sum]",
+            show_default=False,
         ),
-    ] = "sum",
+    ] = None,
     filter_json: Annotated[
         str | None,
         typer.Option("--filter", metavar="JSON", help='Such as {"eq": {"lang": "en"}}.', show_default=False),
@@ -44,17 +47,14 @@ def search(
     as_json: options.AsJson = False,
 ) -> None:
     """Search a collection; show the parts of each score."""
-    from index.candidates import CandidateLimits, default_candidates
     from service.encoding import local_encoder
     from service.search import SearchQuery
 
-    candidates = default_candidates(top_k)
     asked = SearchQuery(
         name,
         query,
         top_k=top_k,
-        weights=parse_weights(weights),
-        candidates=CandidateLimits(candidates, candidates),
+        weights=None if weights is None else parse_weights(weights),
         filter=_parse_filter(filter_json),
     )
     settings = options.settings_from(
@@ -129,6 +129,8 @@ def _answer(outcome: SearchOutcome) -> dict[str, Any]:
         "collection": outcome.collection,
         "snapshot": outcome.snapshot,
         "query": {"tokens": outcome.tokens, "truncated": outcome.truncated},
+        "weights": asdict(outcome.weights),
+        "candidates": asdict(outcome.candidates),
         "took_ms": {
             "encode": round(outcome.encode_seconds * 1000, 3),
             "retrieve": round(outcome.retrieve_seconds * 1000, 3),

@@ -1,4 +1,4 @@
-"""Reads a data set in BEIR's layout: corpus, `queries.jsonl` or `.jsonl.gz`, and `qrels/test.tsv`."""
+"""Reads a data set in BEIR's layout: corpus, `queries.jsonl` or `.jsonl.gz`, and `qrels/<split>.tsv`."""
 
 from __future__ import annotations
 
@@ -13,45 +13,58 @@ from service.sources.lines import LineFile
 from service.sources.reader import read_documents
 
 QUERY_FILES = ("queries.jsonl", "queries.jsonl.gz")
-QRELS_FILE = "qrels/test.tsv"
+TEST = "test"
 QRELS_HEADER = ["query-id", "corpus-id", "score"]
 
 
 @dataclass(frozen=True, slots=True)
-class Dataset:
-    """Documents, judged queries and judgments of a data set.
+class JudgedQueries:
+    """Judged queries of a data set and their judgments.
 
     queries: text by query id, only those with a judgment above 0. qrels: grade by document id, by query
     id; a judged document that the corpus lacks stays, and counts as one that was not found.
     unjudged_queries: how many were left out because no document is judged relevant for them.
     """
 
-    name: str
-    documents: list[Document]
     queries: dict[str, str]
     qrels: dict[str, dict[str, int]]
     unjudged_queries: int
 
 
+@dataclass(frozen=True, slots=True)
+class Dataset(JudgedQueries):
+    """A data set, named after its folder: its documents as well."""
+
+    name: str
+    documents: list[Document]
+
+
 def read_dataset(folder: Path) -> Dataset:
-    """The data set of a folder, named after it.
+    """The data set of a folder, with the judgments of its test queries.
 
     Raises DatasetError for queries and judgments and SourceError for the corpus, naming file and line.
     """
-    if not folder.is_dir():
-        raise DatasetError(f"{folder}: no such folder; give one with a corpus, queries and {QRELS_FILE}")
-    queries = read_queries(folder)
-    qrels = read_qrels(folder / QRELS_FILE, queries)
-    judged = {id: text for id, text in queries.items() if any(g > 0 for g in qrels.get(id, {}).values())}
-    if not judged:
-        raise DatasetError(f"{folder / QRELS_FILE}: no judgment is above 0, so there is nothing to measure")
+    judged = read_judged_queries(folder, TEST)
     return Dataset(
+        judged.queries,
+        judged.qrels,
+        judged.unjudged_queries,
         name=folder.resolve().name,
         documents=list(read_documents(folder)),
-        queries=judged,
-        qrels={id: qrels[id] for id in judged},
-        unjudged_queries=len(queries) - len(judged),
     )
+
+
+def read_judged_queries(folder: Path, split: str) -> JudgedQueries:
+    """What `qrels/<split>.tsv` judges; needs no corpus. Raises DatasetError naming file and line."""
+    path = folder / "qrels" / f"{split}.tsv"
+    if not folder.is_dir():
+        raise DatasetError(f"{folder}: no such folder; give one in BEIR's layout with qrels/{split}.tsv")
+    queries = read_queries(folder)
+    qrels = read_qrels(path, queries)
+    judged = {id: text for id, text in queries.items() if any(g > 0 for g in qrels.get(id, {}).values())}
+    if not judged:
+        raise DatasetError(f"{path}: no judgment is above 0, so there is nothing to measure")
+    return JudgedQueries(judged, {id: qrels[id] for id in judged}, len(queries) - len(judged))
 
 
 def read_queries(folder: Path) -> dict[str, str]:
@@ -79,7 +92,11 @@ def read_queries(folder: Path) -> dict[str, str]:
 def read_qrels(path: Path, queries: dict[str, str]) -> dict[str, dict[str, int]]:
     """Grades by document id, by query id, from tab-separated lines; a header line is passed over."""
     if not path.is_file():
-        raise DatasetError(f"{path}: no such file; it holds the judgments, tab-separated")
+        others = ", ".join(sorted(other.stem for other in path.parent.glob("*.tsv")))
+        raise DatasetError(
+            f"{path}: no such file; it holds the judgments, tab-separated"
+            + (f", and is there for {others}" if others else "")
+        )
     qrels: dict[str, dict[str, int]] = {}
     for line, where in text_lines(path):
         columns = line.split("\t")

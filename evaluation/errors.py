@@ -1,7 +1,11 @@
-"""Exceptions about data sets to measure on."""
+"""Exceptions about data sets to measure and tune on."""
 
 from service.exceptions import ServiceError
 
 
 class DatasetError(ServiceError):
     """A BEIR folder lacks a file, or a line of it cannot be used; the message names file and line."""
+
+
+class TuningError(ServiceError):
+    """The judged queries are too few, or not about the collection's documents."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from index.defaults import SearchDefaults
 from index.dense import Device
 from index.errors import CollectionExistsError, CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.layout import CollectionLayout
@@ -56,6 +57,7 @@ class Collection:
                     f"{layout.settings} is missing, but {layout.current} names a snapshot; "
                     f"restore the first, or remove {layout.folder}"
                 )
+            layout.defaults.unlink(missing_ok=True)  # of a collection that lost its settings
             settings.write(layout.settings)
             sync_folder(root)
         finally:
@@ -120,6 +122,34 @@ class Collection:
         raise DamagedIndexError(
             f"{self.layout.current} changed {OPEN_ATTEMPTS} times while it was being opened; try again"
         )
+
+    def defaults(self) -> SearchDefaults | None:
+        """What searches use where a request does not say, or None where nothing is stored.
+
+        Raises DamagedIndexError naming the file.
+        """
+        try:
+            return SearchDefaults.read(self.layout.defaults)
+        except FileNotFoundError:
+            return None
+
+    def store_defaults(self, defaults: SearchDefaults) -> None:
+        """Replaces the defaults at once for all later searches. Raises CollectionNotFoundError."""
+        try:
+            defaults.write(self.layout.defaults)
+        except FileNotFoundError as error:
+            raise CollectionNotFoundError(
+                f"collection {self.settings.name!r} was deleted; its defaults were not stored"
+            ) from error
+
+    def remove_defaults(self) -> bool:
+        """Removes the stored defaults, damaged ones too. Returns whether there were any."""
+        try:
+            self.layout.defaults.unlink()
+        except FileNotFoundError:
+            return False
+        sync_folder(self.layout.folder)
+        return True
 
     def writer(self, limits: SegmentLimits | None = None) -> SnapshotWriter:
         """A writer of the next snapshot, which replaces all documents."""

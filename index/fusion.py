@@ -33,10 +33,16 @@ def weights_preset(name: str) -> Weights:
 
 def weighted_sum(components: Float64, weights: Weights) -> Float64:
     """`w_d s_dense + w_l s_lex + w_m s_mul` of components float64[K, 3]: float64[K], rounded."""
+    sums: Float64 = weighted_sums(components, np.array([[weights.dense, weights.sparse, weights.colbert]]))[0]
+    return sums
+
+
+def weighted_sums(components: Float64, weights: Float64) -> Float64:
+    """The same for each of the weights float64[G, 3] (dense, sparse, colbert): float64[G, K]."""
     sums: Float64 = (
-        weights.dense * components[:, 0]
-        + weights.sparse * components[:, 1]
-        + weights.colbert * components[:, 2]
+        weights[:, :1] * components[:, 0]
+        + weights[:, 1:2] * components[:, 1]
+        + weights[:, 2:] * components[:, 2]
     )
     return np.round(sums, DECIMALS)
 

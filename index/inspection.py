@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.collection import Collection
+from index.defaults import SearchDefaults
 from index.dense import DenseKind
 from index.manifest import CollectionSettings
 
@@ -35,9 +36,10 @@ class SegmentInspection:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A collection's settings and, where one is published, its current snapshot."""
+    """A collection's settings, its stored defaults and, where one is published, its current snapshot."""
 
     settings: CollectionSettings
+    defaults: SearchDefaults | None
     snapshot: str | None
     segments: list[SegmentInspection]
 
@@ -67,11 +69,11 @@ class Inspection:
 
 
 def inspect_collection(root: Path, name: str) -> Inspection:
-    """Reads settings and manifest. Raises CollectionNotFoundError or DamagedIndexError."""
+    """Reads settings, defaults and manifest. Raises CollectionNotFoundError or DamagedIndexError."""
     collection = Collection.open(root, name)
-    manifest = collection.manifest()
+    manifest, defaults = collection.manifest(), collection.defaults()
     if manifest is None:
-        return Inspection(collection.settings, None, [])
+        return Inspection(collection.settings, defaults, None, [])
     segments = []
     for entry in manifest.segments:
         sizes: dict[str, int] = defaultdict(int)
@@ -80,7 +82,7 @@ def inspect_collection(root: Path, name: str) -> Inspection:
         segments.append(
             SegmentInspection(entry.id, entry.documents, entry.tokens, entry.dense_kind, dict(sizes))
         )
-    return Inspection(collection.settings, manifest.name, segments)
+    return Inspection(collection.settings, defaults, manifest.name, segments)
 
 
 def _part(file: str) -> str:

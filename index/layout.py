@@ -23,6 +23,11 @@ class CollectionLayout:
         return self.folder / "collection.json"
 
     @property
+    def defaults(self) -> Path:
+        """`defaults.json`, where defaults were stored."""
+        return self.folder / "defaults.json"
+
+    @property
     def current(self) -> Path:
         """`CURRENT`, the name of the current manifest."""
         return self.folder / "CURRENT"

@@ -117,6 +117,15 @@ class Snapshot:
         checked, segments = check_query(query, self.settings), self._opened()
         return self._retrieve(segments, checked, candidates, dense_options, filter)
 
+    def score(self, query: Representations, found: Candidates) -> tuple[list[str], Float64]:
+        """Ids and scores float64[K, 3] (dense, sparse, colbert) of what `retrieve` found: those of a hit.
+
+        A side that is not in the query or not stored scores 0.
+        """
+        checked, segments = check_query(query, self.settings), self._opened()
+        ids = [id.decode() for id in ids_at(segments, found.segments, found.rows)]
+        return ids, _components(segments, found, checked)
+
     def score_all(self, query: Representations) -> tuple[list[str], Float32]:
         """Every document's id and scores float32[N, 3] (dense, sparse, colbert), without candidates.
 
@@ -193,8 +202,7 @@ class Snapshot:
             error = 2 * QUICK_ERROR * abs(weights.colbert) * max(1.0, float(np.abs(colbert).max()))
             lowest = np.partition(sums, len(sums) - top_k)[len(sums) - top_k]
             found = found.take(np.flatnonzero(sums >= lowest - error))
-        colbert = _colbert(segments, found, query, precise=True)
-        components = np.stack([found.dense, found.sparse, colbert], axis=1)
+        components = _components(segments, found, query)
         sums = weighted_sum(components, weights)
         order = best(sums, top_k, lambda places: ids_at(segments, found.segments[places], found.rows[places]))
         stored = self.settings.stores_token_vectors and query.colbert is not None
@@ -210,6 +218,11 @@ class Snapshot:
             )
             for place in order.tolist()
         ]
+
+
+def _components(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> Float64:
+    """The exact scores float64[K, 3]."""
+    return np.stack([found.dense, found.sparse, _colbert(segments, found, query, precise=True)], axis=1)
 
 
 def _colbert(

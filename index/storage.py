@@ -70,14 +70,14 @@ def write_json_atomically(path: Path, value: Any) -> None:
     write_atomically(path, json_bytes(value))
 
 
-def read_json_object(path: Path) -> dict[str, Any]:
-    """Reads a JSON object. Raises FileNotFoundError, or DamagedIndexError where it is not one."""
+def read_json_object(path: Path, remedy: str = "restore it or rebuild") -> dict[str, Any]:
+    """Reads a JSON object. Raises FileNotFoundError, or DamagedIndexError, naming the remedy."""
     try:
         value = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise DamagedIndexError(f"{path} is not valid JSON ({error}); restore it or rebuild") from error
+        raise DamagedIndexError(f"{path} is not valid JSON ({error}); {remedy}") from error
     if not isinstance(value, dict):
-        raise DamagedIndexError(f"{path} holds no JSON object; restore it or rebuild")
+        raise DamagedIndexError(f"{path} holds no JSON object; {remedy}")
     return value
 
 

@@ -23,17 +23,27 @@ def verify(root: Path, name: str) -> list[str]:
     """
     try:
         collection = Collection.open(root, name)
+        faults = _verify_defaults(collection)
         for _ in range(OPEN_ATTEMPTS):
             current = collection.current()
             if current is None:
-                return _unpublished(collection)
+                return _unpublished(collection) + faults
             problems = _verify_snapshot(collection, current)
             # A publication meanwhile removes the files of the snapshot before.
             if not problems or collection.current() == current:
-                return problems
+                return problems + faults
     except DamagedIndexError as error:
         return [str(error)]
     return [f"{collection.layout.current} changed {OPEN_ATTEMPTS} times while it was verified; try again"]
+
+
+def _verify_defaults(collection: Collection) -> list[str]:
+    """What is wrong with the stored defaults; they have no checksum, since people may write them."""
+    try:
+        collection.defaults()
+    except DamagedIndexError as error:
+        return [str(error)]
+    return []
 
 
 def _unpublished(collection: Collection) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.collection import Collection, delete_collection, list_collections
+from index.defaults import SearchDefaults
 from index.dense import Device, require_device
 from index.errors import CollectionNotFoundError, DamagedIndexError
 from index.layout import CollectionLayout
@@ -20,11 +21,28 @@ log = logging.getLogger("tercet")
 
 @dataclass(frozen=True, slots=True)
 class CollectionDescription:
-    """A collection's settings and state; `snapshot` is None before the first publication."""
+    """A collection's settings, stored defaults and state; `snapshot` is None before the first publication."""
 
     settings: CollectionSettings
+    defaults: SearchDefaults | None
     snapshot: str | None
     documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTarget:
+    """What a search needs of a collection: its snapshot, and its defaults where some are stored."""
+
+    snapshot: Snapshot
+    defaults: SearchDefaults | None
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadDefaults:
+    """Defaults, and what tells that their file is still the same."""
+
+    written: tuple[int, int, int]
+    defaults: SearchDefaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +67,11 @@ class CollectionRegistry:
         self._dense_device = dense_device
         self._opening: dict[str, threading.Lock] = {}
         self._opened: dict[str, _Opened] = {}
+        self._defaults: dict[str, _ReadDefaults] = {}
         self.open = SharedCalls(self.snapshot)
         """`snapshot`, awaited."""
+        self.open_with_defaults = SharedCalls(self.target)
+        """`target`, awaited."""
 
     def snapshot(self, name: str) -> Snapshot:
         """The collection's current snapshot, also when another process published it.
@@ -70,18 +91,28 @@ class CollectionRegistry:
                 opened = self._opened[name] = _Opened(created, snapshot)
             return opened.snapshot
 
+    def target(self, name: str) -> SearchTarget:
+        """The current snapshot with the stored defaults, also when another process wrote them.
+
+        Raises as `snapshot` does; DamagedIndexError for damaged defaults, too.
+        """
+        return SearchTarget(self.snapshot(name), self._current_defaults(name))
+
     def describe(self, name: str) -> CollectionDescription:
-        """Settings and state, without opening the snapshot. Raises CollectionNotFoundError."""
+        """Settings, defaults and state, without opening the snapshot.
+
+        Raises CollectionNotFoundError or DamagedIndexError.
+        """
         collection = Collection.open(self.root, name)
-        manifest = collection.manifest()
+        manifest, defaults = collection.manifest(), collection.defaults()
         if manifest is None:
-            return CollectionDescription(collection.settings, None, 0)
+            return CollectionDescription(collection.settings, defaults, None, 0)
         documents = sum(segment.documents for segment in manifest.segments)
-        return CollectionDescription(collection.settings, manifest.name, documents)
+        return CollectionDescription(collection.settings, defaults, manifest.name, documents)
 
     def create(self, name: str, settings: CollectionSettings) -> CollectionDescription:
         """An empty collection. Raises InvalidNameError or CollectionExistsError."""
-        return CollectionDescription(Collection.create(self.root, name, settings).settings, None, 0)
+        return CollectionDescription(Collection.create(self.root, name, settings).settings, None, None, 0)
 
     def delete(self, name: str) -> None:
         """Removes a collection and all it holds; searches under way still finish.
@@ -91,6 +122,7 @@ class CollectionRegistry:
         delete_collection(self.root, name)
         self._opened.pop(name, None)
         self._opening.pop(name, None)
+        self._defaults.pop(name, None)
 
     def list(self) -> list[CollectionDescription]:
         """All collections, in order of name."""
@@ -117,6 +149,21 @@ class CollectionRegistry:
         except OSError as error:  # of this moment or this process: what is open can still be searched
             log.error("collection %s: cannot tell whether it was published again: %s", name, error)
             return True
+
+    def _current_defaults(self, name: str) -> SearchDefaults | None:
+        """The stored defaults, read again only where their file is another one."""
+        path = CollectionLayout(self.root / name).defaults
+        try:
+            stat = path.stat()
+            written = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            read = self._defaults.get(name)
+            if read is None or read.written != written:
+                # A file replaced since `stat` is newer than noted here, and so is read once more.
+                read = self._defaults[name] = _ReadDefaults(written, SearchDefaults.read(path))
+        except (FileNotFoundError, NotADirectoryError):
+            self._defaults.pop(name, None)
+            return None
+        return read.defaults
 
     def _created(self, name: str) -> tuple[int, int]:
         """What tells a collection from another of the same name: one deleted and created again.

@@ -1,4 +1,4 @@
-"""Ready representations of a query, checked against the encoder that made the collection."""
+"""Ready representations of a query, checked against the encoder and against what the search needs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from index.candidates import CandidateLimits, Weights
 from models.encoder import EncoderInfo
 from models.representations import Float32, Representations, SparseRows, TokenVectors
 from service.exceptions import InvalidRequestError
@@ -21,10 +22,6 @@ def ready_query(
 
     Raises InvalidRequestError that names the side whose shape or ids do not fit the encoder.
     """
-    if dense is None and sparse is None and colbert is None:
-        raise InvalidRequestError(
-            "query has no representation; give dense, sparse, colbert or a text", "query"
-        )
     return Representations(
         np.zeros(1, np.int64),
         np.zeros(1, np.bool_),
@@ -32,6 +29,21 @@ def ready_query(
         None if sparse is None else _sparse(*sparse, info),
         None if colbert is None else _colbert(colbert, info),
     )
+
+
+def require_sides(query: Representations, weights: Weights, candidates: CandidateLimits) -> None:
+    """Raises InvalidRequestError for a side that is missing, but has a weight or proposes candidates."""
+    needed = {
+        "dense": weights.dense or candidates.dense,
+        "sparse": weights.sparse or candidates.sparse,
+        "colbert": weights.colbert,
+    }
+    for side, is_needed in needed.items():
+        if is_needed and getattr(query, side) is None:
+            remedy = f"set weights.{side} to 0" + (
+                "" if side == "colbert" else f" and candidates.{side} to 0"
+            )
+            raise InvalidRequestError(f"query.{side} is missing: give it, or {remedy}", f"query.{side}")
 
 
 def _dense(values: Sequence[float], info: EncoderInfo) -> Float32:

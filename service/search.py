@@ -13,24 +13,30 @@ from index.errors import FingerprintMismatchError, InvalidQueryError
 from index.filters import Filter, check_filter
 from index.fusion import weighted_sum
 from index.snapshot import Snapshot
+from models.encoder import EncoderInfo
 from models.representations import Representations
-from service.collections import CollectionRegistry
+from service.collections import CollectionRegistry, SearchTarget
 from service.concurrency import all_of
 from service.encoding import EncodingService
 from service.exceptions import InvalidRequestError
 from service.explanations import HitExplanation, explain_hits
+from service.ready_queries import require_sides
 from service.rerank import score_texts
+from service.search_defaults import WantedCandidates, candidates_used, weights_used
 
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is searched. query: a text, or ready representations of one text."""
+    """What is searched. query: a text, or ready representations of one text.
+
+    weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates.
+    """
 
     collection: str
     query: str | Representations
     top_k: int = 10
-    weights: Weights = field(default_factory=Weights)
-    candidates: CandidateLimits = field(default_factory=CandidateLimits)
+    weights: Weights | None = None
+    candidates: WantedCandidates = field(default_factory=WantedCandidates)
     filter: Filter | None = None
     explain: bool = False
     dense_options: DenseOptions = field(default_factory=DenseOptions)
@@ -38,10 +44,15 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """What was found. `explanations` go with the hits; `tokens` and `truncated` are the query's."""
+    """What was found, and with which weights and candidates.
+
+    `explanations` go with the hits; `tokens` and `truncated` are the query's.
+    """
 
     collection: str
     snapshot: str
+    weights: Weights
+    candidates: CandidateLimits
     hits: list[Hit]
     explanations: list[HitExplanation] | None
     tokens: int
@@ -83,10 +94,15 @@ class SearchPipeline:
         """Hits of one query.
 
         Raises CollectionNotFoundError, FingerprintMismatchError, InvalidQueryError, InvalidRequestError for
-        the filter, and what encoding raises.
+        the filter or a side that the query lacks, and what encoding raises.
         """
         started = time.perf_counter()
-        snapshot = await self._snapshot(query.collection)
+        target = await self._target(query)
+        snapshot = target.snapshot
+        weights = weights_used(query.weights, target.defaults)
+        candidates = candidates_used(query.candidates, query.top_k, target.defaults)
+        if not isinstance(query.query, str):
+            require_sides(query.query, weights, candidates)
         if query.filter is not None:
             _check_filter(query.filter, snapshot)
         encoding_started = time.perf_counter()
@@ -98,8 +114,8 @@ class SearchPipeline:
             snapshot.search,
             representations,
             top_k=query.top_k,
-            weights=query.weights,
-            candidates=query.candidates,
+            weights=weights,
+            candidates=candidates,
             filter=query.filter,
             dense_options=query.dense_options,
         )
@@ -112,6 +128,8 @@ class SearchPipeline:
         return SearchOutcome(
             query.collection,
             result.snapshot,
+            weights,
+            candidates,
             result.hits,
             explanations,
             int(representations.tokens[0]),
@@ -149,16 +167,25 @@ class SearchPipeline:
             bool(encoded_query.truncated[0]),
         )
 
-    async def _snapshot(self, name: str) -> Snapshot:
-        snapshot = await self._collections.open(name)
-        served = self._encoding.info
-        if snapshot.settings.fingerprint != served.fingerprint:
-            raise FingerprintMismatchError(
-                f"collection {name!r} was built with encoder {snapshot.settings.encoder!r}, fingerprint "
-                f"{snapshot.settings.fingerprint}; this server runs {served.name!r}, fingerprint "
-                f"{served.fingerprint}: serve it with its own encoder, or build it again"
-            )
-        return snapshot
+    async def _target(self, query: SearchQuery) -> SearchTarget:
+        """Reads the defaults only for a query that needs them."""
+        if query.weights is not None and query.candidates.complete:
+            target = SearchTarget(await self._collections.open(query.collection), None)
+        else:
+            target = await self._collections.open_with_defaults(query.collection)
+        require_encoder(target.snapshot, self._encoding.info)
+        return target
+
+
+def require_encoder(snapshot: Snapshot, served: EncoderInfo) -> None:
+    """Raises FingerprintMismatchError where the collection was built with another encoder."""
+    settings = snapshot.settings
+    if settings.fingerprint != served.fingerprint:
+        raise FingerprintMismatchError(
+            f"collection {settings.name!r} was built with encoder {settings.encoder!r}, fingerprint "
+            f"{settings.fingerprint}; this server runs {served.name!r}, fingerprint "
+            f"{served.fingerprint}: serve it with its own encoder, or build it again"
+        )
 
 
 def _check_filter(wanted: Filter, snapshot: Snapshot) -> None:

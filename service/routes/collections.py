@@ -110,7 +110,7 @@ async def get_document(
 
 
 def _record(description: CollectionDescription) -> dict[str, Any]:
-    settings = description.settings
+    settings, defaults = description.settings, description.defaults
     return {
         "name": settings.name,
         "snapshot": description.snapshot,
@@ -123,4 +123,5 @@ def _record(description: CollectionDescription) -> dict[str, Any]:
         "dense_kind": settings.dense_kind,
         "token_codec": settings.token_codec,
         "fields": dict(settings.fields),
+        "defaults": defaults and {"weights": defaults.weights, "candidates": defaults.candidates},
     }

@@ -21,7 +21,7 @@ async def rerank(body: RerankRequest, services: Services) -> Response:
     check_count(body.documents, limits.documents, "documents", "max_documents")
     check_characters([body.query], limits.characters, "query")
     check_characters(body.documents, limits.characters, "documents")
-    weights = weights_of(body.weights)
+    weights = weights_of(body.weights or "sum")
     with services.telemetry.stage("rerank"):
         outcome = await services.pipeline.rerank(
             body.query, body.documents, weights=weights, top_n=body.top_n

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import Response
 
-from index.candidates import CandidateLimits, DenseOptions, Hit, Weights, default_candidates
+from index.candidates import DenseOptions, Hit
 from index.errors import InvalidQueryError
 from index.filters import Filter, parse_filter
 from models.encoder import EncoderInfo
@@ -26,6 +26,7 @@ from service.schemas.search import (
     SearchResponse,
 )
 from service.search import SearchOutcome, SearchQuery
+from service.search_defaults import WantedCandidates
 from service.settings import RequestLimits
 
 # An answer with more text, or with explanations, is written beside the event loop: it takes milliseconds.
@@ -47,14 +48,12 @@ async def search(body: SearchRequest, services: Services) -> Response:
     limits = services.limits
     top_k = min(DEFAULT_TOP_K, limits.top_k) if body.top_k is None else body.top_k
     _within(top_k, limits.top_k, "top_k", "max_top_k")
-    weights = weights_of(body.weights)
-    candidates = _candidates(body.candidates or CandidatesRequest.model_validate({}), top_k, limits)
     query = SearchQuery(
         body.collection,
-        _query(body.query, services.encoding.info, limits, weights, candidates),
+        _query(body.query, services.encoding.info, limits),
         top_k=top_k,
-        weights=weights,
-        candidates=candidates,
+        weights=None if body.weights is None else weights_of(body.weights),
+        candidates=_candidates(body.candidates, limits),
         filter=_filter(body.filter),
         explain=bool(body.explain),
         dense_options=_dense_options(body.search_options),
@@ -73,6 +72,8 @@ async def search(body: SearchRequest, services: Services) -> Response:
         "collection": outcome.collection,
         "snapshot": outcome.snapshot,
         "query": {"tokens": outcome.tokens, "truncated": outcome.truncated},
+        "weights": outcome.weights,  # dataclasses, which orjson writes
+        "candidates": outcome.candidates,
         "took_ms": {stage: round(seconds * 1000, 3) for stage, seconds in took.items()},
         "hits": _hits(outcome, absent),
     }
@@ -82,41 +83,23 @@ async def search(body: SearchRequest, services: Services) -> Response:
 
 
 def _query(
-    query: str | RepresentationsQuery,
-    info: EncoderInfo,
-    limits: RequestLimits,
-    weights: Weights,
-    candidates: CandidateLimits,
+    query: str | RepresentationsQuery, info: EncoderInfo, limits: RequestLimits
 ) -> str | Representations:
     if isinstance(query, str):
         check_characters([query], limits.characters, "query")
         return query
-    needed = {
-        "dense": bool(weights.dense or candidates.dense),
-        "sparse": bool(weights.sparse or candidates.sparse),
-        "colbert": bool(weights.colbert),
-    }
-    for side, is_needed in needed.items():
-        if is_needed and getattr(query, side) is None:
-            remedy = f"set weights.{side} to 0" + (
-                "" if side == "colbert" else f" and candidates.{side} to 0"
-            )
-            raise InvalidRequestError(f"query.{side} is missing: give it, or {remedy}", f"query.{side}")
     sparse = None if query.sparse is None else (query.sparse.token_ids, query.sparse.weights)
     return ready_query(query.dense, sparse, query.colbert, info)
 
 
-def _candidates(requested: CandidatesRequest, top_k: int, limits: RequestLimits) -> CandidateLimits:
-    default = min(default_candidates(top_k), limits.candidates)
-    found = CandidateLimits(
-        dense=default if requested.dense is None else requested.dense,
-        sparse=default if requested.sparse is None else requested.sparse,
-    )
-    _within(found.dense, limits.candidates, "candidates.dense", "max_candidates")
-    _within(found.sparse, limits.candidates, "candidates.sparse", "max_candidates")
-    if not found.dense and not found.sparse:
+def _candidates(requested: CandidatesRequest | None, limits: RequestLimits) -> WantedCandidates:
+    if requested is None:
+        return WantedCandidates(largest=limits.candidates)
+    _within(requested.dense or 0, limits.candidates, "candidates.dense", "max_candidates")
+    _within(requested.sparse or 0, limits.candidates, "candidates.sparse", "max_candidates")
+    if requested.dense == requested.sparse == 0:
         raise InvalidRequestError("candidates are 0 on both sides, so nothing can be found", "candidates")
-    return found
+    return WantedCandidates(requested.dense, requested.sparse, limits.candidates)
 
 
 def _filter(tree: dict[str, Any] | None) -> Filter | None:

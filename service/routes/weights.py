@@ -8,10 +8,8 @@ from service.exceptions import InvalidRequestError
 from service.schemas.search import PresetName, WeightsRequest
 
 
-def weights_of(requested: WeightsRequest | PresetName | None) -> Weights:
+def weights_of(requested: WeightsRequest | PresetName) -> Weights:
     """A preset's weights, or those given. Raises InvalidRequestError where all are 0."""
-    if requested is None:
-        return Weights()
     if isinstance(requested, str):
         return weights_preset(requested)
     weights = Weights(

@@ -11,6 +11,7 @@ from index.fields import FieldType
 from index.manifest import MAX_FIELDS
 from index.token_vectors import TokenCodec
 from service.schemas.base import Request
+from service.schemas.search import CandidatesResponse, WeightsResponse
 
 
 def _few_fields(value: object) -> object:
@@ -34,6 +35,13 @@ class CollectionRequest(Request):
     )
 
 
+class DefaultsResponse(BaseModel):
+    """What searches use where they give no weights or candidates; `tercet tune` stores it."""
+
+    weights: WeightsResponse
+    candidates: CandidatesResponse
+
+
 class CollectionResponse(BaseModel):
     """A collection's settings and state; `snapshot` is null before its first publication."""
 
@@ -48,6 +56,7 @@ class CollectionResponse(BaseModel):
     dense_kind: DenseKind
     token_codec: TokenCodec
     fields: dict[str, FieldType]
+    defaults: DefaultsResponse | None = Field(description="Null where none are stored.")
 
 
 class CollectionList(BaseModel):

@@ -32,7 +32,7 @@ class WeightsRequest(Request):
 class CandidatesRequest(Request):
     """How many documents each retriever proposes, at most `max_candidates`; 0 turns one off.
 
-    By default 200, or `top_k` where that is more.
+    By default those that are stored with the collection, or else 200; always enough for `top_k`.
     """
 
     dense: Annotated[Integer, Field(ge=0)] | None = None
@@ -85,7 +85,9 @@ class SearchRequest(Request):
         None, description="Hits; by default 10, and limited by the setting `max_top_k`."
     )
     weights: WeightsRequest | PresetName | None = Field(
-        None, description="Weights of the three scores, or a preset's name; by default `sum`: 1, 1, 1."
+        None,
+        description="Weights of the three scores, or a preset's name; by default those that are stored with "
+        "the collection, or else `sum`: 1, 1, 1.",
     )
     candidates: CandidatesRequest | None = None
     filter: dict[str, Any] | None = Field(
@@ -163,12 +165,29 @@ class QueryUsage(BaseModel):
     truncated: bool
 
 
+class WeightsResponse(BaseModel):
+    """Weights of the three scores in the sum."""
+
+    dense: float
+    sparse: float
+    colbert: float
+
+
+class CandidatesResponse(BaseModel):
+    """How many documents each retriever proposes, at most."""
+
+    dense: int
+    sparse: int
+
+
 class SearchResponse(BaseModel):
-    """Hits, best first; ties in order of id."""
+    """Hits, best first; ties in order of id. `weights` and `candidates` are those that were used."""
 
     collection: str
     snapshot: str
     query: QueryUsage
+    weights: WeightsResponse
+    candidates: CandidatesResponse
     took_ms: TookMs
     hits: list[HitResponse]
 
@@ -185,7 +204,9 @@ class RerankRequest(Request):
     query: Text
     documents: Texts = Field(description="Their number is limited by the setting `max_documents`.")
     top_n: Annotated[Integer, Field(ge=1)] | None = Field(None, description="Results; all by default.")
-    weights: WeightsRequest | PresetName | None = Field(None, description="As in `/search`.")
+    weights: WeightsRequest | PresetName | None = Field(
+        None, description="As in `/search`, but without a collection: by default `sum`: 1, 1, 1."
+    )
 
 
 class RerankResult(BaseModel):

@@ -13,7 +13,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def test_help_names_every_command(tercet: Run) -> None:
     done = tercet("--help")
     assert done.returncode == 0
-    for command in ("serve", "encoder", "index", "search", "embed", "eval", "export", "demo"):
+    for command in ("serve", "encoder", "index", "search", "embed", "eval", "tune", "export", "demo"):
         assert f"\n  {command} " in done.stdout
     assert "build" in tercet("index", "--help").stdout
     assert "--encoder-timeout-seconds <float>" in tercet("serve", "--help").stdout  # whole, however narrow

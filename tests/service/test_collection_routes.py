@@ -26,6 +26,7 @@ async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any)
         "colbert_dimension": 4,
         "vocabulary_size": tiny.info.vocabulary_size,
         **body,
+        "defaults": None,
     }
     assert (await client.get("/collections/mine")).json() == created.json()
     again = await client.put("/collections/mine", json=body)

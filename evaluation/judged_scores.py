@@ -1,0 +1,95 @@
+"""The three exact scores of everything that searches with several numbers of candidates would score.
+
+Each number of candidates is retrieved for itself, since an approximate dense index searches wider for more
+of them: its answer for 50 is not the beginning of its answer for 400. Late interaction, which takes most of
+the time, is computed once a document.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from index.candidates import CandidateLimits
+from index.fusion import weighted_sums
+from index.scoring import Float64
+from index.snapshot import Snapshot
+from models.representations import Bool, Int64, Representations
+
+DEPTH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedScores:
+    """One judged query and its K candidates, in order of id.
+
+    components: float64[K, 3] (dense, sparse, colbert); proposed: bool[C, K], which of them a search with
+    each of C numbers of candidates scores; grades: int64[K], 0 for what is not judged relevant; ideal: DCG of
+    the best ranking that the judgments allow.
+    """
+
+    components: Float64
+    proposed: Bool
+    grades: Int64
+    ideal: float
+
+
+def judged_scores(
+    snapshot: Snapshot, query: Representations, grades: Mapping[str, int], limits: Sequence[int]
+) -> JudgedScores:
+    """Scores of all that is found with each of the limits as `candidates.dense` and `candidates.sparse`.
+
+    grades: of judged documents, by id, one at least above 0.
+    """
+    ids: list[str] = []
+    parts: list[Float64] = []
+    places: dict[tuple[int, int], int] = {}  # by segment and row
+    members: dict[int, list[int]] = {}
+    for limit in sorted(limits, reverse=True):
+        found = snapshot.retrieve(query, candidates=CandidateLimits(limit, limit))
+        keys = list(zip(found.segments.tolist(), found.rows.tolist(), strict=True))
+        new = np.array([place for place, key in enumerate(keys) if key not in places], np.int64)
+        new_ids, components = snapshot.score(query, found.take(new))
+        for place in new.tolist():
+            places[keys[place]] = len(places)
+        ids += new_ids
+        parts.append(components)
+        members[limit] = [places[key] for key in keys]
+    proposed = np.zeros((len(limits), len(ids)), np.bool_)
+    for row, limit in enumerate(limits):
+        proposed[row, members[limit]] = True
+    order = np.array(sorted(range(len(ids)), key=lambda place: ids[place].encode()), np.int64)
+    return JudgedScores(
+        np.concatenate(parts)[order],
+        proposed[:, order],
+        np.array([max(0, grades.get(ids[place], 0)) for place in order], np.int64),
+        ideal_dcg(list(grades.values())),
+    )
+
+
+def ideal_dcg(grades: Sequence[int]) -> float:
+    """DCG@10 of the grades in descending order."""
+    best = sorted((grade for grade in grades if grade > 0), reverse=True)[:DEPTH]
+    return sum(grade / math.log2(rank + 1) for rank, grade in enumerate(best, start=1))
+
+
+def ndcg_table(judged: JudgedScores, weights: Float64) -> Float64:
+    """nDCG@10 with linear gains, of each number of candidates under each of weights float64[G, 3].
+
+    Returns float64[C, G]. DCG = sum over ranks of grade / log2(rank + 1) (Järvelin and Kekäläinen 2002), as
+    ir-measures computes it. Candidates are ranked as a search ranks them, ties in order of id.
+    """
+    sums = weighted_sums(judged.components, weights)
+    order = np.argsort(-sums, axis=1, kind="stable")  # (G, K)
+    gains = judged.grades[order].astype(np.float64)
+    table = np.empty((len(judged.proposed), len(weights)))
+    for row, proposed in enumerate(judged.proposed):
+        present = proposed[order]  # (G, K)
+        ranks = np.cumsum(present, axis=1)
+        counted = present & (ranks <= DEPTH) & (gains > 0)
+        discounted = np.divide(gains, np.log2(ranks + 1), out=np.zeros_like(gains), where=counted)
+        table[row] = discounted.sum(axis=1) / judged.ideal
+    return table

@@ -1,0 +1,214 @@
+"""Tunes a collection's default weights and candidates on judged queries, and says what that gains."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypedDict
+
+import numpy as np
+
+from evaluation.beir import TEST, JudgedQueries, read_judged_queries
+from evaluation.errors import TuningError
+from evaluation.judged_scores import judged_scores, ndcg_table
+from evaluation.weight_search import Choice, Fold, choose, cross_validate, weight_directions
+from index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
+from index.collection import Collection
+from index.defaults import SearchDefaults, Tuning
+from index.scoring import Float64
+from index.snapshot import Snapshot
+from models.encoder import Encoder, encode
+from models.representations import Representations
+from service.search import require_encoder
+
+FEWEST_QUERIES = 10
+FEWEST_FOLDS = 2
+CANDIDATES = (50, 100, DEFAULT_CANDIDATES, 400)  # ascending; for each retriever
+PLAIN_SUM = Choice(CANDIDATES.index(DEFAULT_CANDIDATES), 0)  # 1, 1, 1 is the first of the directions
+FIGURE_DECIMALS = 6
+
+Progress = Callable[[int, int], None]
+
+
+class Setting(TypedDict):
+    """Weights by side, and the candidates of each retriever."""
+
+    weights: dict[str, float]
+    candidates: dict[str, int]
+
+
+class FoldReport(Setting):
+    """What was chosen without a fold's queries, and their mean nDCG@10 with 1, 1, 1 and with the choice."""
+
+    queries: int
+    plain: float
+    tuned: float
+
+
+class HeldOut(TypedDict):
+    """Mean nDCG@10 over all queries, each held out once; the gain's standard error over queries."""
+
+    plain: float
+    tuned: float
+    gain: float
+    gain_standard_error: float
+
+
+class TuningReport(TypedDict):
+    """What `tercet tune --json` prints. fitted: the choice for all queries, measured on the same queries.
+
+    missing_documents: documents judged relevant that the collection does not hold.
+    """
+
+    collection: str
+    snapshot: str
+    queries: int
+    unjudged_queries: int
+    missing_documents: int
+    seed: int
+    folds: list[FoldReport]
+    held_out: HeldOut
+    fitted: FoldReport
+    stored: bool
+    seconds: float
+
+
+def tune(
+    root: Path,
+    name: str,
+    folder: Path,
+    encoder: Encoder,
+    *,
+    split: str = TEST,
+    folds: int = 5,
+    seed: int = 0,
+    store: bool = True,
+    force: bool = False,
+    progress: Progress = lambda _done, _total: None,
+) -> TuningReport:
+    """Chooses weights and candidates on the queries of a BEIR folder, and stores them with the collection.
+
+    They are stored where they beat 1, 1, 1 with 200 candidates on held-out queries, or with `force`; never
+    without `store`. progress: told of queries done and their total.
+    Raises TuningError for too few queries or none about this collection, DatasetError for a bad line,
+    FingerprintMismatchError for another encoder, and what encoder and index raise.
+    """
+    started = time.monotonic()
+    judged = read_judged_queries(folder, split)
+    _check_counts(len(judged.queries), folds, folder)
+    collection = Collection.open(root, name)
+    snapshot = collection.snapshot()
+    require_encoder(snapshot, encoder.info)
+    missing = _missing_documents(judged, snapshot, folder)
+    directions = weight_directions(colbert=collection.settings.stores_token_vectors)
+    table = ndcg_of_queries(judged, encoder, snapshot, directions, progress)
+    parts = cross_validate(table, PLAIN_SUM, folds, seed)
+    held_out = _held_out(parts)
+    choice = choose(table)
+    stored = store and (force or held_out["gain"] > 0)
+    if stored:
+        tuning = Tuning(snapshot.name, len(table), folds, seed, held_out["plain"], held_out["tuned"])
+        collection.store_defaults(SearchDefaults(*_setting(choice, directions), tuning))
+    everything = Fold(
+        choice,
+        np.arange(len(table)),
+        table[:, PLAIN_SUM.candidates, PLAIN_SUM.weights],
+        table[:, choice.candidates, choice.weights],
+    )
+    return TuningReport(
+        collection=name,
+        snapshot=snapshot.name,
+        queries=len(table),
+        unjudged_queries=judged.unjudged_queries,
+        missing_documents=missing,
+        seed=seed,
+        folds=[_reported(part, directions) for part in parts],
+        held_out=held_out,
+        fitted=_reported(everything, directions),
+        stored=stored,
+        seconds=time.monotonic() - started,
+    )
+
+
+def ndcg_of_queries(
+    judged: JudgedQueries, encoder: Encoder, snapshot: Snapshot, directions: Float64, progress: Progress
+) -> Float64:
+    """nDCG@10 float64[Q, C, G] of each query with each of CANDIDATES and each of weights float64[G, 3].
+
+    Queries are encoded once, and scored side by side, one a core.
+    """
+    queries = encode(encoder, list(judged.queries.values()), "query")
+    grades = [judged.qrels[id] for id in judged.queries]
+
+    def row(number: int) -> Float64:
+        query: Representations = queries.take(np.array([number], np.int64))
+        return ndcg_table(judged_scores(snapshot, query, grades[number], CANDIDATES), directions)
+
+    def rows() -> Iterator[Float64]:
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            for done, found in enumerate(threads.map(row, range(len(grades))), start=1):
+                progress(done, len(grades))
+                yield found
+
+    return np.stack(list(rows()))
+
+
+def _check_counts(queries: int, folds: int, folder: Path) -> None:
+    if folds < FEWEST_FOLDS:
+        raise TuningError(f"folds is {folds}; use at least {FEWEST_FOLDS}")
+    if queries < FEWEST_QUERIES:
+        raise TuningError(
+            f"{folder} has {queries} judged queries; tuning needs at least {FEWEST_QUERIES}: judge more"
+        )
+    if queries < folds:
+        raise TuningError(
+            f"{folder} has {queries} judged queries for {folds} folds; judge more, or use at most {queries}"
+        )
+
+
+def _missing_documents(judged: JudgedQueries, snapshot: Snapshot, folder: Path) -> int:
+    relevant = {id for grades in judged.qrels.values() for id, grade in grades.items() if grade > 0}
+    missing = sum(snapshot.get(id) is None for id in relevant)
+    if missing == len(relevant):
+        raise TuningError(
+            f"none of the {missing} documents that {folder} judges relevant is in collection "
+            f"{snapshot.settings.name!r}, snapshot {snapshot.name}; give judgments of its documents"
+        )
+    return missing
+
+
+def _held_out(folds: list[Fold]) -> HeldOut:
+    plain = np.concatenate([fold.baseline for fold in folds])
+    tuned = np.concatenate([fold.tuned for fold in folds])
+    gains = tuned - plain
+    return HeldOut(
+        plain=_figure(plain),
+        tuned=_figure(tuned),
+        gain=_figure(gains),
+        gain_standard_error=round(float(gains.std(ddof=1)) / math.sqrt(len(gains)), FIGURE_DECIMALS),
+    )
+
+
+def _setting(choice: Choice, directions: Float64) -> tuple[Weights, CandidateLimits]:
+    dense, sparse, colbert = directions[choice.weights].tolist()
+    candidates = CANDIDATES[choice.candidates]
+    return Weights(dense, sparse, colbert), CandidateLimits(candidates, candidates)
+
+
+def _reported(fold: Fold, directions: Float64) -> FoldReport:
+    weights, candidates = _setting(fold.choice, directions)
+    return FoldReport(
+        weights={"dense": weights.dense, "sparse": weights.sparse, "colbert": weights.colbert},
+        candidates={"dense": candidates.dense, "sparse": candidates.sparse},
+        queries=len(fold.queries),
+        plain=_figure(fold.baseline),
+        tuned=_figure(fold.tuned),
+    )
+
+
+def _figure(values: Float64) -> float:
+    return round(float(values.mean()), FIGURE_DECIMALS)

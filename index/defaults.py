@@ -1,0 +1,120 @@
+"""What a collection's searches use where the request does not say: weights, candidates, their origin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from index.candidates import CandidateLimits, Weights
+from index.errors import DamagedIndexError
+from index.manifest import is_manifest_name
+from index.storage import read_json_object, write_json_atomically
+
+FORMAT_VERSION = 1
+LARGEST_WEIGHT = 1e6
+REMEDY = "restore it, or remove it with tercet tune NAME --reset"
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Where defaults come from: the judged queries, how they were divided, and what held-out ones showed.
+
+    snapshot: what was searched; plain, tuned: mean nDCG@10 of held-out queries with the weights 1, 1, 1 and
+    with weights chosen on the other folds.
+    """
+
+    snapshot: str
+    queries: int
+    folds: int
+    seed: int
+    plain: float
+    tuned: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchDefaults:
+    """Weights and candidates of a collection, and how they were found."""
+
+    weights: Weights
+    candidates: CandidateLimits
+    tuning: Tuning
+
+    def write(self, path: Path) -> None:
+        """Writes `defaults.json`. Raises FileNotFoundError where the collection's folder is gone."""
+        write_json_atomically(path, {"format_version": FORMAT_VERSION, **asdict(self)})
+
+    @staticmethod
+    def read(path: Path) -> SearchDefaults:
+        """Reads `defaults.json`. Raises FileNotFoundError, or DamagedIndexError naming file and remedy."""
+        record = read_json_object(path, REMEDY)
+        version = record.get("format_version")
+        if version != FORMAT_VERSION or isinstance(version, bool):
+            raise _damaged(
+                path, f"format version {version!r} is not {FORMAT_VERSION}, which this release reads"
+            )
+        _check_keys(record, ("format_version", *SearchDefaults.__slots__), path)
+        return SearchDefaults(
+            _weights(_part(record, "weights", tuple(Weights.__slots__), path), path),
+            _candidates(_part(record, "candidates", tuple(CandidateLimits.__slots__), path), path),
+            _tuning(_part(record, "tuning", tuple(Tuning.__slots__), path), path),
+        )
+
+
+def _damaged(path: Path, what: str) -> DamagedIndexError:
+    return DamagedIndexError(f"{path}: {what}; {REMEDY}")
+
+
+def _check_keys(record: Mapping[str, Any], expected: tuple[str, ...], path: Path) -> None:
+    missing, unknown = sorted(set(expected) - record.keys()), sorted(record.keys() - set(expected))
+    if missing or unknown:
+        raise _damaged(path, f"keys missing: {missing}, unknown: {unknown}")
+
+
+def _part(record: Mapping[str, Any], key: str, expected: tuple[str, ...], path: Path) -> dict[str, Any]:
+    part = record[key]
+    if not isinstance(part, dict):
+        raise _damaged(path, f"{key} is no object")
+    _check_keys(part, expected, path)
+    return part
+
+
+def _weights(part: Mapping[str, Any], path: Path) -> Weights:
+    weights = Weights(**{side: _number(part[side], LARGEST_WEIGHT, path) for side in Weights.__slots__})
+    if not (weights.dense or weights.sparse or weights.colbert):
+        raise _damaged(path, "all weights are 0")
+    return weights
+
+
+def _candidates(part: Mapping[str, Any], path: Path) -> CandidateLimits:
+    return CandidateLimits(**{side: _count(part[side], 1, path) for side in CandidateLimits.__slots__})
+
+
+def _tuning(part: Mapping[str, Any], path: Path) -> Tuning:
+    snapshot = part["snapshot"]
+    if not isinstance(snapshot, str) or not is_manifest_name(snapshot):
+        raise _damaged(path, f"{snapshot!r} is no snapshot's name")
+    return Tuning(
+        snapshot,
+        _count(part["queries"], 1, path),
+        _count(part["folds"], 2, path),
+        _count(part["seed"], 0, path),
+        _number(part["plain"], 1, path),
+        _number(part["tuned"], 1, path),
+    )
+
+
+def _number(value: object, largest: float, path: Path) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise _damaged(path, f"{value!r} is no finite number")
+    if not 0 <= value <= largest:
+        raise _damaged(path, f"{value!r} is not from 0 to {largest:g}")
+    return float(value)
+
+
+def _count(value: object, least: int, path: Path) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise _damaged(path, f"{value!r} is no whole number of at least {least}")
+    return value

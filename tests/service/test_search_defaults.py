@@ -1,0 +1,147 @@
+"""What a search uses: explicit values, else a collection's defaults, else 1, 1, 1 and 200 candidates."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from index.candidates import CandidateLimits, Weights
+from index.collection import Collection
+from index.defaults import SearchDefaults, Tuning
+from service.collections import CollectionRegistry
+from service.search_defaults import WantedCandidates, candidates_used, weights_used
+
+TUNED = {"dense": 2.0, "sparse": 0.25, "colbert": 0.75}
+PLAIN = {"dense": 1.0, "sparse": 1.0, "colbert": 1.0}
+
+Store = Callable[..., None]
+
+
+def defaults(weights: Weights, candidates: CandidateLimits) -> SearchDefaults:
+    return SearchDefaults(weights, candidates, Tuning("000001", 20, 5, 0, 0.5, 0.6))
+
+
+STORED = defaults(Weights(**TUNED), CandidateLimits(50, 60))
+
+
+@pytest.fixture
+def store(data: Path) -> Store:
+    """Stores defaults of `demo`, as another process would."""
+
+    def store(weights: Weights = STORED.weights) -> None:
+        Collection.open(data / "collections", "demo").store_defaults(defaults(weights, CandidateLimits(4, 3)))
+
+    return store
+
+
+def test_weights_wanted_come_first() -> None:
+    assert weights_used(Weights(1, 0, 0), STORED) == Weights(1, 0, 0)
+    assert weights_used(None, STORED) == Weights(2, 0.25, 0.75)
+    assert weights_used(None, None) == Weights(1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "top_k", "stored", "used"),
+    [
+        (WantedCandidates(), 10, None, CandidateLimits(200, 200)),
+        (WantedCandidates(), 300, None, CandidateLimits(300, 300)),
+        (WantedCandidates(), 10, STORED, CandidateLimits(50, 60)),
+        (WantedCandidates(), 55, STORED, CandidateLimits(55, 60)),
+        (WantedCandidates(0), 10, STORED, CandidateLimits(0, 60)),
+        (WantedCandidates(7, 8), 10, STORED, CandidateLimits(7, 8)),
+        (WantedCandidates(largest=55), 10, STORED, CandidateLimits(50, 55)),
+        (WantedCandidates(largest=30), 10, None, CandidateLimits(30, 30)),
+    ],
+)
+def test_candidates_wanted_come_first(
+    wanted: WantedCandidates, top_k: int, stored: SearchDefaults | None, used: CandidateLimits
+) -> None:
+    assert candidates_used(wanted, top_k, stored) == used
+
+
+async def search(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
+    response = await client.post("/search", json={"collection": "demo", "query": "hot tea", **body})
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+async def test_a_search_uses_what_is_stored_and_says_so(client: httpx.AsyncClient, store: Store) -> None:
+    before = await search(client)
+    assert (before["weights"], before["candidates"]) == (PLAIN, {"dense": 200, "sparse": 200})
+    store()
+    after = await search(client, top_k=1)
+    assert (after["weights"], after["candidates"]) == (TUNED, {"dense": 4, "sparse": 3})
+    assert (
+        after["hits"]
+        == (await search(client, top_k=1, weights=TUNED, candidates={"dense": 4, "sparse": 3}))["hits"]
+    )
+    scores = after["hits"][0]["scores"]
+    assert after["hits"][0]["score"] == pytest.approx(sum(TUNED[s] * scores[s] for s in TUNED), abs=1e-6)
+    nothing = dict.fromkeys(["weights", "candidates"])
+    assert (await search(client, top_k=1, **nothing))["weights"] == TUNED
+
+
+async def test_explicit_values_win(client: httpx.AsyncClient, store: Store) -> None:
+    store()
+    assert (await search(client, weights="sum"))["weights"] == PLAIN
+    assert (await search(client, weights={"sparse": 0}))["weights"] == {**PLAIN, "sparse": 0}
+    found = await search(client, candidates={"dense": 2})
+    assert (found["weights"], found["candidates"]) == (TUNED, {"dense": 2, "sparse": 10})  # 10 hits asked for
+
+
+async def test_a_change_by_another_process_is_seen_by_the_next_search(
+    client: httpx.AsyncClient, store: Store, data: Path
+) -> None:
+    for weights in (Weights(3, 0, 0), Weights(0, 3, 0)):
+        store(weights)
+        found = (await search(client))["weights"]
+        assert found == {"dense": weights.dense, "sparse": weights.sparse, "colbert": 0}
+    Collection.open(data / "collections", "demo").remove_defaults()
+    assert (await search(client))["weights"] == PLAIN
+
+
+async def test_a_ready_query_lacks_no_side_that_the_defaults_weigh(
+    client: httpx.AsyncClient, store: Store
+) -> None:
+    store(Weights(0, 3, 0))
+    embedded = await client.post("/embed", json={"inputs": "hot tea", "outputs": ["sparse"]})
+    body = {"query": {"sparse": embedded.json()["embeddings"][0]["sparse"]}, "candidates": {"dense": 0}}
+    assert (await search(client, **body))["hits"][0]["id"] == "tea"
+    refused = await client.post("/search", json={"collection": "demo", "weights": "sum", **body})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (422, "query.dense")
+
+
+async def test_a_collection_shows_its_defaults(client: httpx.AsyncClient, store: Store) -> None:
+    assert (await client.get("/collections/demo")).json()["defaults"] is None
+    store()
+    shown = {"weights": TUNED, "candidates": {"dense": 4, "sparse": 3}}
+    assert (await client.get("/collections/demo")).json()["defaults"] == shown
+    assert (await client.get("/collections")).json()["collections"][0]["defaults"] == shown
+    assert (await client.delete("/collections/demo")).status_code == 204
+    assert (await client.put("/collections/demo")).json()["defaults"] is None
+
+
+async def test_damaged_defaults_are_503_for_what_needs_them(client: httpx.AsyncClient, data: Path) -> None:
+    (data / "collections" / "demo" / "defaults.json").write_text("{}")
+    for response in (
+        await client.post("/search", json={"collection": "demo", "query": "hot tea"}),
+        await client.get("/collections/demo"),
+    ):
+        assert (response.status_code, response.json()["error"]["code"]) == (503, "damaged_index")
+    given = {"weights": "sum", "candidates": {"dense": 5, "sparse": 5}}
+    assert (await search(client, **given))["weights"] == PLAIN
+
+
+def test_defaults_are_read_once_while_their_file_stays(data: Path, store: Store) -> None:
+    registry = CollectionRegistry(data / "collections")
+    store()
+    first = registry.target("demo").defaults
+    assert first is not None
+    assert registry.target("demo").defaults is first
+    store()
+    second = registry.target("demo").defaults
+    assert second == first
+    assert second is not first
