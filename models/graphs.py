@@ -29,8 +29,8 @@ class Graph:
 class Export:
     """What the graphs of a checkpoint were made from.
 
-    weights, heads: sha256 of the source's; pooling, mcls_every: settings that the graphs have built in;
-    graphs: by precision.
+    weights, heads: sha256 of the checkpoint's; pooling, mcls_every: settings that the graphs have built in;
+    graphs: by precision; adapter: digest of the adapter that they have built in, with its heads, or None.
     """
 
     weights: str
@@ -38,11 +38,16 @@ class Export:
     pooling: str
     mcls_every: int | None
     graphs: dict[str, Graph]
+    adapter: str | None = None
 
-    def same_source(self, other: Export) -> bool:
+    def same_base(self, other: Export) -> bool:
         """Whether both come from the same weights, heads and built-in settings."""
         mine = (self.weights, self.heads, self.pooling, self.mcls_every)
         return mine == (other.weights, other.heads, other.pooling, other.mcls_every)
+
+    def same_source(self, other: Export) -> bool:
+        """Whether both come from the same base and the same adapter."""
+        return self.same_base(other) and self.adapter == other.adapter
 
 
 def has_export(folder: Path) -> bool:
@@ -67,7 +72,7 @@ def read_export(folder: Path) -> Export:
             for precision, graph in values["graphs"].items()
         }
         source = {name: values[name] for name in ("weights", "heads", "pooling", "mcls_every")}
-        return Export(graphs=graphs, **source)
+        return Export(graphs=graphs, adapter=values.get("adapter"), **source)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
             f"{path} lacks or misnames a key ({error}); export the checkpoint again"
@@ -77,6 +82,8 @@ def read_export(folder: Path) -> Export:
 def write_export(folder: Path, export: Export) -> None:
     """Writes the export record of a checkpoint folder."""
     values: JsonObject = {"format": FORMAT, **asdict(export)}
+    if export.adapter is None:
+        del values["adapter"]
     path = folder / FOLDER / EXPORT_FILE
     path.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
