@@ -28,13 +28,15 @@ from models.batching import encode_in_batches
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_settings
 from models.encoder import Encoder, encode, with_adapter
 from models.errors import UnsupportedError
-from models.fingerprint import file_digest, fingerprint, heads_digest, weights_digest
+from models.fingerprint import file_digest, fingerprint, heads_digest
 from models.graphs import (
     FOLDER,
     GRAPH_FILES,
     Export,
     Graph,
+    body_digest,
     has_export,
+    packed_graph,
     read_export,
     remove_export,
     verify_graph,
@@ -94,6 +96,7 @@ def export(checkpoint: Path, output: Path, *, int8: bool) -> ExportReport:
     graph is removed then.
     """
     settings = read_settings(checkpoint)
+    require_float_weights(checkpoint, int8=int8)
     model = load_model(checkpoint, settings)
     heads = model.heads.weights()
     (output / FOLDER).mkdir(parents=True, exist_ok=True)
@@ -113,6 +116,7 @@ def export_adapter(checkpoint: Path, adapter: Path, *, int8: bool) -> ExportRepo
     Raises as `export`, and AdapterUnusableError where the adapter is damaged or of another base.
     """
     settings = read_settings(checkpoint)
+    require_float_weights(checkpoint, int8=int8)
     reference = TorchEncoder(checkpoint, checkpoint.name, device="cpu", adapters=adapter.parent)
     encoder = with_adapter(reference, adapter.name)
     model = load_model(checkpoint, settings)
@@ -128,9 +132,18 @@ def export_adapter(checkpoint: Path, adapter: Path, *, int8: bool) -> ExportRepo
     return _verify(encoder, adapter, source, precision, graph)
 
 
+def require_float_weights(checkpoint: Path, *, int8: bool) -> None:
+    """Raises UnsupportedError where a float32 graph would have to be made of 8-bit weights."""
+    if not int8 and packed_graph(checkpoint) is not None:
+        raise UnsupportedError(
+            f"{checkpoint} holds only an int8 graph, whose rounding a float32 graph would keep; "
+            "export with --int8"
+        )
+
+
 def _source_of(checkpoint: Path, settings: EncodingSettings, heads: HeadWeights) -> Export:
     """The record of an export that has no graphs yet."""
-    weights = weights_digest(checkpoint)
+    weights = body_digest(checkpoint)
     return Export(weights, heads_digest(heads.arrays()), settings.pooling, settings.mcls_every, {})
 
 

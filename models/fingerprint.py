@@ -44,6 +44,11 @@ def weight_files(folder: Path) -> list[Path]:
     )
 
 
+def has_weights(folder: Path) -> bool:
+    """Whether a checkpoint folder holds a model's weights."""
+    return any((folder / name).is_file() for name in (*WEIGHT_FILES, *WEIGHT_INDEXES))
+
+
 def weights_digest(folder: Path) -> str:
     """sha256 over a model's weight files."""
     digests = [file_digest(file) for file in weight_files(folder)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from models.checkpoint import EncodingSettings, JsonObject, read_json
 from models.errors import CheckpointError, UnsupportedError
-from models.fingerprint import file_digest
+from models.fingerprint import file_digest, has_weights, weights_digest
 
 FOLDER = "onnx"
 EXPORT_FILE = "export.json"
@@ -86,6 +86,24 @@ def write_export(folder: Path, export: Export) -> None:
         del values["adapter"]
     path = folder / FOLDER / EXPORT_FILE
     path.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def packed_graph(folder: Path) -> Graph | None:
+    """The int8 graph that stands for the weights of a folder without weight files, or None.
+
+    Raises CheckpointError where the export record is damaged.
+    """
+    if has_weights(folder) or not has_export(folder):
+        return None
+    return read_export(folder).graphs.get("int8")
+
+
+def body_digest(folder: Path) -> str:
+    """sha256 over a body's weight files, also where only the int8 graph made from them is left.
+
+    Raises CheckpointError where the folder has neither.
+    """
+    return weights_digest(folder) if packed_graph(folder) is None else read_export(folder).weights
 
 
 def choose_graph(export: Export, precision: str | None, device: str) -> tuple[str, Graph]:

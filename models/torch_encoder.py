@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel
+from transformers import AutoConfig, AutoModel
 from transformers.utils import logging as library_logging
 
 from models.adapters.library import AdapterLibrary, describe
@@ -22,7 +22,8 @@ from models.checkpoint import EncodingSettings, hidden_size, read_settings
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
 from models.errors import CheckpointError, UnsupportedError
-from models.fingerprint import fingerprint, heads_digest, weight_files, weights_digest
+from models.fingerprint import fingerprint, heads_digest, weight_files
+from models.graphs import Graph, body_digest, packed_graph, verify_graph
 from models.heads import Heads, load_heads
 from models.representations import OUTPUTS, Int64, Output, Representations, TokenBatch
 from models.tokenizer import Tokenizer
@@ -56,12 +57,16 @@ class EncoderModel(nn.Module):
 def load_body(folder: Path, precision: str = "float32") -> nn.Module:
     """The transformers model of a checkpoint, without pooler, in evaluation mode.
 
-    Weights come from safetensors, or from .bin read as plain weights; no remote code.
+    Weights come from safetensors, or from .bin read as plain weights; no remote code. Where there are none,
+    they are unpacked from the int8 graph.
     Raises CheckpointError where the weights are missing, damaged or incomplete.
     """
+    graph = packed_graph(folder)
+    if graph is not None:
+        return _unpacked_body(folder, graph, precision)
     weight_files(folder)
     try:
-        with _without_loading_report():
+        with without_loading_report():
             body, report = AutoModel.from_pretrained(
                 str(folder),
                 local_files_only=True,
@@ -81,8 +86,27 @@ def load_body(folder: Path, precision: str = "float32") -> nn.Module:
     return model
 
 
+def _unpacked_body(folder: Path, graph: Graph, precision: str) -> nn.Module:
+    """The body whose weights are those of an int8 graph."""
+    from models.unpack_int8 import unpacked_weights  # needs onnx, which serving other checkpoints does not
+
+    weights = unpacked_weights(verify_graph(folder, graph))
+    try:
+        config = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+        body = AutoModel.from_config(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+            config, dtype=PRECISIONS[precision], attn_implementation="sdpa"
+        )
+        if getattr(body, "pooler", None) is not None:
+            body.pooler = None
+        body.load_state_dict({name: torch.from_numpy(values) for name, values in weights.items()})
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise CheckpointError(f"{folder}: the model cannot be made from its int8 graph: {error}") from error
+    model: nn.Module = body.eval()
+    return model
+
+
 @contextmanager
-def _without_loading_report() -> Iterator[None]:
+def without_loading_report() -> Iterator[None]:
     """Silences the library's own progress bar and its table of tensors, which `load_body` checks itself."""
     logger = logging.getLogger("transformers")
     level = logger.level
@@ -139,12 +163,14 @@ class TorchEncoder:
         on_cuda = self._device.type == "cuda"
         self._batch_tokens = batch_tokens or (CUDA_BATCH_TOKENS if on_cuda else CPU_BATCH_TOKENS)
         heads = self._model.heads.weights()
-        digests = weights_digest(folder), heads_digest(heads.arrays()), self.tokenizer.digest
-        self._fingerprint_with = partial(fingerprint, *digests, settings, None)
+        digests = body_digest(folder), heads_digest(heads.arrays()), self.tokenizer.digest
+        graph = packed_graph(folder)
+        quantized = None if graph is None else graph.files[graph.file]
+        self._fingerprint_with = partial(fingerprint, *digests, settings, quantized)
         base_fingerprint = fingerprint(*digests, settings)
         self.info = EncoderInfo(
             name=name,
-            fingerprint=base_fingerprint,
+            fingerprint=self._fingerprint_with(),
             engine="torch",
             precision=precision,
             dense_dimension=heads.sparse_weight.shape[1],

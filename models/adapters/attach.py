@@ -40,7 +40,8 @@ from models.adapters.settings import (
 )
 from models.checkpoint import CONFIG_FILE, checkpoint_name, read_json, read_settings
 from models.errors import CheckpointError, UnsupportedError
-from models.fingerprint import fingerprint, heads_digest, weights_digest
+from models.fingerprint import fingerprint, heads_digest
+from models.graphs import body_digest
 from models.head_weights import HeadWeights
 from models.heads import load_heads
 from models.representations import Float32
@@ -60,7 +61,7 @@ def adapter_base(checkpoint: Path) -> AdapterBase:
     settings = read_settings(checkpoint)
     heads = load_heads(checkpoint, shape.hidden_size, settings).weights()
     parts = (
-        weights_digest(checkpoint),
+        body_digest(checkpoint),
         heads_digest(heads.arrays()),
         Tokenizer.load(checkpoint, settings).digest,
     )
