@@ -5,6 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from models.adapters.settings import (
+    AdapterSettings,
+    BottleneckSettings,
+    Ia3Settings,
+    LoraSettings,
+    PrefixSettings,
+)
 from training.settings_reader import require
 
 Stage = Literal["finetune", "contrastive", "retromae", "condenser", "cocondenser"]
@@ -295,6 +302,33 @@ class PretrainingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AdapterTraining:
+    """An adapter trained on a frozen body, in place of the body; `models.adapters.settings` has its kinds.
+
+    Only the table of the chosen kind counts. heads: whether the heads train with it, and are saved with it.
+    below: folders of trained adapters of the same base that lie under it, the innermost first.
+    description, language and domain are saved with it.
+    """
+
+    kind: Literal["lora", "ia3", "prefix", "bottleneck"]
+    heads: bool = True
+    below: tuple[str, ...] = ()
+    description: str = ""
+    language: str | None = None
+    domain: str | None = None
+    lora: LoraSettings = field(default_factory=LoraSettings)
+    ia3: Ia3Settings = field(default_factory=Ia3Settings)
+    prefix: PrefixSettings = field(default_factory=PrefixSettings)
+    bottleneck: BottleneckSettings = field(default_factory=BottleneckSettings)
+
+    @property
+    def chosen(self) -> AdapterSettings:
+        """The settings of the kind."""
+        settings: AdapterSettings = getattr(self, self.kind)
+        return settings
+
+
+@dataclass(frozen=True, slots=True)
 class EncodingOverrides:
     """What the written `tercet.json` says about encoding where it is not what the base says."""
 
@@ -325,9 +359,9 @@ class RunSettings:
     losses: LossSettings = field(default_factory=LossSettings)
     mining: MiningSettings | None = None
     pretraining: PretrainingSettings = field(default_factory=PretrainingSettings)
+    adapter: AdapterTraining | None = None
     evaluate_steps: int = 500
     save_steps: int = 500
-    log_steps: int = 10
 
     def __post_init__(self) -> None:
         require(self.seed >= 0, "seed", self.seed, "at least 0")
@@ -344,9 +378,26 @@ class RunSettings:
             "false but in stage finetune",
         )
         pairs = self.stage in ("finetune", "contrastive")
+        if self.adapter is not None:
+            self._check_adapter(pairs)
         require(
             not pairs or "texts" not in formats,
             "format of a source",
             "texts",
             f"one with pairs in stage {self.stage}",
         )
+
+    def _check_adapter(self, pairs: bool) -> None:
+        """An adapter goes with its base as it is."""
+        require(pairs, "adapter", self.stage, "used in stage finetune or contrastive")
+        changed = [
+            name
+            for name, differs in (
+                ("architecture", self.architecture is not None),
+                ("encoder", self.encoder != EncodingOverrides()),
+                ("heads.fresh", self.heads.fresh),
+                ("optimization.frozen_body", self.optimization.frozen_body),
+            )
+            if differs
+        ]
+        require(not changed, "adapter", ", ".join(changed), "used without these settings")

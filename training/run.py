@@ -13,6 +13,7 @@ from models.checkpoint import EncodingSettings, hidden_size, read_settings
 from models.heads import Heads
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body, load_model
+from training.adapting import attach_adapter, write_trained_adapter
 from training.base_checkpoint import locate_base
 from training.checkpoint_writer import write_checkpoint
 from training.condenser import Condenser
@@ -42,7 +43,7 @@ RUN_FOLDER = "run"
 def run_training(
     settings: RunSettings, data: Path, output: Path, report: Report, *, threads: int | None = None
 ) -> Progress:
-    """Trains and writes the checkpoint folder `output`; goes on where a run into it was cut off.
+    """Trains and writes the checkpoint or adapter folder `output`; goes on where a run into it was cut off.
 
     data: the folder that the sources' paths start from; threads: CPU threads, by default this process's share
     of the CPUs. Raises TrainingError and ModelError.
@@ -66,6 +67,9 @@ def run_on(
     work_folder(folder, ranks).mkdir(parents=True, exist_ok=True)
     base = open_base(settings, folder, ranks)
     base.model.to(device)
+    origin = None
+    if settings.adapter is not None:
+        origin = attach_adapter(base.model, base.folder, output.name, settings.adapter)
     if settings.stage in ("finetune", "contrastive"):
         stage, counts = finetuning(settings, base, data, folder, device, ranks)
         trained: nn.Module = base.model
@@ -73,8 +77,11 @@ def run_on(
         stage, counts, trained = pretraining(settings, base, data, folder, device, ranks)
     progress = train(stage, trained, settings, folder, ranks, report)
     if ranks.rank == 0:
-        with_heads = settings.stage == "finetune" or (base.has_heads and settings.stage == "contrastive")
-        write_checkpoint(output, base.folder, base.model, base.encoding, with_heads=with_heads)
+        if settings.adapter is not None and origin is not None:
+            write_trained_adapter(output, base.model, settings.adapter, origin)
+        else:
+            with_heads = settings.stage == "finetune" or (base.has_heads and settings.stage == "contrastive")
+            write_checkpoint(output, base.folder, base.model, base.encoding, with_heads=with_heads)
         kept = None if progress.best_figure is None else progress.best_step
         write_card(output, settings, counts, folder, device_name(device), kept)
         write_plot(folder, judged_side(settings.stage))
@@ -130,7 +137,8 @@ def finetuning(
     claim_folder(folder, run_identity(settings, base.folder, base.tokenizer, tables, ranks), ranks)
     precision = settings.optimization.precision
     encoder = TextEncoder(base.model, base.tokenizer, batches.sub_batch_tokens, precision, device)
-    base.model.body.requires_grad_(not settings.optimization.frozen_body)
+    if settings.optimization.frozen_body:
+        base.model.body.requires_grad_(False)
     if settings.stage == "contrastive":
         base.model.heads.requires_grad_(False)
         settings = replace(settings, losses=dense_only(settings.losses))

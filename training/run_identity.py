@@ -23,7 +23,7 @@ from training.token_store import TokenStore
 
 IDENTITY_FILE = "identity.json"
 # They change nothing that is computed, or, as the base, are compared by their content.
-FREE_SETTINGS = frozenset({"name", "base", "save_steps", "log_steps"})
+FREE_SETTINGS = frozenset({"name", "base", "save_steps"})
 HEAD_FILES = (HEADS_FILE, "sparse_linear.pt", "colbert_linear.pt")
 Identity = dict[str, object]
 

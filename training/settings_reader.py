@@ -10,6 +10,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from models.errors import ModelError
 from training.errors import ConfigError
 
 Settings = TypeVar("Settings")
@@ -49,7 +50,7 @@ def settings_from(kind: type[Settings], values: object, where: str) -> Settings:
             raise ConfigError(f"{joined(where, name)}: this setting is required")
     try:
         return kind(**built)
-    except ValueError as error:
+    except (ValueError, ModelError) as error:
         raise ConfigError(joined(where, str(error))) from error
 
 
