@@ -36,7 +36,9 @@ class PaddedOutputs:
     colbert: Float32 | None
 
 
-Forward = Callable[[Int64, Int64, Sequence[Output]], PaddedOutputs]
+Adapters = Sequence[str | None]
+"""The adapter of each text; None for the base alone."""
+Forward = Callable[[Int64, Int64, Sequence[Output], Adapters], PaddedOutputs]
 
 
 def plan_batches(lengths: Int64, budget_tokens: int) -> list[Int64]:
@@ -63,19 +65,25 @@ def encode_in_batches(
     info: EncoderInfo,
     forward: Forward,
     workers: int = 1,
+    adapters: Adapters | None = None,
+    *,
+    mixes_adapters: bool = False,
 ) -> Representations:
     """Runs `forward` over token ids and mask, int64[B, L] each, batch by batch; results in input order.
 
-    workers: batches in work at a time, each in a thread of its own.
+    workers: batches in work at a time, each in a thread of its own. adapters: of each text, by default none;
+    mixes_adapters: whether a batch may hold texts of several.
     """
     if len(batch) == 0:
         return _nothing(outputs, info)
-    plan = plan_batches(batch.lengths, budget_tokens)
+    chosen: Adapters = [None] * len(batch) if adapters is None else adapters
+    groups = [np.arange(len(batch))] if mixes_adapters else list(rows_by_adapter(chosen).values())
+    plan = [group[rows] for group in groups for rows in plan_batches(batch.lengths[group], budget_tokens)]
 
     def encode_rows(rows: Int64) -> Representations:
         part = batch.take(rows)
         ids, mask = part.padded(tokenizer.pad_id)
-        return pack(part, forward(ids, mask, outputs), tokenizer)
+        return pack(part, forward(ids, mask, outputs, [chosen[row] for row in rows.tolist()]), tokenizer)
 
     if min(workers, len(plan)) == 1:
         parts = [encode_rows(rows) for rows in plan]
@@ -84,6 +92,14 @@ def encode_in_batches(
             parts = list(pool.map(encode_rows, plan))
     input_order = np.argsort(np.concatenate(plan), kind="stable")
     return Representations.concatenate(parts).take(input_order)
+
+
+def rows_by_adapter(adapters: Adapters) -> dict[str | None, Int64]:
+    """The rows int64[R] of each adapter, in order of first appearance."""
+    rows: dict[str | None, list[int]] = {}
+    for row, adapter in enumerate(adapters):
+        rows.setdefault(adapter, []).append(row)
+    return {adapter: np.array(found, np.int64) for adapter, found in rows.items()}
 
 
 def pack(batch: TokenBatch, padded: PaddedOutputs, tokenizer: Tokenizer) -> Representations:

@@ -25,6 +25,20 @@ class EncoderInfo:
     vocabulary_size: int
     max_length: int
     pooling: str
+    adapter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterDescription:
+    """An adapter for people: what it is, and why it cannot be used where `fingerprint` is None."""
+
+    name: str
+    kind: str | None
+    fingerprint: str | None
+    description: str = ""
+    language: str | None = None
+    domain: str | None = None
+    problem: str | None = None
 
 
 class Encoder(Protocol):
@@ -36,12 +50,73 @@ class Encoder(Protocol):
     @property
     def tokenizer(self) -> Tokenizer: ...
 
-    def encode_tokens(self, batch: TokenBatch, outputs: Sequence[Output] = OUTPUTS) -> Representations:
+    def adapter_info(self, name: str) -> EncoderInfo:
+        """What identifies this encoder with an adapter; reads the adapter at its first use.
+
+        Raises AdapterNotFoundError, and AdapterUnusableError or UnsupportedError where it is there but cannot
+        be used: after this, encoding with it does not fail for its sake.
+        """
+        ...
+
+    def describe_adapters(self) -> list[AdapterDescription]:
+        """All adapters there are, in order of name."""
+        ...
+
+    def encode_tokens(
+        self,
+        batch: TokenBatch,
+        outputs: Sequence[Output] = OUTPUTS,
+        adapters: Sequence[str | None] | None = None,
+    ) -> Representations:
         """Representations of each text of the batch, in the batch's order.
 
         Any number of texts: the engine sorts by length and works in batches of its token budget.
+        adapters: the adapter of each text, None for the base; by default the base for all. Raises as
+        `adapter_info` does.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptedEncoder:
+    """An encoder that takes one adapter for every text, and is otherwise as any other."""
+
+    encoder: Encoder
+    adapter: str
+
+    @property
+    def info(self) -> EncoderInfo:
+        return self.encoder.adapter_info(self.adapter)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.encoder.tokenizer
+
+    def adapter_info(self, name: str) -> EncoderInfo:
+        """As of the encoder itself."""
+        return self.encoder.adapter_info(name)
+
+    def describe_adapters(self) -> list[AdapterDescription]:
+        """As of the encoder itself."""
+        return self.encoder.describe_adapters()
+
+    def encode_tokens(
+        self,
+        batch: TokenBatch,
+        outputs: Sequence[Output] = OUTPUTS,
+        adapters: Sequence[str | None] | None = None,
+    ) -> Representations:
+        """Representations of each text, with this adapter unless `adapters` are given."""
+        chosen = [self.adapter] * len(batch) if adapters is None else adapters
+        return self.encoder.encode_tokens(batch, outputs, chosen)
+
+
+def with_adapter(encoder: Encoder, adapter: str | None) -> Encoder:
+    """The encoder with an adapter, or as it is without one. Raises as `Encoder.adapter_info`."""
+    if adapter is None:
+        return encoder
+    encoder.adapter_info(adapter)
+    return AdaptedEncoder(encoder, adapter)
 
 
 def encode(

@@ -2,6 +2,8 @@
 
 ModelError
 ├── CheckpointError      a file of the checkpoint is missing, damaged or not understood
+│   └── AdapterUnusableError  an adapter that is there cannot be used with this encoder
+├── AdapterNotFoundError  no adapter has this name
 ├── TextTooLongError     a text exceeds the length limit and truncation was not allowed
 ├── UnsupportedError     the engine or device cannot do what was asked
 └── EncoderUnavailableError  no encoder can answer now; trying later may help
@@ -14,6 +16,14 @@ class ModelError(Exception):
 
 class CheckpointError(ModelError):
     """A file of the checkpoint is missing, damaged or not understood; the message names it."""
+
+
+class AdapterUnusableError(CheckpointError):
+    """An adapter is there, but damaged, or made for another base; the message names file and remedy."""
+
+
+class AdapterNotFoundError(ModelError):
+    """No adapter has this name; the message lists those that there are."""
 
 
 class TextTooLongError(ModelError):

@@ -1,9 +1,10 @@
-"""Writes a checkpoint as an ONNX graph, float32 or int8, and checks it against torch."""
+"""Writes a checkpoint, alone or with an adapter, as an ONNX graph, and checks it against torch."""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import sys
 import tempfile
@@ -18,25 +19,33 @@ import numpy as np
 import torch
 from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 from torch import Tensor
+from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 
+from models.adapters.body import FixedAdapters, fixed_prefix, fold, install, load_parts, with_prefix
 from models.attention_graph import choose_mask_at_run_time
+from models.batching import encode_in_batches
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_settings
-from models.encoder import encode
+from models.encoder import Encoder, encode, with_adapter
 from models.errors import UnsupportedError
-from models.fingerprint import file_digest, heads_digest, weights_digest
+from models.fingerprint import file_digest, fingerprint, heads_digest
 from models.graphs import (
     FOLDER,
     GRAPH_FILES,
     Export,
     Graph,
+    body_digest,
     has_export,
+    packed_graph,
     read_export,
     remove_export,
+    verify_graph,
     write_export,
 )
-from models.head_weights import write_heads
-from models.onnx_encoder import OnnxEncoder
+from models.head_weights import HeadWeights, write_heads
+from models.heads import Heads
+from models.onnx_encoder import CPU_BATCH_TOKENS
+from models.onnx_graph import OnnxGraph, Placement
 from models.quantize_onnx import quantize
 from models.representations import OUTPUTS, Float32, Representations, SparseRows
 from models.tokenizer import TOKENIZER_FILE
@@ -87,10 +96,59 @@ def export(checkpoint: Path, output: Path, *, int8: bool) -> ExportReport:
     graph is removed then.
     """
     settings = read_settings(checkpoint)
+    require_float_weights(checkpoint, int8=int8)
     model = load_model(checkpoint, settings)
+    heads = model.heads.weights()
     (output / FOLDER).mkdir(parents=True, exist_ok=True)
     _copy_files(checkpoint, output, settings)
-    write_heads(output, model.heads.weights())
+    write_heads(output, heads)
+    source = _source_of(checkpoint, settings, heads)
+    precision, graph = _write(model, output, int8=int8)
+    reference = TorchEncoder(checkpoint, checkpoint.name, device="cpu")
+    return _verify(reference, output, source, precision, graph)
+
+
+def export_adapter(checkpoint: Path, adapter: Path, *, int8: bool) -> ExportReport:
+    """Writes a graph of a checkpoint with an adapter into the adapter's folder, and verifies it.
+
+    LoRA and (IA)³ become part of the weights, so that the graph is as fast as the base's; bottlenecks and
+    prefixes are in the graph. The parts of a stack are taken from the folders beside it.
+    Raises as `export`, and AdapterUnusableError where the adapter is damaged or of another base.
+    """
+    settings = read_settings(checkpoint)
+    require_float_weights(checkpoint, int8=int8)
+    reference = TorchEncoder(checkpoint, checkpoint.name, device="cpu", adapters=adapter.parent)
+    encoder = with_adapter(reference, adapter.name)
+    model = load_model(checkpoint, settings)
+    source = _source_of(checkpoint, settings, model.heads.weights())
+    resolved = reference.adapter(adapter.name)
+    model.heads = Heads.from_weights(resolved.heads or model.heads.weights(), settings)
+    rest = fold(model.body, load_parts(resolved, model.body))
+    if rest:
+        install(model.body, FixedAdapters(rest))
+    (adapter / FOLDER).mkdir(exist_ok=True)
+    source = replace(source, adapter=resolved.digest)
+    precision, graph = _write(model, adapter, int8=int8)
+    return _verify(encoder, adapter, source, precision, graph)
+
+
+def require_float_weights(checkpoint: Path, *, int8: bool) -> None:
+    """Raises UnsupportedError where a float32 graph would have to be made of 8-bit weights."""
+    if not int8 and packed_graph(checkpoint) is not None:
+        raise UnsupportedError(
+            f"{checkpoint} holds only an int8 graph, whose rounding a float32 graph would keep; "
+            "export with --int8"
+        )
+
+
+def _source_of(checkpoint: Path, settings: EncodingSettings, heads: HeadWeights) -> Export:
+    """The record of an export that has no graphs yet."""
+    weights = body_digest(checkpoint)
+    return Export(weights, heads_digest(heads.arrays()), settings.pooling, settings.mcls_every, {})
+
+
+def _write(model: EncoderModel, output: Path, *, int8: bool) -> tuple[str, Graph]:
+    """Writes the graph of one precision; returns the precision and the graph's files."""
     precision = "int8" if int8 else "float32"
     path = output / FOLDER / GRAPH_FILES[precision]
     for stale in (path, _data_file(path)):
@@ -102,14 +160,7 @@ def export(checkpoint: Path, output: Path, *, int8: bool) -> ExportReport:
             quantize(source, path)
     else:
         write_graph(model, path)
-    written = Export(
-        weights=weights_digest(checkpoint),
-        heads=heads_digest(model.heads.weights().arrays()),
-        pooling=settings.pooling,
-        mcls_every=settings.mcls_every,
-        graphs={precision: Graph(path.name, _digests(path), {})},
-    )
-    return _verify(checkpoint, output, written, precision)
+    return precision, Graph(path.name, _digests(path), {})
 
 
 def write_graph(model: EncoderModel, path: Path) -> None:
@@ -159,7 +210,11 @@ def _fused_attention(
 ) -> tuple[Tensor, None]:
     """Attention over query, key and value float[B, heads, L, d/heads] as onnxruntime's operator."""
     batch, heads, length, width = query.shape
-    flat = [part.transpose(1, 2).reshape(batch, length, heads * width) for part in (query, key, value)]
+    prefix = fixed_prefix(module)
+    if prefix is not None:
+        key, value = with_prefix(prefix, key, value)
+        attention_mask = functional.pad(attention_mask, (prefix[0].shape[0], 0), value=1)
+    flat = [part.transpose(1, 2).reshape(batch, -1, heads * width) for part in (query, key, value)]
     attended = torch.onnx.ops.symbolic(
         "com.microsoft::MultiHeadAttention",
         [*flat, None, attention_mask],
@@ -208,40 +263,60 @@ def _sparse_difference(one: SparseRows, other: SparseRows) -> float:
     return largest
 
 
-def _verify(checkpoint: Path, output: Path, written: Export, precision: str) -> ExportReport:
-    """Records the graph, compares it with torch on varied texts, and records the differences."""
+def _verify(reference: Encoder, output: Path, source: Export, precision: str, graph: Graph) -> ExportReport:
+    """Compares a graph with torch on varied texts; records it where it holds, and removes it where not."""
     former = read_export(output) if has_export(output) else None
-    kept = former.graphs if former is not None and former.same_source(written) else {}
-    write_export(output, replace(written, graphs={**kept, **written.graphs}))
+    kept = former.graphs if former is not None and former.same_source(source) else {}
+    kept = {name: other for name, other in kept.items() if name != precision}
     limit = LARGEST_DIFFERENCES[precision]
     try:
-        reference = TorchEncoder(checkpoint, "torch", device="cpu")
-        exported = OnnxEncoder(output, "onnx", device="cpu", precision=precision)
-        differences = largest_differences(encode(reference, VERIFIED_TEXTS), encode(exported, VERIFIED_TEXTS))
+        differences = largest_differences(
+            encode(reference, VERIFIED_TEXTS), _encode_with(verify_graph(output, graph), reference)
+        )
         if not all(difference <= limit for difference in differences.values()):  # NaN is not within it either
             raise UnsupportedError(
-                f"the {precision} graph of {checkpoint} differs from torch by {differences}, more than "
-                f"{limit:g}; this model cannot be exported so, use the torch engine"
+                f"the {precision} graph of {reference.info.name} differs from torch by {differences}, more "
+                f"than {limit:g}; this model cannot be exported so, use the torch engine"
             )
     except BaseException:
-        for name in written.graphs[precision].files:
+        for name in graph.files:
             (output / FOLDER / name).unlink()
         if kept:
-            write_export(output, replace(written, graphs=kept))
-        else:
+            write_export(output, replace(source, graphs=kept))
+        elif former is not None:
             remove_export(output)
         raise
-    graph = replace(written.graphs[precision], differences=differences)
-    write_export(output, replace(written, graphs={**kept, precision: graph}))
-    path = output / FOLDER / graph.file
+    graph = replace(graph, differences=differences)
+    write_export(output, replace(source, graphs={**kept, precision: graph}))
     return ExportReport(
         folder=output,
-        graph=path,
+        graph=output / FOLDER / graph.file,
         precision=precision,
         graph_bytes=sum((output / FOLDER / name).stat().st_size for name in graph.files),
-        fingerprint=exported.info.fingerprint,
+        fingerprint=fingerprint(
+            source.weights,
+            source.heads,
+            reference.tokenizer.digest,
+            reference.tokenizer.settings,
+            graph.files[graph.file] if precision == "int8" else None,
+            source.adapter,
+        ),
         texts=len(VERIFIED_TEXTS),
         differences=differences,
+    )
+
+
+def _encode_with(path: Path, reference: Encoder) -> Representations:
+    """What a graph gives for the texts that every graph is verified on."""
+    graph = OnnxGraph(path, Placement("cpu", 0, len(os.sched_getaffinity(0))))
+    tokens = reference.tokenizer.tokenize(VERIFIED_TEXTS)
+    return encode_in_batches(
+        tokens,
+        OUTPUTS,
+        CPU_BATCH_TOKENS,
+        reference.tokenizer,
+        reference.info,
+        lambda ids, mask, outputs, _: graph.forward(ids, mask, outputs),
     )
 
 

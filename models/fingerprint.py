@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,31 +44,54 @@ def weight_files(folder: Path) -> list[Path]:
     )
 
 
+def has_weights(folder: Path) -> bool:
+    """Whether a checkpoint folder holds a model's weights."""
+    return any((folder / name).is_file() for name in (*WEIGHT_FILES, *WEIGHT_INDEXES))
+
+
 def weights_digest(folder: Path) -> str:
     """sha256 over a model's weight files."""
     digests = [file_digest(file) for file in weight_files(folder)]
     return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
-def heads_digest(heads: Mapping[str, npt.NDArray[np.float32]]) -> str:
-    """sha256 over the heads' names, shapes and float32 values, whichever file format they came in."""
+def arrays_digest(arrays: Mapping[str, npt.NDArray[np.float32]]) -> str:
+    """sha256 over names, shapes and float32 values, whichever file format they came in."""
     digest = hashlib.sha256()
-    for name in sorted(heads):
-        digest.update(f"{name} {list(heads[name].shape)}\n".encode())
-        digest.update(np.ascontiguousarray(heads[name], dtype="<f4").tobytes())
+    for name in sorted(arrays):
+        digest.update(f"{name} {list(arrays[name].shape)}\n".encode())
+        digest.update(np.ascontiguousarray(arrays[name], dtype="<f4").tobytes())
     return digest.hexdigest()
 
 
+def heads_digest(heads: Mapping[str, npt.NDArray[np.float32]]) -> str:
+    """sha256 over the heads' arrays."""
+    return arrays_digest(heads)
+
+
 def fingerprint(
-    weights: str, heads: str, tokenizer: str, settings: EncodingSettings, quantized_graph: str | None = None
+    weights: str,
+    heads: str,
+    tokenizer: str,
+    settings: EncodingSettings,
+    quantized_graph: str | None = None,
+    adapter: str | None = None,
 ) -> str:
     """sha256, hexadecimal, over the digests of an encoder's parts and its settings.
 
-    quantized_graph: digest of an int8 graph, whose weights differ from their source; None in float32.
-    Engines and float precisions of one checkpoint share a fingerprint.
+    weights, heads: those of the checkpoint, also with an adapter. quantized_graph: digest of an int8 graph,
+    whose weights differ from their source; None in float32. adapter: digest of an adapter, heads of its own
+    included. Engines and float precisions of one checkpoint share a fingerprint.
     """
     parts = {"weights": weights, "heads": heads, "tokenizer": tokenizer, "settings": settings.to_json()}
     if quantized_graph is not None:
         parts["quantized_graph"] = quantized_graph
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    if adapter is not None:
+        parts["adapter"] = adapter
+    return json_digest(parts)
+
+
+def json_digest(values: Mapping[str, Any]) -> str:
+    """sha256 over a JSON object, whatever the order of its keys."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()

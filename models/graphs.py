@@ -8,7 +8,7 @@ from pathlib import Path
 
 from models.checkpoint import EncodingSettings, JsonObject, read_json
 from models.errors import CheckpointError, UnsupportedError
-from models.fingerprint import file_digest
+from models.fingerprint import file_digest, has_weights, weights_digest
 
 FOLDER = "onnx"
 EXPORT_FILE = "export.json"
@@ -29,8 +29,8 @@ class Graph:
 class Export:
     """What the graphs of a checkpoint were made from.
 
-    weights, heads: sha256 of the source's; pooling, mcls_every: settings that the graphs have built in;
-    graphs: by precision.
+    weights, heads: sha256 of the checkpoint's; pooling, mcls_every: settings that the graphs have built in;
+    graphs: by precision; adapter: digest of the adapter that they have built in, with its heads, or None.
     """
 
     weights: str
@@ -38,11 +38,16 @@ class Export:
     pooling: str
     mcls_every: int | None
     graphs: dict[str, Graph]
+    adapter: str | None = None
 
-    def same_source(self, other: Export) -> bool:
+    def same_base(self, other: Export) -> bool:
         """Whether both come from the same weights, heads and built-in settings."""
         mine = (self.weights, self.heads, self.pooling, self.mcls_every)
         return mine == (other.weights, other.heads, other.pooling, other.mcls_every)
+
+    def same_source(self, other: Export) -> bool:
+        """Whether both come from the same base and the same adapter."""
+        return self.same_base(other) and self.adapter == other.adapter
 
 
 def has_export(folder: Path) -> bool:
@@ -67,7 +72,7 @@ def read_export(folder: Path) -> Export:
             for precision, graph in values["graphs"].items()
         }
         source = {name: values[name] for name in ("weights", "heads", "pooling", "mcls_every")}
-        return Export(graphs=graphs, **source)
+        return Export(graphs=graphs, adapter=values.get("adapter"), **source)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
             f"{path} lacks or misnames a key ({error}); export the checkpoint again"
@@ -77,8 +82,28 @@ def read_export(folder: Path) -> Export:
 def write_export(folder: Path, export: Export) -> None:
     """Writes the export record of a checkpoint folder."""
     values: JsonObject = {"format": FORMAT, **asdict(export)}
+    if export.adapter is None:
+        del values["adapter"]
     path = folder / FOLDER / EXPORT_FILE
     path.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def packed_graph(folder: Path) -> Graph | None:
+    """The int8 graph that stands for the weights of a folder without weight files, or None.
+
+    Raises CheckpointError where the export record is damaged.
+    """
+    if has_weights(folder) or not has_export(folder):
+        return None
+    return read_export(folder).graphs.get("int8")
+
+
+def body_digest(folder: Path) -> str:
+    """sha256 over a body's weight files, also where only the int8 graph made from them is left.
+
+    Raises CheckpointError where the folder has neither.
+    """
+    return weights_digest(folder) if packed_graph(folder) is None else read_export(folder).weights
 
 
 def choose_graph(export: Export, precision: str | None, device: str) -> tuple[str, Graph]:

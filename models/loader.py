@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from models.adapters.settings import ADAPTER_SESSIONS
 from models.checkpoint import checkpoint_name, resolve_checkpoint
 from models.encoder import Encoder, Engine
 from models.errors import UnsupportedError
@@ -16,12 +19,16 @@ def load_encoder(
     threads: int | None = None,
     batch_tokens: int | None = None,
     precision: str | None = None,
+    adapters: Path | None = None,
+    adapter_sessions: int = ADAPTER_SESSIONS,
 ) -> Encoder:
     """An encoder of a checkpoint: `minilm-m3`, which is embedded, a folder, or a hub id.
 
     device: auto, cpu or cuda; threads: CPU threads of one pass, by default the CPUs of this process;
     batch_tokens: padded tokens of one pass; precision: float32, int8 (onnx), float16 or bfloat16
-    (torch on CUDA), by default int8 where it was exported and the device is a CPU, else float32.
+    (torch on CUDA), by default int8 where it was exported and the device is a CPU, else float32;
+    adapters: folder of the adapters that may be asked for; adapter_sessions: exported graphs of adapters
+    kept open at a time (onnx).
     Raises CheckpointError, or UnsupportedError where the engine is not installed.
     """
     folder = resolve_checkpoint(checkpoint, revision)
@@ -31,7 +38,14 @@ def load_encoder(
         from models.onnx_encoder import OnnxEncoder
 
         return OnnxEncoder(
-            folder, name, device=device, threads=threads, batch_tokens=batch_tokens, precision=precision
+            folder,
+            name,
+            device=device,
+            threads=threads,
+            batch_tokens=batch_tokens,
+            precision=precision,
+            adapters=adapters,
+            adapter_sessions=adapter_sessions,
         )
     if engine == "torch":
         try:
@@ -42,6 +56,12 @@ def load_encoder(
                 "pip install -c constraints.txt -e '.[torch]'"
             ) from error
         return TorchEncoder(
-            folder, name, device=device, threads=threads, batch_tokens=batch_tokens, precision=precision
+            folder,
+            name,
+            device=device,
+            threads=threads,
+            batch_tokens=batch_tokens,
+            precision=precision,
+            adapters=adapters,
         )
     raise UnsupportedError(f"engine {engine!r} is not known; choose onnx or torch")

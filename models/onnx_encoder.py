@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from models.adapters.graphs import AdapterGraphs
+from models.adapters.library import AdapterLibrary, describe
+from models.adapters.settings import ADAPTER_SESSIONS
 from models.batching import PaddedOutputs, encode_in_batches
 from models.checkpoint import hidden_size, read_settings
 from models.device import choose_device
-from models.encoder import EncoderInfo
-from models.errors import CheckpointError, UnsupportedError
+from models.encoder import AdapterDescription, EncoderInfo
 from models.fingerprint import fingerprint, heads_digest
 from models.graphs import check_settings, choose_graph, read_export, verify_graph
 from models.head_weights import read_heads
+from models.onnx_graph import OnnxGraph, Placement, has_cuda
 from models.representations import OUTPUTS, Int64, Output, Representations, TokenBatch
 from models.tokenizer import Tokenizer
-
-try:
-    import onnxruntime
-except ImportError as error:
-    raise UnsupportedError(
-        "the onnx engine needs onnxruntime: pip install -c constraints.txt -e '.[cpu]', or '.[gpu]' with CUDA"
-    ) from error
 
 # Small enough for a batch's activations to stay in the caches.
 CPU_BATCH_TOKENS = 1024
@@ -30,7 +28,11 @@ CUDA_BATCH_TOKENS = 16384
 
 
 class OnnxEncoder:
-    """An `Encoder` on onnxruntime. precision: int8 or float32, by default what suits the device."""
+    """An `Encoder` on onnxruntime. precision: int8 or float32, by default what suits the device.
+
+    adapters: folder of the adapters that may be asked for, each with a graph of its own; adapter_sessions:
+    how many of these are open at a time.
+    """
 
     def __init__(
         self,
@@ -41,29 +43,33 @@ class OnnxEncoder:
         threads: int | None = None,
         batch_tokens: int | None = None,
         precision: str | None = None,
+        adapters: Path | None = None,
+        adapter_sessions: int = ADAPTER_SESSIONS,
     ) -> None:
         kind, gpu = choose_device(
             device,
-            cuda="CUDAExecutionProvider" in onnxruntime.get_available_providers(),
+            cuda=has_cuda(),
             remedy="this onnxruntime has no CUDA provider; in an environment of its own: "
             "pip install -c constraints.txt -e '.[gpu]'",
         )
         settings = read_settings(folder)
         export = read_export(folder)
+        asked_precision = precision
         precision, graph = choose_graph(export, precision, kind)
         heads = read_heads(folder, hidden_size(folder))
         heads.require_dimension(settings.colbert_dimension, folder)
         check_settings(folder, export, settings, heads_digest(heads.arrays()))
         self.tokenizer = Tokenizer.load(folder, settings)
         threads = threads or len(os.sched_getaffinity(0))
-        self._session = _open_session(verify_graph(folder, graph), kind, gpu, threads)
+        placement = Placement(kind, gpu, threads)
+        self._graph = OnnxGraph(verify_graph(folder, graph), placement)
         # While one batch is in a part that does not split over threads, another uses them.
         self._workers = 2 if kind == "cpu" and threads > 1 else 1
         self._batch_tokens = batch_tokens or (CUDA_BATCH_TOKENS if kind == "cuda" else CPU_BATCH_TOKENS)
-        quantized = graph.files[graph.file] if precision == "int8" else None
+        fingerprint_of = partial(fingerprint, export.weights, export.heads, self.tokenizer.digest, settings)
         self.info = EncoderInfo(
             name=name,
-            fingerprint=fingerprint(export.weights, export.heads, self.tokenizer.digest, settings, quantized),
+            fingerprint=fingerprint_of(graph.files[graph.file] if precision == "int8" else None),
             engine="onnx",
             precision=precision,
             dense_dimension=heads.sparse_weight.shape[1],
@@ -72,37 +78,47 @@ class OnnxEncoder:
             max_length=settings.max_length,
             pooling=settings.pooling,
         )
+        library = AdapterLibrary(adapters, folder, fingerprint_of(), heads.colbert_dimension)
+        self._adapters = AdapterGraphs(library, export, placement, asked_precision, adapter_sessions)
+        self._fingerprint_of = fingerprint_of
 
-    def encode_tokens(self, batch: TokenBatch, outputs: Sequence[Output] = OUTPUTS) -> Representations:
-        """Representations of each text of the batch, in the batch's order."""
+    def adapter_info(self, name: str) -> EncoderInfo:
+        """What identifies this encoder with an adapter, whose graph is checked at its first use."""
+        found = self._adapters.get(name)
+        return replace(
+            self.info,
+            fingerprint=self._fingerprint_of(found.quantized, found.digest),
+            precision=found.precision,
+            adapter=name,
+        )
+
+    def describe_adapters(self) -> list[AdapterDescription]:
+        """All adapters, in order of name."""
+        return describe(self._adapters.library, self.adapter_info)
+
+    def encode_tokens(
+        self,
+        batch: TokenBatch,
+        outputs: Sequence[Output] = OUTPUTS,
+        adapters: Sequence[str | None] | None = None,
+    ) -> Representations:
+        """Representations of each text of the batch, in the batch's order; each pass has one adapter."""
+        for name in {name for name in adapters or () if name is not None}:
+            self._adapters.get(name)
         return encode_in_batches(
-            batch, outputs, self._batch_tokens, self.tokenizer, self.info, self._forward, self._workers
+            batch,
+            outputs,
+            self._batch_tokens,
+            self.tokenizer,
+            self.info,
+            self._forward,
+            self._workers,
+            adapters,
         )
 
-    def _forward(self, ids: Int64, mask: Int64, outputs: Sequence[Output]) -> PaddedOutputs:
-        asked = [name for name in OUTPUTS if name in outputs]
-        arrays = self._session.run(asked, {"input_ids": ids, "attention_mask": mask})
-        found = dict(zip(asked, arrays, strict=True))
-        return PaddedOutputs(found.get("dense"), found.get("sparse"), found.get("colbert"))
-
-
-def _open_session(path: Path, kind: str, gpu: int, threads: int) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    providers: list[str | tuple[str, dict[str, int]]] = ["CPUExecutionProvider"]
-    if kind == "cuda":
-        providers.insert(0, ("CUDAExecutionProvider", {"device_id": gpu}))
-    # Threads that spin while they wait take the processor from searches and builds beside them.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # The fused operator is slower on a CPU than the two it replaces.
-    slower = ["SkipLayerNormFusion"] if kind == "cpu" else []
-    try:
-        session = onnxruntime.InferenceSession(
-            str(path), options, providers=providers, disabled_optimizers=slower
-        )
-    except Exception as error:
-        raise CheckpointError(f"{path} cannot be opened by onnxruntime: {error}") from error
-    if kind == "cuda" and "CUDAExecutionProvider" not in session.get_providers():
-        # onnxruntime would go on with the CPU and only warn.
-        raise UnsupportedError(f"onnxruntime cannot use GPU {gpu}; see its warning above, or choose cpu")
-    return session
+    def _forward(
+        self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Sequence[str | None]
+    ) -> PaddedOutputs:
+        adapter = adapters[0]  # that of all rows, since passes of this engine mix none
+        graph = self._graph if adapter is None else self._adapters.open(adapter)
+        return graph.forward(ids, mask, outputs)

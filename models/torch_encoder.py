@@ -5,19 +5,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel
+from transformers import AutoConfig, AutoModel
 from transformers.utils import logging as library_logging
 
+from models.adapters.library import AdapterLibrary, describe
+from models.adapters.record import ResolvedAdapter
+from models.adapters.serving import ServedAdapters
 from models.batching import PaddedOutputs, encode_in_batches
 from models.checkpoint import EncodingSettings, hidden_size, read_settings
 from models.device import choose_device
-from models.encoder import EncoderInfo
+from models.encoder import AdapterDescription, EncoderInfo
 from models.errors import CheckpointError, UnsupportedError
-from models.fingerprint import fingerprint, heads_digest, weight_files, weights_digest
+from models.fingerprint import fingerprint, heads_digest, weight_files
+from models.graphs import Graph, body_digest, packed_graph, verify_graph
 from models.heads import Heads, load_heads
 from models.representations import OUTPUTS, Int64, Output, Representations, TokenBatch
 from models.tokenizer import Tokenizer
@@ -51,12 +57,16 @@ class EncoderModel(nn.Module):
 def load_body(folder: Path, precision: str = "float32") -> nn.Module:
     """The transformers model of a checkpoint, without pooler, in evaluation mode.
 
-    Weights come from safetensors, or from .bin read as plain weights; no remote code.
+    Weights come from safetensors, or from .bin read as plain weights; no remote code. Where there are none,
+    they are unpacked from the int8 graph.
     Raises CheckpointError where the weights are missing, damaged or incomplete.
     """
+    graph = packed_graph(folder)
+    if graph is not None:
+        return _unpacked_body(folder, graph, precision)
     weight_files(folder)
     try:
-        with _without_loading_report():
+        with without_loading_report():
             body, report = AutoModel.from_pretrained(
                 str(folder),
                 local_files_only=True,
@@ -76,8 +86,27 @@ def load_body(folder: Path, precision: str = "float32") -> nn.Module:
     return model
 
 
+def _unpacked_body(folder: Path, graph: Graph, precision: str) -> nn.Module:
+    """The body whose weights are those of an int8 graph."""
+    from models.unpack_int8 import unpacked_weights  # needs onnx, which serving other checkpoints does not
+
+    weights = unpacked_weights(verify_graph(folder, graph))
+    try:
+        config = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+        body = AutoModel.from_config(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+            config, dtype=PRECISIONS[precision], attn_implementation="sdpa"
+        )
+        if getattr(body, "pooler", None) is not None:
+            body.pooler = None
+        body.load_state_dict({name: torch.from_numpy(values) for name, values in weights.items()})
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise CheckpointError(f"{folder}: the model cannot be made from its int8 graph: {error}") from error
+    model: nn.Module = body.eval()
+    return model
+
+
 @contextmanager
-def _without_loading_report() -> Iterator[None]:
+def without_loading_report() -> Iterator[None]:
     """Silences the library's own progress bar and its table of tensors, which `load_body` checks itself."""
     logger = logging.getLogger("transformers")
     level = logger.level
@@ -99,7 +128,10 @@ def load_model(folder: Path, settings: EncodingSettings, precision: str = "float
 
 
 class TorchEncoder:
-    """An `Encoder` on torch. precision: float32, or float16 and bfloat16 on CUDA."""
+    """An `Encoder` on torch. precision: float32, or float16 and bfloat16 on CUDA.
+
+    adapters: folder of the adapters that may be asked for.
+    """
 
     def __init__(
         self,
@@ -110,6 +142,7 @@ class TorchEncoder:
         threads: int | None = None,
         batch_tokens: int | None = None,
         precision: str | None = None,
+        adapters: Path | None = None,
     ) -> None:
         self._device = torch.device(
             *choose_device(
@@ -130,11 +163,14 @@ class TorchEncoder:
         on_cuda = self._device.type == "cuda"
         self._batch_tokens = batch_tokens or (CUDA_BATCH_TOKENS if on_cuda else CPU_BATCH_TOKENS)
         heads = self._model.heads.weights()
+        digests = body_digest(folder), heads_digest(heads.arrays()), self.tokenizer.digest
+        graph = packed_graph(folder)
+        quantized = None if graph is None else graph.files[graph.file]
+        self._fingerprint_with = partial(fingerprint, *digests, settings, quantized)
+        base_fingerprint = fingerprint(*digests, settings)
         self.info = EncoderInfo(
             name=name,
-            fingerprint=fingerprint(
-                weights_digest(folder), heads_digest(heads.arrays()), self.tokenizer.digest, settings
-            ),
+            fingerprint=self._fingerprint_with(),
             engine="torch",
             precision=precision,
             dense_dimension=heads.sparse_weight.shape[1],
@@ -143,18 +179,59 @@ class TorchEncoder:
             max_length=settings.max_length,
             pooling=settings.pooling,
         )
+        library = AdapterLibrary(adapters, folder, base_fingerprint, heads.colbert_dimension)
+        self._adapters = ServedAdapters(library, self._model.body, self._model.heads)
 
-    def encode_tokens(self, batch: TokenBatch, outputs: Sequence[Output] = OUTPUTS) -> Representations:
-        """Representations of each text of the batch, in the batch's order."""
-        return encode_in_batches(batch, outputs, self._batch_tokens, self.tokenizer, self.info, self._forward)
+    def adapter(self, name: str) -> ResolvedAdapter:
+        """An adapter with all its tensors. Raises as `adapter_info`."""
+        return self._adapters.load(name)
+
+    def adapter_info(self, name: str) -> EncoderInfo:
+        """What identifies this encoder with an adapter, which is loaded at its first use."""
+        digest = self._adapters.load(name).digest
+        return replace(self.info, fingerprint=self._fingerprint_with(digest), adapter=name)
+
+    def describe_adapters(self) -> list[AdapterDescription]:
+        """All adapters, in order of name."""
+        return describe(self._adapters.library, self.adapter_info)
+
+    def encode_tokens(
+        self,
+        batch: TokenBatch,
+        outputs: Sequence[Output] = OUTPUTS,
+        adapters: Sequence[str | None] | None = None,
+    ) -> Representations:
+        """Representations of each text of the batch, in the batch's order; one pass may mix adapters."""
+        for name in {name for name in adapters or () if name is not None}:
+            self._adapters.load(name)
+        return encode_in_batches(
+            batch,
+            outputs,
+            self._batch_tokens,
+            self.tokenizer,
+            self.info,
+            self._forward,
+            adapters=adapters,
+            mixes_adapters=True,
+        )
 
     @torch.inference_mode()
-    def _forward(self, ids: Int64, mask: Int64, outputs: Sequence[Output]) -> PaddedOutputs:
+    def _forward(
+        self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Sequence[str | None]
+    ) -> PaddedOutputs:
         heads = self._model.heads
         attended = torch.from_numpy(mask).to(self._device)
-        hidden = self._model.hidden(torch.from_numpy(ids).to(self._device), attended).float()
+        with self._adapters.acting(adapters):
+            hidden = self._model.hidden(torch.from_numpy(ids).to(self._device), attended).float()
+        weights = heads.token_weights(hidden) if "sparse" in outputs else None
+        vectors = heads.token_vectors(hidden) if "colbert" in outputs else None
+        for rows, own in self._adapters.heads(adapters):
+            if weights is not None:
+                weights[rows] = own.token_weights(hidden[rows])
+            if vectors is not None:
+                vectors[rows] = own.token_vectors(hidden[rows])
         return PaddedOutputs(
             heads.dense(hidden, attended).cpu().numpy() if "dense" in outputs else None,
-            heads.token_weights(hidden).cpu().numpy() if "sparse" in outputs else None,
-            heads.token_vectors(hidden).cpu().numpy() if "colbert" in outputs else None,
+            None if weights is None else weights.cpu().numpy(),
+            None if vectors is None else vectors.cpu().numpy(),
         )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
+from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
 from models.errors import CheckpointError
@@ -29,7 +30,7 @@ def unpacked_weights(graph: Path) -> dict[str, npt.NDArray[np.float32]]:
     """
     try:
         model = onnx.load(graph)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, DecodeError) as error:
         raise CheckpointError(f"{graph} cannot be read: {error}") from error
     tensors = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     names = matrix_names(model.graph, tensors)
@@ -45,7 +46,7 @@ def unpacked_weights(graph: Path) -> dict[str, npt.NDArray[np.float32]]:
             else:
                 raise CheckpointError(f"{graph}: nothing tells which matrix of the model {matrix} is")
         elif name.startswith(BODY_PREFIX) and values.dtype == np.float32 and not name.endswith(SCALES):
-            weights[name] = values
+            weights[name] = values.copy()  # onnx gives arrays that cannot be written to
     return {name.removeprefix(BODY_PREFIX): values for name, values in weights.items()}
 
 

@@ -24,9 +24,24 @@ ARROWS = {
 
 # Library → the places (file or folder) that may import it.
 HOMES = {
-    "torch": {"models/heads.py", "models/torch_encoder.py", "models/export_onnx.py", "training"},
-    "transformers": {"models/torch_encoder.py", "models/export_onnx.py", "training"},
-    "onnxruntime": {"models/onnx_encoder.py", "models/export_onnx.py"},
+    "torch": {
+        "models/heads.py",
+        "models/torch_encoder.py",
+        "models/export_onnx.py",
+        "models/adapters/attach.py",
+        "models/adapters/body.py",
+        "models/adapters/changes.py",
+        "models/adapters/serving.py",
+        "training",
+    },
+    "transformers": {
+        "models/torch_encoder.py",
+        "models/export_onnx.py",
+        "models/adapters/body.py",
+        "training",
+    },
+    "peft": {"models/adapters/attach.py"},
+    "onnxruntime": {"models/onnx_graph.py"},
     "faiss": {"index/dense.py"},
     "fastapi": {"service"},
     "matplotlib": {"training/plots.py"},
@@ -75,7 +90,19 @@ def test_packages_load_from_this_repository_and_do_no_work(package: str) -> None
 
 @pytest.mark.parametrize("module", ["index.snapshot", "models.onnx_encoder", "service.app", "cli.main"])
 def test_serving_needs_no_torch(module: str) -> None:
-    code = f"import sys, {module}; sys.exit(sorted({{'torch', 'transformers'}} & set(sys.modules)) or 0)"
+    code = (
+        f"import sys, {module}; sys.exit(sorted({{'torch', 'transformers', 'peft'}} & set(sys.modules)) or 0)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("module", ["models.torch_encoder", "models.export_onnx"])
+def test_serving_and_exporting_adapters_need_no_peft(module: str) -> None:
+    pytest.importorskip("onnxscript", reason="the export needs onnxscript: install tercet[torch]")
+    code = f"import sys, {module}; sys.exit('peft' in sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from models.fingerprint import file_digest, weight_files
+from models.fingerprint import file_digest
+from models.graphs import body_digest
 from models.head_weights import HEADS_FILE
 from models.tokenizer import Tokenizer
 from training.config import RunSettings
@@ -45,7 +46,7 @@ def run_identity(
     identity = {
         "settings": values,
         "processes": ranks.size,
-        "base weights": [file_digest(path) for path in [*weight_files(base), *heads]],
+        "base weights": [body_digest(base), *(file_digest(path) for path in heads)],
         "tokenizer": tokenizer.digest,
         "data": digest.hexdigest(),
     }

@@ -1,0 +1,1 @@
+"""Adapters: small trained changes of a frozen body, saved apart from it and chosen by name."""

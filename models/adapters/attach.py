@@ -1,0 +1,246 @@
+"""Training an adapter: attached to a frozen body, its parameters listed, saved, and read back.
+
+LoRA, (IA)³ and prefixes are PEFT's; bottlenecks, which PEFT has not, are ours. Saved tensors have names of
+our own, so that no file depends on PEFT's insides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from models.adapters.body import (
+    FixedAdapters,
+    KeysAndValues,
+    Part,
+    Place,
+    body_shape,
+    install,
+    linear_at,
+    load_parts,
+    path_of,
+)
+from models.adapters.changes import Bottleneck, Change
+from models.adapters.files import read_adapter, write_adapter
+from models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
+from models.adapters.settings import (
+    INPUT_SCALED,
+    AdapterSettings,
+    BodyShape,
+    BottleneckSettings,
+    Ia3Settings,
+    LoraSettings,
+    PrefixSettings,
+    StackSettings,
+    is_adapter_name,
+)
+from models.checkpoint import CONFIG_FILE, checkpoint_name, read_json, read_settings
+from models.errors import CheckpointError, UnsupportedError
+from models.fingerprint import fingerprint, heads_digest
+from models.graphs import body_digest
+from models.head_weights import HeadWeights
+from models.heads import load_heads
+from models.representations import Float32
+from models.tokenizer import Tokenizer
+
+try:
+    from peft import IA3Config, LoraConfig, PrefixEncoder, PrefixTuningConfig, inject_adapter_in_model
+except ImportError as error:
+    raise UnsupportedError(
+        f"training an adapter needs peft ({error}): pip install -c constraints.txt -e '.[train]'"
+    ) from error
+
+
+def adapter_base(checkpoint: Path) -> AdapterBase:
+    """What an adapter records of the checkpoint that it is trained on, with weights for the torch engine."""
+    shape = BodyShape.of_config(read_json(checkpoint / CONFIG_FILE))
+    settings = read_settings(checkpoint)
+    heads = load_heads(checkpoint, shape.hidden_size, settings).weights()
+    parts = (
+        body_digest(checkpoint),
+        heads_digest(heads.arrays()),
+        Tokenizer.load(checkpoint, settings).digest,
+    )
+    return AdapterBase(checkpoint_name(str(checkpoint)), fingerprint(*parts, settings), shape)
+
+
+def attach(
+    body: nn.Module, name: str, settings: AdapterSettings, *, below: Sequence[ResolvedAdapter] = ()
+) -> nn.Module:
+    """The body, changed in place: all its parameters frozen but those of a new adapter, in float32.
+
+    It computes what it did before, except for kind prefix, which takes attention from the first step on.
+    below: trained adapters under the new one, frozen, the innermost first, as in MAD-X.
+    Raises CheckpointError for a stack or a bad name, UnsupportedError for a body unlike BERT.
+    """
+    if isinstance(settings, StackSettings):
+        raise CheckpointError("a stack has nothing to train; attach its last adapter with the others below")
+    if not is_adapter_name(name):
+        raise CheckpointError(
+            f"adapter name {name[:80]!r} does not match [a-z0-9][a-z0-9_-]{{0,63}}; choose another"
+        )
+    body.requires_grad_(False)
+    lower = [part for adapter in below for part in load_parts(adapter, body)]
+    if isinstance(settings, BottleneckSettings):
+        install(body, FixedAdapters([*lower, _new_bottlenecks(body, name, settings)]))
+    elif isinstance(settings, PrefixSettings):
+        install(body, FixedAdapters([*lower, _new_prefix(body, name, settings)]))
+    else:
+        if lower:
+            install(body, FixedAdapters(lower))
+        inject_adapter_in_model(_peft_config(body, settings), body, name)
+    for parameter in trainable_parameters(body):
+        parameter.data = parameter.data.float()
+    return body
+
+
+def trainable_parameters(body: nn.Module) -> list[nn.Parameter]:
+    """The parameters of the attached adapter, for an optimizer; the heads, where trained too, are apart."""
+    return [parameter for parameter in body.parameters() if parameter.requires_grad]
+
+
+def adapter_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> dict[str, Tensor]:
+    """The attached adapter's parameters, not copied, under the names of adapter.safetensors."""
+    return dict(_named_tensors(body, name, settings))
+
+
+def save_adapter(
+    folder: Path,
+    body: nn.Module,
+    settings: AdapterSettings,
+    base: AdapterBase,
+    *,
+    heads: HeadWeights | None = None,
+    description: str = "",
+    language: str | None = None,
+    domain: str | None = None,
+) -> Adapter:
+    """Writes the adapter attached to a body as `folder`, whose last part is its name, and returns it.
+
+    heads: those trained with it; None where it goes with the base's.
+    """
+    arrays: dict[str, Float32] = {
+        key: tensor.detach().float().cpu().numpy().copy()
+        for key, tensor in _named_tensors(body, folder.name, settings)
+    }
+    adapter = Adapter(settings, base, arrays, heads, description, language, domain)
+    write_adapter(folder, adapter)
+    return adapter
+
+
+def load_adapter(folder: Path, body: nn.Module, name: str) -> Adapter:
+    """Puts a saved adapter's parameters into the one attached to a body as `name`, to train it further.
+
+    Raises CheckpointError where the folder is damaged or its adapter has other sizes. Its heads, if any, are
+    in the record that is returned.
+    """
+    adapter = read_adapter(folder)
+    load_tensors(body, name, adapter.settings, adapter.arrays)
+    return adapter
+
+
+@torch.no_grad()
+def load_tensors(
+    body: nn.Module, name: str, settings: AdapterSettings, arrays: Mapping[str, Float32]
+) -> None:
+    """Puts arrays, named as in adapter.safetensors, into the adapter attached to a body."""
+    for key, tensor in _named_tensors(body, name, settings):
+        if tuple(tensor.shape) != arrays[key].shape:
+            raise CheckpointError(
+                f"{key} has shape {list(arrays[key].shape)}; the body has {list(tensor.shape)}"
+            )
+        tensor.copy_(torch.from_numpy(arrays[key]))
+
+
+def _peft_config(body: nn.Module, settings: LoraSettings | Ia3Settings) -> LoraConfig | IA3Config:
+    layers = range(body_shape(body).layers)
+    paths = [path_of(body, (layer, role)) for layer in layers for role in settings.targets]
+    if isinstance(settings, LoraSettings):
+        return LoraConfig(
+            r=settings.rank,
+            lora_alpha=settings.alpha,  # type: ignore[arg-type]
+            lora_dropout=settings.dropout,
+            target_modules=paths,
+        )
+    scaled_inputs = [
+        path_of(body, (layer, INPUT_SCALED)) for layer in layers if INPUT_SCALED in settings.targets
+    ]
+    return IA3Config(target_modules=paths, feedforward_modules=scaled_inputs)
+
+
+def _new_bottlenecks(body: nn.Module, name: str, settings: BottleneckSettings) -> Part:
+    shape, device = body_shape(body), next(body.parameters()).device
+    changes: dict[Place, Change] = {
+        (layer, role): Bottleneck(shape.sizes(role)[1], settings.width, settings.nonlinearity).to(device)
+        for layer in range(shape.layers)
+        for role in settings.targets
+    }
+    modules = {_module_name(place): change for place, change in changes.items()}
+    body.add_module(_attribute(name), nn.ModuleDict(modules))
+    return Part(changes)
+
+
+def _new_prefix(body: nn.Module, name: str, settings: PrefixSettings) -> Part:
+    shape, config = body_shape(body), _config(body)
+    encoder: Any = PrefixEncoder(  # type: ignore[no-untyped-call]
+        PrefixTuningConfig(
+            num_virtual_tokens=settings.length,
+            token_dim=shape.hidden_size,
+            num_layers=shape.layers,
+            num_attention_heads=config.num_attention_heads,
+            num_transformer_submodules=1,
+            encoder_hidden_size=shape.hidden_size,
+        )
+    )
+    body.add_module(_attribute(name), encoder.to(next(body.parameters()).device))
+    return Part({}, lambda layer: _prefix_of(encoder.embedding.weight, layer, shape))
+
+
+def _prefix_of(weight: Tensor, layer: int, shape: BodyShape) -> KeysAndValues:
+    """Keys and values of one block from PEFT's table float[P, layers · 2 · hidden]."""
+    table = weight.view(-1, shape.layers, 2, shape.hidden_size)
+    return table[:, layer, 0], table[:, layer, 1]
+
+
+def _named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Iterator[tuple[str, Tensor]]:
+    shape = body_shape(body)
+    for layer in range(shape.layers):
+        if isinstance(settings, PrefixSettings):
+            encoder: Any = body.get_submodule(_attribute(name))
+            keys, values = _prefix_of(encoder.embedding.weight, layer, shape)
+            yield f"layers.{layer}.prefix_key", keys
+            yield f"layers.{layer}.prefix_value", values
+            continue
+        for role in getattr(settings, "targets", ()):
+            at, wrapped = f"layers.{layer}.{role}", _wrapper(body, name, (layer, role), settings)
+            if isinstance(settings, LoraSettings):
+                yield f"{at}.lora_a", wrapped.lora_A[name].weight
+                yield f"{at}.lora_b", wrapped.lora_B[name].weight
+            elif isinstance(settings, Ia3Settings):
+                yield f"{at}.scale", wrapped.ia3_l[name].view(-1)
+            else:
+                for key, parameter in wrapped.named_parameters():
+                    yield f"{at}.{key}", parameter
+
+
+def _wrapper(body: nn.Module, name: str, place: Place, settings: AdapterSettings) -> Any:
+    """The module that holds the parameters of a place."""
+    if isinstance(settings, BottleneckSettings):
+        return body.get_submodule(f"{_attribute(name)}.{_module_name(place)}")
+    return linear_at(body, place)
+
+
+def _attribute(name: str) -> str:
+    return f"adapter_{name}"
+
+
+def _module_name(place: Place) -> str:
+    return f"{place[0]}_{place[1]}"
+
+
+def _config(body: nn.Module) -> Any:
+    return body.config

@@ -1,0 +1,298 @@
+"""Adapters in a transformers body: which layers they change, and for which rows of a batch.
+
+Serving needs no PEFT: loaded adapters act through `AdaptedLinear` layers and an attention of their own, by
+rows, so one batch holds texts of several adapters and of none.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+from models.adapters.changes import Bottleneck, Change, Lora, ScaledInput, ScaledOutput, through
+from models.adapters.record import Adapter, ResolvedAdapter
+from models.adapters.settings import (
+    INPUT_SCALED,
+    ROLES,
+    BodyShape,
+    BottleneckSettings,
+    Ia3Settings,
+    LoraSettings,
+    PrefixSettings,
+    Role,
+    StackSettings,
+)
+from models.errors import UnsupportedError
+
+ATTENTION = "tercet_adapters"
+# Where the layer of each role is within a block of BERT, RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA.
+PATHS: dict[Role, str] = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "attention_output": "attention.output.dense",
+    "intermediate": "intermediate.dense",
+    "output": "output.dense",
+}
+SELF_ATTENTION = "attention.self"
+# Where a self-attention module keeps what `ActiveAdapters` it follows.
+ACTIVE = "active_adapters"
+Place = tuple[int, Role]
+KeysAndValues = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One adapter in torch. changes: of linear layers, by block and role; prefix: keys and values of a block,
+    float[P, hidden] each, or None where it has none.
+    """
+
+    changes: Mapping[Place, Change]
+    prefix: Callable[[int], KeysAndValues] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Share:
+    """Rows of a batch, int64[R], or None for all of them, and what they go through, the innermost first."""
+
+    rows: Tensor | None
+    parts: tuple[Part, ...]
+
+    def changes(self, place: Place) -> list[Change]:
+        """What the parts do at a place."""
+        return [part.changes[place] for part in self.parts if place in part.changes]
+
+    def prefix(self, layer: int) -> KeysAndValues | None:
+        """Keys and values of all parts in a block, float[P, hidden] each."""
+        found = [part.prefix(layer) for part in self.parts if part.prefix is not None]
+        if not found:
+            return None
+        return torch.cat([keys for keys, _ in found]), torch.cat([values for _, values in found])
+
+
+class ActiveAdapters(Protocol):
+    """Which adapters act now. The shares cover every row once; none at all means the base alone."""
+
+    @property
+    def shares(self) -> Sequence[Share]: ...
+
+
+class FixedAdapters:
+    """The same parts for every row, always: for training and export."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.shares = (Share(None, tuple(parts)),)
+
+
+class ThreadAdapters(threading.local):
+    """Shares that a thread chooses for its own pass, beside passes of other threads."""
+
+    shares: tuple[Share, ...] = ()
+
+    @contextmanager
+    def use(self, shares: Sequence[Share]) -> Iterator[None]:
+        """These shares act within the context."""
+        self.shares = tuple(shares)
+        try:
+            yield
+        finally:
+            self.shares = ()
+
+
+class AdaptedLinear(nn.Linear):
+    """A layer of the base, its own weights unchanged, under the adapters that act now."""
+
+    def __init__(self, base: nn.Linear, place: Place, active: ActiveAdapters) -> None:
+        super().__init__(base.in_features, base.out_features, base.bias is not None, device="meta")
+        self.weight, self.bias = base.weight, base.bias
+        self.place, self.active = place, active
+        self.train(base.training)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """input: float[B, L, in]. Returns float[B, L, out]."""
+        shares = [
+            (share.rows, changes) for share in self.active.shares if (changes := share.changes(self.place))
+        ]
+        if len(shares) == 1 and shares[0][0] is None:
+            return through(shares[0][1], input, super().forward)
+        output = super().forward(input)
+        for rows, changes in shares:
+            output[rows] = self._changed(changes, input[rows], output[rows])
+        return output
+
+    def _changed(self, changes: Sequence[Change], x: Tensor, y: Tensor) -> Tensor:
+        """The output under changes, where y is that without; computed again only if its input is changed."""
+        base = super().forward
+        return through(changes, x, lambda given: y if given is x else base(given))
+
+
+def adapted_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    **options: Any,
+) -> tuple[Tensor, None]:
+    """Attention over query, key and value float[B, heads, L, d/heads], and over the prefixes of each row.
+
+    attention_mask: bool[B, 1, L or 1, L], true where a token is seen, or None.
+    Returns float[B, L, heads, d/heads].
+    """
+    shares = _active(module).shares
+    prefixes = [share.prefix(_layer_of(module)) for share in shares]
+    if all(prefix is None for prefix in prefixes):
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+    attended = query.new_empty(query.transpose(1, 2).shape)
+    for share, prefix in zip(shares, prefixes, strict=True):
+        rows = slice(None) if share.rows is None else share.rows
+        mask = None if attention_mask is None else attention_mask[rows]
+        keys, values = key[rows], value[rows]
+        if prefix is not None:
+            keys, values = with_prefix(prefix, keys, values)
+            if mask is not None:
+                mask = functional.pad(mask, (keys.shape[2] - key.shape[2], 0), value=True)
+        part, _ = sdpa_attention_forward(module, query[rows], keys, values, mask, **options)
+        if share.rows is None:
+            return part, None
+        attended[rows] = part
+    return attended, None
+
+
+def with_prefix(prefix: KeysAndValues, key: Tensor, value: Tensor) -> KeysAndValues:
+    """Keys and values float[B, heads, P + L, d/heads] of a prefix and of the tokens after it."""
+    batch, heads, _, width = key.shape
+
+    def joined(prefix: Tensor, tokens: Tensor) -> Tensor:
+        by_head = prefix.to(tokens.dtype).view(-1, heads, width).transpose(0, 1)  # (heads, P, d/heads)
+        return torch.cat([by_head.unsqueeze(0).expand(batch, -1, -1, -1), tokens], dim=2)
+
+    return joined(prefix[0], key), joined(prefix[1], value)
+
+
+def fixed_prefix(module: nn.Module) -> KeysAndValues | None:
+    """Keys and values that a self-attention module gets for every row, where its adapters are fixed."""
+    active: ActiveAdapters | None = getattr(module, ACTIVE, None)
+    return None if active is None else active.shares[0].prefix(_layer_of(module))
+
+
+def body_shape(body: nn.Module) -> BodyShape:
+    """The sizes of a body."""
+    config: Any = body.config
+    return BodyShape.of_config(config.to_dict())
+
+
+def linear_at(body: nn.Module, place: Place) -> nn.Module:
+    """The layer at a place, whatever wraps it now. Raises UnsupportedError where there is none."""
+    return body.get_submodule(path_of(body, place))
+
+
+def path_of(body: nn.Module, place: Place) -> str:
+    """The name of the layer at a place. Raises UnsupportedError where the body is not laid out as BERT."""
+    layer, role = place
+    path = f"encoder.layer.{layer}.{PATHS[role]}"
+    try:
+        body.get_submodule(path)
+    except AttributeError as error:
+        raise UnsupportedError(
+            f"{type(body).__name__} has no layer {path}; adapters need the blocks of BERT or XLM-RoBERTa"
+        ) from error
+    return path
+
+
+def install(body: nn.Module, active: ActiveAdapters) -> None:
+    """Makes every place of a body follow `active`. Without adapters it computes what it did before.
+
+    Raises UnsupportedError where the body is not laid out as BERT.
+    """
+    for layer in range(body_shape(body).layers):
+        for role in ROLES:
+            base = linear_at(body, (layer, role))
+            if not isinstance(base, nn.Linear):
+                raise UnsupportedError(f"the layer at {path_of(body, (layer, role))} has an adapter already")
+            body.set_submodule(path_of(body, (layer, role)), AdaptedLinear(base, (layer, role), active))
+        setattr(body.get_submodule(f"encoder.layer.{layer}.{SELF_ATTENTION}"), ACTIVE, active)
+    AttentionInterface.register(ATTENTION, adapted_attention)
+    AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+    model: Any = body
+    model.set_attn_implementation(ATTENTION)
+
+
+def load_parts(adapter: ResolvedAdapter, body: nn.Module) -> tuple[Part, ...]:
+    """The parts of an adapter in torch, on the body's device and in its precision."""
+    like = next(body.parameters())
+    return tuple(_load_part(part, like) for part in adapter.parts)
+
+
+def fold(body: nn.Module, parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Puts into the body's weights what can be: at each place, every change up to the first that cannot.
+
+    Returns parts with the rest, to be installed; those of LoRA and (IA)³ alone have nothing left.
+    """
+    left: list[dict[Place, Change]] = [dict(part.changes) for part in parts]
+    for place in {place for changes in left for place in changes}:
+        linear = linear_at(body, place)
+        assert isinstance(linear, nn.Linear)  # noqa: S101 - as `install` has checked or will
+        for changes in left:
+            if place in changes:
+                if not changes[place].fold(linear):
+                    break
+                del changes[place]
+    rest = (Part(changes, part.prefix) for changes, part in zip(left, parts, strict=True))
+    return tuple(part for part in rest if part.changes or part.prefix is not None)
+
+
+def _layer_of(attention: Any) -> int:
+    return int(attention.layer_idx)
+
+
+def _active(module: nn.Module) -> ActiveAdapters:
+    active: ActiveAdapters = getattr(module, ACTIVE)
+    return active
+
+
+def _load_part(adapter: Adapter, like: Tensor) -> Part:
+    tensors = {name: torch.from_numpy(array).to(like) for name, array in adapter.arrays.items()}
+    settings = adapter.settings
+    if isinstance(settings, PrefixSettings):
+        return Part(
+            {}, lambda layer: (tensors[f"layers.{layer}.prefix_key"], tensors[f"layers.{layer}.prefix_value"])
+        )
+    if isinstance(settings, StackSettings):
+        raise ValueError("a stack is loaded by its parts")
+    layers = range(adapter.base.body.layers)
+    return Part(
+        {
+            (layer, role): _load_change(settings, role, f"layers.{layer}.{role}", tensors)
+            for layer in layers
+            for role in settings.targets
+        }
+    )
+
+
+def _load_change(
+    settings: LoraSettings | Ia3Settings | BottleneckSettings,
+    role: Role,
+    at: str,
+    tensors: Mapping[str, Tensor],
+) -> Change:
+    """The change at one place, from the tensors that begin with `at`."""
+    if isinstance(settings, LoraSettings):
+        return Lora(tensors[f"{at}.lora_a"], tensors[f"{at}.lora_b"], settings.scale)
+    if isinstance(settings, Ia3Settings):
+        scale = tensors[f"{at}.scale"]
+        return ScaledInput(scale) if role == INPUT_SCALED else ScaledOutput(scale)
+    down = tensors[f"{at}.down.weight"]
+    change = Bottleneck(down.shape[1], settings.width, settings.nonlinearity).to(down)
+    change.load_state_dict({name: tensors[f"{at}.{name}"] for name in change.state_dict()})
+    return change.requires_grad_(False)

@@ -1,0 +1,126 @@
+"""What adapters do to one linear layer: small modules, each put around what lies below it.
+
+Each takes the layer's input x float[B, L, in] and a function for everything below it, the base layer and
+the adapters on top of it, and gives float[B, L, out]. `fold` puts a change into a layer's own weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from models.adapters.settings import Nonlinearity
+
+Below = Callable[[Tensor], Tensor]
+ACTIVATIONS: dict[Nonlinearity, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "tanh": torch.tanh,
+    "silu": functional.silu,
+}
+SMALL_STD = 0.02  # as BERT starts its own layers
+
+
+class Change(nn.Module):
+    """A change of one linear layer."""
+
+    def forward(self, x: Tensor, below: Below) -> Tensor:
+        """The changed output for the input x."""
+        raise NotImplementedError
+
+    def fold(self, linear: nn.Linear) -> bool:
+        """Makes the change part of the layer's weights; False where it cannot be."""
+        return False
+
+
+class Lora(Change):
+    """below(x) + scale · B·A·x."""
+
+    a: Tensor
+    b: Tensor
+
+    def __init__(self, a: Tensor, b: Tensor, scale: float) -> None:
+        super().__init__()
+        self.register_buffer("a", a)
+        self.register_buffer("b", b)
+        self.scale = scale
+
+    def forward(self, x: Tensor, below: Below) -> Tensor:
+        """A adds to the output."""
+        return below(x) + functional.linear(functional.linear(x, self.a), self.b) * self.scale
+
+    def fold(self, linear: nn.Linear) -> bool:
+        """W + scale · B·A."""
+        linear.weight.data += self.scale * (self.b @ self.a)
+        return True
+
+
+class ScaledInput(Change):
+    """below(l ⊙ x)."""
+
+    scale: Tensor
+
+    def __init__(self, scale: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("scale", scale)
+
+    def forward(self, x: Tensor, below: Below) -> Tensor:
+        """Scales the input of everything below."""
+        return below(x * self.scale)
+
+    def fold(self, linear: nn.Linear) -> bool:
+        """Columns of W."""
+        linear.weight.data *= self.scale
+        return True
+
+
+class ScaledOutput(Change):
+    """l ⊙ below(x)."""
+
+    scale: Tensor
+
+    def __init__(self, scale: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("scale", scale)
+
+    def forward(self, x: Tensor, below: Below) -> Tensor:
+        """Scales the output of everything below."""
+        return below(x) * self.scale
+
+    def fold(self, linear: nn.Linear) -> bool:
+        """Rows of W, and the bias."""
+        linear.weight.data *= self.scale[:, None]
+        if linear.bias is not None:
+            linear.bias.data *= self.scale
+        return True
+
+
+class Bottleneck(Change):
+    """y + U·σ(D·y + d) + u with y = below(x). U and u start at 0, so that it starts as the identity."""
+
+    def __init__(self, size: int, width: int, nonlinearity: Nonlinearity) -> None:
+        super().__init__()
+        self.down = nn.Linear(size, width)
+        self.up = nn.Linear(width, size)
+        self.nonlinearity = nonlinearity
+        nn.init.normal_(self.down.weight, std=SMALL_STD)
+        for zero in (self.down.bias, self.up.weight, self.up.bias):
+            nn.init.zeros_(zero)
+
+    def forward(self, x: Tensor, below: Below) -> Tensor:
+        """Adds a function of the output."""
+        y = below(x)
+        middle = ACTIVATIONS[self.nonlinearity](self.down(y.to(self.down.weight.dtype)))
+        added: Tensor = self.up(middle)
+        return y + added.to(y.dtype)
+
+
+def through(changes: Sequence[Change], x: Tensor, base: Below) -> Tensor:
+    """The output of a base layer under changes, the innermost first."""
+    if not changes:
+        return base(x)
+    changed: Tensor = changes[-1](x, lambda given: through(changes[:-1], given, base))
+    return changed

@@ -1,0 +1,163 @@
+"""An adapter on disk: a folder with `adapter.json` and `adapter.safetensors`. No pickle, no code, no paths.
+
+Each file is replaced in one step, `adapter.json` last; it holds the other's sha256, so a folder is whole or
+refused, whenever its writing was cut off. A folder without `adapter.json` is no adapter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from models.adapters.record import HEAD_PREFIX, Adapter, AdapterBase
+from models.adapters.settings import BodyShape, StackSettings, is_adapter_name, settings_json, settings_of
+from models.checkpoint import JsonObject, read_json
+from models.errors import CheckpointError
+from models.head_weights import HeadWeights
+
+RECORD_FILE = "adapter.json"
+TENSORS_FILE = "adapter.safetensors"
+FORMAT_VERSION = 1
+KEYS = {"format_version", "kind", "settings", "base", "heads", "tensors_sha256"}
+OPTIONAL_KEYS = {"description", "language", "domain"}
+BASE_KEYS = {"name", "fingerprint", "layers", "hidden_size", "intermediate_size"}
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder holds an adapter."""
+    return (folder / RECORD_FILE).is_file()
+
+
+def write_adapter(folder: Path, adapter: Adapter) -> None:
+    """Writes an adapter, replacing one that is there. The folder's last part is the adapter's name.
+
+    Raises CheckpointError where that does not match [a-z0-9][a-z0-9_-]{0,63}.
+    """
+    if not is_adapter_name(folder.name):
+        raise CheckpointError(
+            f"adapter name {folder.name[:80]!r} does not match [a-z0-9][a-z0-9_-]{{0,63}}; choose another"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = None if isinstance(adapter.settings, StackSettings) else save(adapter.tensors())
+    if tensors is not None:
+        _replace(folder / TENSORS_FILE, tensors)
+    record = json.dumps(_record(adapter, tensors), indent=2, ensure_ascii=False)
+    _replace(folder / RECORD_FILE, f"{record}\n".encode())
+    if tensors is None:
+        (folder / TENSORS_FILE).unlink(missing_ok=True)
+
+
+def read_adapter(folder: Path) -> Adapter:
+    """The adapter in a folder, every value checked. Raises CheckpointError naming the file at fault."""
+    path = folder / RECORD_FILE
+    if not path.is_file():
+        raise CheckpointError(f"{path} is missing; an adapter is a folder with {RECORD_FILE}, {TENSORS_FILE}")
+    record = read_json(path)
+    _check_keys(record, path)
+    try:
+        settings = settings_of(record["kind"], _object(record, "settings"))
+        base = _object(record, "base")
+        if base.keys() != BASE_KEYS or not all(isinstance(base[key], str) for key in ("name", "fingerprint")):
+            raise CheckpointError(f"base must have {sorted(BASE_KEYS)}, name and fingerprint as strings")
+        shape = BodyShape(base["layers"], base["hidden_size"], base["intermediate_size"])
+        tags = {key: record[key] for key in OPTIONAL_KEYS & record.keys()}
+        if not all(isinstance(tag, str) for tag in tags.values()) or not isinstance(record["heads"], bool):
+            raise CheckpointError(f"{sorted(OPTIONAL_KEYS)} must be strings, and heads true or false")
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    arrays, heads = _read_tensors(folder, record, shape)
+    try:
+        return Adapter(settings, AdapterBase(base["name"], base["fingerprint"], shape), arrays, heads, **tags)
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder / TENSORS_FILE}: {error}") from error
+
+
+def _record(adapter: Adapter, tensors: bytes | None) -> JsonObject:
+    body = adapter.base.body
+    tags = {key: getattr(adapter, key) for key in ("description", "language", "domain")}
+    return {
+        "format_version": FORMAT_VERSION,
+        "kind": adapter.kind,
+        "settings": settings_json(adapter.settings),
+        "base": {
+            "name": adapter.base.name,
+            "fingerprint": adapter.base.fingerprint,
+            "layers": body.layers,
+            "hidden_size": body.hidden_size,
+            "intermediate_size": body.intermediate_size,
+        },
+        "heads": adapter.heads is not None,
+        "tensors_sha256": None if tensors is None else hashlib.sha256(tensors).hexdigest(),
+        **{key: value for key, value in tags.items() if value},
+    }
+
+
+def _check_keys(record: JsonObject, path: Path) -> None:
+    version = record.get("format_version")
+    if version != FORMAT_VERSION or isinstance(version, bool):
+        raise CheckpointError(f"{path} has format version {version!r}; this release reads {FORMAT_VERSION}")
+    missing, unknown = sorted(KEYS - record.keys()), sorted(record.keys() - KEYS - OPTIONAL_KEYS)
+    if missing or unknown:
+        raise CheckpointError(f"{path}: keys missing: {missing}, unknown: {unknown}; save the adapter again")
+
+
+def _object(record: JsonObject, key: str) -> dict[str, Any]:
+    value = record[key]
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{key} is {value!r}; it must be an object")
+    return value
+
+
+def _read_tensors(
+    folder: Path, record: JsonObject, shape: BodyShape
+) -> tuple[dict[str, Any], HeadWeights | None]:
+    """The arrays of the adapter's own, and its heads where it has some."""
+    if record["kind"] == StackSettings.kind:
+        return {}, None
+    path = folder / TENSORS_FILE
+    try:
+        content = path.read_bytes()
+        found = hashlib.sha256(content).hexdigest()
+        if found != record["tensors_sha256"]:
+            raise CheckpointError(
+                f"{path} has sha256 {found}, not {record['tensors_sha256']} as {RECORD_FILE} says: it is "
+                "damaged, or its writing was cut off; save the adapter again"
+            )
+        arrays = load(content)
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}; save the adapter again") from error
+    heads = {name: arrays.pop(name) for name in list(arrays) if name.startswith(HEAD_PREFIX)}
+    if bool(heads) != record["heads"]:
+        raise CheckpointError(
+            f"{path}: {RECORD_FILE} says heads {record['heads']}, but the file has {list(heads)}"
+        )
+    if not heads:
+        return arrays, None
+    named = {name.removeprefix(HEAD_PREFIX): array for name, array in heads.items()}
+    return arrays, HeadWeights.from_arrays(named, str(path), shape.hidden_size)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Writes a file for all to read, on the disk before it takes the place of the one before it."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        with partial.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.chmod(0o644)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,101 @@
+"""The adapters of an onnx encoder: each has an exported graph in its folder, and few are open at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+
+from models.adapters.library import AdapterLibrary
+from models.errors import AdapterUnusableError, CheckpointError, UnsupportedError
+from models.graphs import Export, Graph, choose_graph, has_export, read_export, verify_graph
+from models.onnx_graph import OnnxGraph, Placement
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterGraph:
+    """The graph of an adapter. folder: the adapter's; digest: the adapter's."""
+
+    folder: Path
+    graph: Graph
+    precision: str
+    digest: str
+
+    @property
+    def quantized(self) -> str | None:
+        """Digest of an int8 graph, None in float32."""
+        return self.graph.files[self.graph.file] if self.precision == "int8" else None
+
+    def verified(self) -> Path:
+        """Its path; every file is as exported. Raises AdapterUnusableError."""
+        try:
+            return verify_graph(self.folder, self.graph)
+        except CheckpointError as error:
+            raise AdapterUnusableError(f"adapter {self.folder.name!r} cannot be used: {error}") from error
+
+
+class AdapterGraphs:
+    """Finds and opens adapters' graphs. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        library: AdapterLibrary,
+        base: Export,
+        placement: Placement,
+        precision: str | None,
+        sessions: int,
+    ) -> None:
+        """base: the export of the base checkpoint; precision: the one to take, or None for what suits."""
+        self.library = library
+        self._base = base
+        self._placement = placement
+        self._precision = precision
+        self._sessions = sessions
+        self._lock = threading.Lock()
+        self._graphs: dict[str, AdapterGraph] = {}
+        self._open: OrderedDict[str, OnnxGraph] = OrderedDict()
+
+    def get(self, name: str) -> AdapterGraph:
+        """The graph of an adapter, checked at its first use.
+
+        Raises as `AdapterLibrary.get`, and UnsupportedError where the adapter has no graph for this engine.
+        """
+        resolved = self.library.get(name)
+        with self._lock:
+            if name not in self._graphs:
+                self._graphs[name] = self._find(name, resolved.digest)
+            return self._graphs[name]
+
+    def open(self, name: str) -> OnnxGraph:
+        """The open graph of an adapter; the one that was not used for longest is closed to make room."""
+        found = self.get(name)
+        with self._lock:
+            if name not in self._open:
+                while len(self._open) >= self._sessions:
+                    self._open.popitem(last=False)  # a pass under way holds its graph until it is done
+                # Checked again: while it was closed it may have been exported anew.
+                self._open[name] = OnnxGraph(found.verified(), self._placement)
+            self._open.move_to_end(name)
+            return self._open[name]
+
+    def _find(self, name: str, digest: str) -> AdapterGraph:
+        folder = self.library.folder(name)
+        if not has_export(folder):
+            raise UnsupportedError(
+                f"adapter {name!r} has no exported graph, which the onnx engine needs: make one with "
+                "`tercet export BASE --adapter FOLDER`, or use the torch engine"
+            )
+        try:
+            export = read_export(folder)
+            if export.adapter != digest or not export.same_base(self._base):
+                raise CheckpointError(
+                    f"{folder}: its graph was exported before the adapter or its base changed; export it "
+                    "again with `tercet export BASE --adapter FOLDER`"
+                )
+        except CheckpointError as error:
+            raise AdapterUnusableError(f"adapter {name!r} cannot be used: {error}") from error
+        precision, graph = choose_graph(export, self._precision, self._placement.kind)
+        found = AdapterGraph(folder, graph, precision, digest)
+        found.verified()
+        return found

@@ -1,0 +1,124 @@
+"""The adapters that one encoder can use: the sub-folders of a folder, each known by its name."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from models.adapters.files import is_adapter, read_adapter
+from models.adapters.record import Adapter, ResolvedAdapter
+from models.adapters.settings import BodyShape, StackSettings, is_adapter_name
+from models.checkpoint import CONFIG_FILE, read_json
+from models.encoder import AdapterDescription, EncoderInfo
+from models.errors import AdapterNotFoundError, AdapterUnusableError, CheckpointError, UnsupportedError
+
+NAMED_IN_ERRORS = 20
+
+
+class AdapterLibrary:
+    """Adapters below `root`, for one base. Safe to use from several threads.
+
+    The folder is listed once, here; an adapter is read at its first use and kept. One that is added or
+    changed later is used after a restart, so a fingerprint is always that of what is loaded.
+    """
+
+    def __init__(
+        self, root: Path | None, checkpoint: Path, base_fingerprint: str, colbert_dimension: int
+    ) -> None:
+        """checkpoint: folder of the base; base_fingerprint: that of its float encoder."""
+        self.root = root
+        self.names = tuple(adapter_names(root))
+        self._base_fingerprint = base_fingerprint
+        self._checkpoint = checkpoint
+        self._colbert_dimension = colbert_dimension
+        self._lock = threading.Lock()
+        self._found: dict[str, ResolvedAdapter | AdapterUnusableError] = {}
+
+    def get(self, name: str) -> ResolvedAdapter:
+        """The adapter of a name.
+
+        Raises AdapterNotFoundError, or AdapterUnusableError where it is damaged or of another base.
+        """
+        if name not in self.names:
+            raise unknown_adapter(name, self.names)
+        with self._lock:
+            found = self._found.get(name)
+            if found is None:
+                found = self._found[name] = self._resolve(name)
+        if isinstance(found, AdapterUnusableError):
+            raise found
+        return found
+
+    def folder(self, name: str) -> Path:
+        """The folder of an adapter that is known."""
+        if self.root is None or name not in self.names:
+            raise unknown_adapter(name, self.names)
+        return self.root / name
+
+    def _resolve(self, name: str) -> ResolvedAdapter | AdapterUnusableError:
+        try:
+            record = self._read(name)
+            return ResolvedAdapter(name, record, resolve_parts(record, self._read))
+        except CheckpointError as error:
+            return AdapterUnusableError(f"adapter {name!r} cannot be used: {error}")
+
+    def _read(self, name: str) -> Adapter:
+        if name not in self.names:
+            raise CheckpointError(f"it stacks adapter {name!r}, which is not there; add it, and start again")
+        adapter = read_adapter(self.folder(name))
+        body = BodyShape.of_config(read_json(self._checkpoint / CONFIG_FILE))
+        if adapter.base.fingerprint != self._base_fingerprint or adapter.base.body != body:
+            raise CheckpointError(
+                f"{name} belongs to base {adapter.base.name!r} (fingerprint {adapter.base.fingerprint}), not "
+                f"to this encoder's ({self._base_fingerprint}); serve it with its base, or train it on this"
+            )
+        if adapter.heads is not None and adapter.heads.colbert_dimension != self._colbert_dimension:
+            raise CheckpointError(
+                f"{name} has token vectors of {adapter.heads.colbert_dimension} values, its base of "
+                f"{self._colbert_dimension}; both must be equal"
+            )
+        return adapter
+
+
+def describe(library: AdapterLibrary, info_of: Callable[[str], EncoderInfo]) -> list[AdapterDescription]:
+    """All adapters of an encoder, in order of name. info_of: its `adapter_info`."""
+    found = []
+    for name in library.names:
+        try:
+            record = library.get(name).record
+            tags = (record.description, record.language, record.domain)
+            found.append(AdapterDescription(name, record.kind, info_of(name).fingerprint, *tags))
+        except AdapterUnusableError:
+            problem = "it is damaged, or belongs to another base; the log names the file"
+            found.append(AdapterDescription(name, None, None, problem=problem))
+        except UnsupportedError as error:
+            found.append(AdapterDescription(name, record.kind, None, *tags, problem=str(error)))
+    return found
+
+
+def resolve_parts(record: Adapter, read: Callable[[str], Adapter]) -> tuple[Adapter, ...]:
+    """The parts of an adapter, the innermost first. Raises CheckpointError for a stack within a stack."""
+    if not isinstance(record.settings, StackSettings):
+        return (record,)
+    parts = tuple(read(name) for name in record.settings.adapters)
+    if any(isinstance(part.settings, StackSettings) for part in parts):
+        raise CheckpointError(
+            f"it stacks {list(record.settings.adapters)}, of which one is a stack itself; name its parts"
+        )
+    return parts
+
+
+def adapter_names(root: Path | None) -> list[str]:
+    """The names of all adapters below a folder, in order; none where there is no such folder."""
+    if root is None or not root.is_dir():
+        return []
+    return sorted(path.name for path in root.iterdir() if is_adapter_name(path.name) and is_adapter(path))
+
+
+def unknown_adapter(name: str, known: tuple[str, ...]) -> AdapterNotFoundError:
+    """The error for a name that no adapter has."""
+    named = ", ".join(known[:NAMED_IN_ERRORS]) + (", …" if len(known) > NAMED_IN_ERRORS else "")
+    return AdapterNotFoundError(
+        f"no adapter {name[:80]!r}; " + (f"there are {named}" if known else "the folder of adapters has none")
+    )

@@ -1,0 +1,72 @@
+"""One exported graph opened by onnxruntime: three outputs in one run, on CPU or CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from models.batching import PaddedOutputs
+from models.errors import CheckpointError, UnsupportedError
+from models.representations import OUTPUTS, Int64, Output
+
+try:
+    import onnxruntime
+except ImportError as error:
+    raise UnsupportedError(
+        "the onnx engine needs onnxruntime: pip install -c constraints.txt -e '.[cpu]', or '.[gpu]' with CUDA"
+    ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where graphs run. kind: cpu or cuda; gpu: its number; threads: of one run on a CPU."""
+
+    kind: str
+    gpu: int
+    threads: int
+
+
+class OnnxGraph:
+    """An open graph. Safe to run from several threads."""
+
+    def __init__(self, path: Path, placement: Placement) -> None:
+        """Raises CheckpointError where it cannot be opened, UnsupportedError for a GPU it cannot use."""
+        self._session = _open_session(path, placement)
+
+    def forward(self, ids: Int64, mask: Int64, outputs: Sequence[Output]) -> PaddedOutputs:
+        """Token ids and mask, int64[B, L] each, to the outputs asked for."""
+        asked = [name for name in OUTPUTS if name in outputs]
+        arrays = self._session.run(asked, {"input_ids": ids, "attention_mask": mask})
+        found = dict(zip(asked, arrays, strict=True))
+        return PaddedOutputs(found.get("dense"), found.get("sparse"), found.get("colbert"))
+
+
+def has_cuda() -> bool:
+    """Whether this onnxruntime was built for GPUs."""
+    return "CUDAExecutionProvider" in onnxruntime.get_available_providers()
+
+
+def _open_session(path: Path, placement: Placement) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = placement.threads
+    on_cuda = placement.kind == "cuda"
+    providers: list[str | tuple[str, dict[str, int]]] = ["CPUExecutionProvider"]
+    if on_cuda:
+        providers.insert(0, ("CUDAExecutionProvider", {"device_id": placement.gpu}))
+    # Threads that spin while they wait take the processor from searches and builds beside them.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # The fused operator is slower on a CPU than the two it replaces.
+    slower = [] if on_cuda else ["SkipLayerNormFusion"]
+    try:
+        session = onnxruntime.InferenceSession(
+            str(path), options, providers=providers, disabled_optimizers=slower
+        )
+    except Exception as error:
+        raise CheckpointError(f"{path} cannot be opened by onnxruntime: {error}") from error
+    if on_cuda and "CUDAExecutionProvider" not in session.get_providers():
+        # onnxruntime would go on with the CPU and only warn.
+        raise UnsupportedError(
+            f"onnxruntime cannot use GPU {placement.gpu}; see its warning above, or choose cpu"
+        )
+    return session

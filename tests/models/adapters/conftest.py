@@ -1,0 +1,108 @@
+"""Trained-looking adapters of every kind for the tiny checkpoints, saved and exported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="these tests compare with torch: install tercet[torch]")
+pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
+
+from models.adapters.attach import adapter_base, attach, save_adapter, trainable_parameters  # noqa: E402
+from models.adapters.files import write_adapter  # noqa: E402
+from models.adapters.record import Adapter  # noqa: E402
+from models.adapters.settings import (  # noqa: E402
+    ROLES,
+    AdapterSettings,
+    BottleneckSettings,
+    Ia3Settings,
+    LoraSettings,
+    PrefixSettings,
+    StackSettings,
+)
+from models.head_weights import HeadWeights  # noqa: E402
+from models.heads import load_heads  # noqa: E402
+from models.torch_encoder import load_body, read_settings  # noqa: E402
+
+SETTINGS: dict[str, AdapterSettings] = {
+    "lora": LoraSettings(rank=3, alpha=6.0, targets=ROLES),
+    "ia3": Ia3Settings(),
+    "prefix": PrefixSettings(length=5),
+    "bottleneck": BottleneckSettings(width=6, nonlinearity="gelu", placement="houlsby"),
+}
+STACKS = {"stack": ("bottleneck", "lora"), "stack-prefix": ("prefix", "ia3")}
+NAMES = {"bert": (*SETTINGS, "with-heads", *STACKS), "xlmr": tuple(SETTINGS)}
+
+
+@dataclass(frozen=True)
+class Family:
+    """A checkpoint, its exported form, and a folder of adapters for it; names: those with a graph."""
+
+    checkpoint: Path
+    exported: Path
+    adapters: Path
+    names: tuple[str, ...]
+
+
+def disturb(parameters: list[torch.nn.Parameter], seed: int) -> None:
+    """Moves parameters as training would, so that each adapter tells."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in parameters:
+            parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+
+
+def make_adapters(checkpoint: Path, root: Path) -> Path:
+    """An adapter of each kind, one with heads of its own, and stacks."""
+    base = adapter_base(checkpoint)
+    made: dict[str, Adapter] = {}
+    for seed, (name, settings) in enumerate(SETTINGS.items()):
+        body = attach(load_body(checkpoint), name, settings)
+        disturb(trainable_parameters(body), seed)
+        made[name] = save_adapter(root / name, body, settings, base, language="ko", description=f"A {name}.")
+    heads = load_heads(checkpoint, base.body.hidden_size, read_settings(checkpoint)).weights()
+    random = np.random.default_rng(7)
+    own = HeadWeights(
+        *(array + random.normal(0, 0.1, array.shape).astype(np.float32) for array in heads.arrays().values())
+    )
+    write_adapter(root / "with-heads", replace(made["lora"], heads=own))
+    for name, parts in STACKS.items():
+        write_adapter(root / name, Adapter(StackSettings(parts), base))
+    return root
+
+
+@pytest.fixture(scope="session")
+def settings_by_kind() -> dict[str, AdapterSettings]:
+    """Settings of each kind that can be trained."""
+    return SETTINGS
+
+
+@pytest.fixture(scope="session")
+def moved() -> Callable[[list[torch.nn.Parameter], int], None]:
+    """Moves parameters as training would."""
+    return disturb
+
+
+@pytest.fixture(scope="session")
+def bert_adapters(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Adapters for the tiny BERT, without graphs; not to be changed."""
+    return make_adapters(bert, tmp_path_factory.mktemp("bert-adapters"))
+
+
+@pytest.fixture(scope="session", params=["bert", "xlmr"])
+def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Family:
+    """The tiny BERT and XLM-RoBERTa with adapters exported in float32, those of each kind at least."""
+    from models.export_onnx import export_adapter
+
+    golden: Path = request.getfixturevalue("golden")
+    bert: Path = request.getfixturevalue("bert")
+    checkpoint = bert if request.param == "bert" else golden / "checkpoint"
+    root = make_adapters(checkpoint, tmp_path_factory.mktemp(f"{request.param}-exported"))
+    names = NAMES[request.param]
+    for name in names:
+        export_adapter(checkpoint, root / name, int8=False)
+    return Family(checkpoint, request.getfixturevalue(f"{request.param}_exported"), root, names)

@@ -1,0 +1,94 @@
+"""Settings of adapters: what they refuse, and the tensors that follow from them."""
+
+from typing import Any
+
+import pytest
+
+from models.adapters.settings import (
+    KINDS,
+    BodyShape,
+    BottleneckSettings,
+    Ia3Settings,
+    LoraSettings,
+    PrefixSettings,
+    is_adapter_name,
+    settings_json,
+    settings_of,
+)
+from models.errors import CheckpointError
+
+BODY = BodyShape(layers=1, hidden_size=4, intermediate_size=10)
+
+
+def test_tensors_by_hand() -> None:
+    assert LoraSettings(rank=2, targets=("query", "output")).shapes(BODY) == {
+        "layers.0.query.lora_a": (2, 4),
+        "layers.0.query.lora_b": (4, 2),
+        "layers.0.output.lora_a": (2, 10),
+        "layers.0.output.lora_b": (4, 2),
+    }
+    assert Ia3Settings(targets=("key", "intermediate", "output")).shapes(BODY) == {
+        "layers.0.key.scale": (4,),
+        "layers.0.intermediate.scale": (10,),
+        "layers.0.output.scale": (10,),  # of its input
+    }
+    assert PrefixSettings(3).shapes(BODY) == {
+        "layers.0.prefix_key": (3, 4),
+        "layers.0.prefix_value": (3, 4),
+    }
+    assert BottleneckSettings(width=2).shapes(BODY) == {
+        "layers.0.output.down.weight": (2, 4),
+        "layers.0.output.down.bias": (2,),
+        "layers.0.output.up.weight": (4, 2),
+        "layers.0.output.up.bias": (4,),
+    }
+    assert BottleneckSettings(placement="houlsby").targets == ("attention_output", "output")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "stack"])
+def test_settings_survive_json(kind: str) -> None:
+    settings = settings_of(kind, {})
+    assert settings_of(kind, settings_json(settings)) == settings
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        ("lora", {"ranks": 4}, r"unknown keys \['ranks'\]"),
+        ("lora", {"rank": 0}, "rank is 0"),
+        ("lora", {"rank": True}, "rank is True"),
+        ("lora", {"rank": 2.5}, "rank is 2.5"),
+        ("lora", {"alpha": float("nan")}, "alpha is nan"),
+        ("lora", {"alpha": "8"}, "alpha is '8'"),
+        ("lora", {"dropout": 1.0}, r"from 0 and below 1"),
+        ("lora", {"targets": []}, "targets is"),
+        ("lora", {"targets": ["query", "query"]}, "distinct roles"),
+        ("lora", {"targets": ["pooler"]}, "distinct roles"),
+        ("lora", {"targets": [["query"]]}, "distinct roles"),
+        ("lora", {"targets": "query"}, "distinct roles"),
+        ("ia3", {"targets": None}, "targets is None"),
+        ("prefix", {"length": -1}, "length is -1"),
+        ("bottleneck", {"width": "wide"}, "width is 'wide'"),
+        ("bottleneck", {"nonlinearity": "sine"}, "nonlinearity is 'sine'"),
+        ("bottleneck", {"placement": ["pfeiffer"]}, "placement is"),
+        ("stack", {"adapters": ["a"]}, "two adapters or more"),
+        ("stack", {"adapters": ["a", "../b"]}, "two adapters or more"),
+        ("stack", {}, "two adapters or more"),
+        ("lorra", {}, "kind is 'lorra'"),
+    ],
+)
+def test_what_is_refused(kind: str, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        settings_of(kind, values)
+
+
+@pytest.mark.parametrize("sizes", [(0, 4, 4), (1, None, 4), (1, 4, True)])
+def test_a_body_without_sizes(sizes: Any) -> None:
+    with pytest.raises(CheckpointError, match="whole number"):
+        BodyShape(*sizes)
+
+
+def test_names() -> None:
+    assert is_adapter_name("law-ko_2")
+    for name in ("", ".", "..", "a/b", "A", "-a", "a" * 65, "a\n", "ä", None, 3):
+        assert not is_adapter_name(name)
