@@ -72,7 +72,9 @@ def load_state(
         optimizer.load_state_dict(values["optimizer"])
         scaler.load_state_dict(values["scaler"])
         cuda = values["random_cuda"]
-        set_random_state((values["random"][ranks.rank], None if cuda is None else cuda[ranks.rank]))
+        # Copies, since torch reads the state from where the memory begins, which for a row is the first one's.
+        own = values["random"][ranks.rank].clone()
+        set_random_state((own, None if cuda is None else cuda[ranks.rank].clone()))
         return Progress(values["step"], values["best_figure"], values["best_step"])
     except (KeyError, IndexError, ValueError, TypeError) as error:
         raise RunStateError(f"{path}: does not fit this run ({error}); remove it to begin again") from error
@@ -111,6 +113,8 @@ def read_tensors(path: Path) -> dict[str, Any]:
     """What `write_tensors` wrote; tensors and plain values only, no code. Raises RunStateError."""
     try:
         values: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError) as error:
+    except pickle.UnpicklingError as error:  # its message advises to run the code in the file
+        raise RunStateError(f"{path}: holds no plain tensors; remove it to begin again") from error
+    except (RuntimeError, EOFError, OSError) as error:
         raise RunStateError(f"{path}: cannot be read ({error}); remove it to begin again") from error
     return values
