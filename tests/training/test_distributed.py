@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, written_base: tuple[Path, s
     (folder / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in PAIRS))
     (folder / "values.json").write_text(json.dumps([values(2, **change) for change in CHANGES]))
     root = Path(__file__).resolve().parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     processes = [
         subprocess.Popen(
             [sys.executable, str(WORKER), str(rank), str(folder)],

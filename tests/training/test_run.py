@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from models.loader import load_encoder
 from models.tokenizer import Tokenizer
 from training.config import RunSettings
 from training.development import ndcg
+from training.distributed import Ranks
 from training.errors import DivergedError, RunStateError, TrainingDataError
-from training.run import run_training
+from training.run import open_base, run_training
 from training.run_log import read_log
 from training.run_state import Progress
 from training.settings_reader import settings_from
@@ -174,6 +176,15 @@ def test_dropout_is_repeated_where_something_is_computed_again(
     run("plain", {"optimization.steps": 4})
     run("saving", {"optimization.steps": 4, **changes})
     assert losses(tmp_path / "saving") == pytest.approx(losses(tmp_path / "plain"), abs=1e-3)
+
+
+def test_gradient_checkpointing_reaches_every_layer(tmp_path: Path, run_settings: RunSettings) -> None:
+    asked = replace(run_settings, batches=replace(run_settings.batches, gradient_checkpointing=True))
+    for settings, expected in ((run_settings, False), (asked, True)):
+        body = open_base(settings, tmp_path, Ranks()).model.body
+        found = {m.gradient_checkpointing for m in body.modules() if hasattr(m, "gradient_checkpointing")}
+        assert expected in found
+        assert body.is_activation_checkpointing is expected
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])

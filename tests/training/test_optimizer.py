@@ -1,0 +1,52 @@
+"""Groups of AdamW, and the learning rate of every step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from models.checkpoint import EncodingSettings
+from models.heads import Heads
+from models.torch_encoder import EncoderModel, load_body
+from training.config import OptimizationSettings
+from training.optimizer import make_optimizer, rate_factor
+
+SETTINGS = OptimizationSettings(0.01, steps=10, heads_learning_rate=0.1, weight_decay=0.05, warmup=0.2)
+
+
+def test_heads_have_a_rate_of_their_own_and_biases_do_not_decay(base_folder: Path) -> None:
+    model = EncoderModel(load_body(base_folder), Heads(16, 8, EncodingSettings()))
+    model.body.embeddings.requires_grad_(False)  # type: ignore[union-attr]
+    groups = make_optimizer(model, SETTINGS).param_groups
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    of = {names[id(p)]: (g["peak"], g["weight_decay"]) for g in groups for p in g["params"]}
+    assert set(of) == {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert of["heads.colbert.weight"] == (0.1, 0.05)
+    assert of["heads.sparse.bias"] == (0.1, 0.0)
+    assert of["body.encoder.layer.0.output.dense.weight"] == (0.01, 0.05)
+    assert of["body.encoder.layer.0.output.LayerNorm.weight"] == (0.01, 0.0)
+    alike = make_optimizer(model, replace(SETTINGS, heads_learning_rate=None)).param_groups
+    assert {group["peak"] for group in alike} == {0.01}
+
+
+@pytest.mark.parametrize(
+    ("decay", "expected"),
+    [
+        ("linear", [0.5, 1, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]),
+        ("none", [0.5, *[1] * 9]),
+    ],
+)
+def test_rates_by_hand(decay: str, expected: list[float]) -> None:
+    settings = replace(SETTINGS, decay=decay)  # type: ignore[arg-type]
+    assert [rate_factor(step, 10, settings) for step in range(10)] == pytest.approx(expected)
+
+
+def test_a_cosine_falls_from_one_to_zero() -> None:
+    settings = replace(SETTINGS, decay="cosine", warmup=0.0)
+    found = [rate_factor(step, 9, settings) for step in range(10)]
+    assert found[:2] == [1.0, 1.0]
+    assert found[5] == pytest.approx(0.5)
+    assert found[9] == pytest.approx(0.0)
+    assert found == sorted(found, reverse=True)
