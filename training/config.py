@@ -172,6 +172,9 @@ class LossSettings:
     (L + L')/2. Any weight that is given replaces the form's: of a side in the sum (`sum_*`), and the factor
     of a term in the total (`dense` … `distill_colbert`).
     distill = false leaves self-knowledge distillation out.
+    anchor_dense, anchor_colbert: factors of terms that hold dense and token vectors near those of the base
+    (one minus their cosine; learning without forgetting, Li and Hoiem 2016, arXiv 1606.09282), so that what
+    a broadly trained base knows survives narrow data. They cost one more forward pass.
     """
 
     form: Literal["first", "revised"] = "first"
@@ -187,8 +190,17 @@ class LossSettings:
     distill_dense: float | None = None
     distill_sparse: float | None = None
     distill_colbert: float | None = None
+    anchor_dense: float = 0.0
+    anchor_colbert: float = 0.0
+
+    @property
+    def anchored(self) -> bool:
+        """Whether the base's own vectors are needed."""
+        return self.anchor_dense > 0 or self.anchor_colbert > 0
 
     def __post_init__(self) -> None:
+        for name in ("anchor_dense", "anchor_colbert"):
+            require(getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
         require(self.temperature > 0, "temperature", self.temperature, "above 0")
 
 

@@ -12,7 +12,7 @@ from training.errors import TrainingDataError
 
 PLAIN_SUFFIXES = (".txt", ".txt.gz")
 # Words of a span; long spans teach to find what matters in a query of several sentences.
-SHORTEST_SPAN, LONGEST_SPAN = 4, 48
+SHORTEST_SPAN, LONGEST_SPAN = 4, 96
 LEAST_REST_WORDS = 12
 # How often the span stays in the passage, so that exact matches count, too (Lee et al. 2019, section 3).
 KEPT_SHARE = 0.1

@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from models.representations import TokenBatch
 from training.batch_plan import EpochPlan, PairBatch, allowed_passages, pair_batch, plan_epoch
 from training.config import RunSettings
 from training.development import Figures, development_figures
 from training.distributed import Ranks, gather
 from training.encoded_texts import EncodedTexts
 from training.gradient_cache import cached_backward
-from training.losses import total_loss
+from training.losses import anchor_loss, total_loss
 from training.miner import Miner
 from training.pair_table import PairTable, RaggedRows
 from training.scores import three_scores
@@ -36,14 +37,16 @@ class Finetune:
         settings: RunSettings,
         folder: Path,
         ranks: Ranks,
+        anchor: TextEncoder | None = None,
     ) -> None:
-        """folder: where mined negatives are kept."""
+        """folder: where mined negatives are kept; anchor: the base, where the losses ask for it."""
         self.encoder = encoder
         self.tables = tables
         self.negatives = [table.negatives for table in tables]
         self._settings = settings
         self._miner = Miner(encoder, tables, settings.mining, folder, ranks) if settings.mining else None
         self._ranks = ranks
+        self._anchor = anchor
         self._planned: tuple[int, EpochPlan] = (0, self._plan(0))
         self.steps_per_epoch = len(self._planned[1])
         """Batches of one epoch; all epochs have as many."""
@@ -65,10 +68,19 @@ class Finetune:
         table = self.tables[batch.table]
         queries, passages = table.queries.take(batch.pairs), table.passages.take(batch.passages)
         terms: dict[str, Tensor] = {}
+        anchors = [self._anchored(texts) for texts in (queries, passages)]
 
-        def loss(queries: EncodedTexts, passages: EncodedTexts) -> Tensor:
-            total, found = self._loss(queries, passages, batch)
-            terms.update({"loss": total.detach(), **found})
+        def loss(*encoded: EncodedTexts) -> Tensor:
+            total, found = self._loss(*encoded, batch)
+            terms.update(found)
+            for texts, base in zip(encoded, anchors, strict=True):
+                if base is not None:
+                    apart, found = anchor_loss(texts, base, self._settings.losses)
+                    total = total + apart / len(encoded)
+                    terms.update(
+                        {name: terms.get(name, 0) + term / len(encoded) for name, term in found.items()}
+                    )
+            terms["loss"] = total.detach()
             return scaled(total / self._ranks.size)
 
         if self._settings.batches.gradient_cache:
@@ -95,6 +107,13 @@ class Finetune:
             for table in self.tables
             if len(table.development)
         }
+
+    def _anchored(self, texts: TokenBatch) -> EncodedTexts | None:
+        """What the base makes of texts, where the losses ask for it."""
+        if self._anchor is None:
+            return None
+        with torch.no_grad():
+            return self._anchor.encode_all(texts)
 
     def _loss(
         self, queries: EncodedTexts, passages: EncodedTexts, batch: PairBatch

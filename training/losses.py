@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from training.config import LossSettings
+from training.encoded_texts import EncodedTexts
 from training.scores import ThreeScores
 
 SIDES = ("dense", "sparse", "colbert")
@@ -97,6 +98,22 @@ def total_loss(
         else:
             terms[name] = contrastive_loss(sides[name], own, allowed, settings.temperature)
     total = torch.stack([factor * terms[name] for name, factor in factors.items()]).sum()
+    return total, {name: term.detach() for name, term in terms.items()}
+
+
+def anchor_loss(
+    texts: EncodedTexts, base: EncodedTexts, settings: LossSettings
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """How far dense and token vectors are from those of the base, weighted; and each term without a graph.
+
+    Each term is the mean of one minus the cosine, over texts or over their token vectors.
+    """
+    apart = 1 - (texts.vectors * base.vectors).sum(dim=-1)[texts.vector_mask]
+    terms = {
+        "anchor_dense": (1 - (texts.dense * base.dense).sum(dim=-1)).mean(),
+        "anchor_colbert": apart.mean(),
+    }
+    total = settings.anchor_dense * terms["anchor_dense"] + settings.anchor_colbert * terms["anchor_colbert"]
     return total, {name: term.detach() for name, term in terms.items()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -147,7 +148,11 @@ def finetuning(
         weights = initial_heads(encoder, passages, settings.heads, settings.seed)
         base.model.heads = Heads.from_weights(weights, base.encoding).to(device)
     counts = [SourceCount(len(table.training), len(table.development)) for table in tables]
-    return Finetune(encoder, tables, settings, folder, ranks), counts
+    anchor = None
+    if settings.losses.anchored:
+        model = deepcopy(base.model).requires_grad_(False).eval()
+        anchor = TextEncoder(model, base.tokenizer, batches.sub_batch_tokens, precision, device)
+    return Finetune(encoder, tables, settings, folder, ranks, anchor), counts
 
 
 def pretraining(
