@@ -70,16 +70,15 @@ class Finetune:
         terms: dict[str, Tensor] = {}
         anchors = [self._anchored(texts) for texts in (queries, passages)]
 
-        def loss(*encoded: EncodedTexts) -> Tensor:
-            total, found = self._loss(*encoded, batch)
+        def loss(queries: EncodedTexts, passages: EncodedTexts) -> Tensor:
+            total, found = self._loss(queries, passages, batch)
             terms.update(found)
-            for texts, base in zip(encoded, anchors, strict=True):
+            for texts, base in zip((queries, passages), anchors, strict=True):
                 if base is not None:
                     apart, found = anchor_loss(texts, base, self._settings.losses)
-                    total = total + apart / len(encoded)
-                    terms.update(
-                        {name: terms.get(name, 0) + term / len(encoded) for name, term in found.items()}
-                    )
+                    total = total + apart / len(anchors)
+                    for name, term in found.items():
+                        terms[name] = terms.get(name, torch.zeros_like(term)) + term / len(anchors)
             terms["loss"] = total.detach()
             return scaled(total / self._ranks.size)
 

@@ -72,7 +72,7 @@ def load_state(
         optimizer.load_state_dict(values["optimizer"])
         scaler.load_state_dict(values["scaler"])
         cuda = values["random_cuda"]
-        # Copies, since torch reads the state from where the memory begins, which for a row is the first one's.
+        # Copies, since torch reads the state from where the memory begins: at the first process's row.
         own = values["random"][ranks.rank].clone()
         set_random_state((own, None if cuda is None else cuda[ranks.rank].clone()))
         return Progress(values["step"], values["best_figure"], values["best_step"])
