@@ -141,7 +141,8 @@ class BatchSettings:
 
     negatives: passages beside the positive that every query brings, where it has or mined as many.
     sub_batch_tokens: padded tokens of one pass of the body. gradient_cache: representations of the whole
-    batch are computed without a graph, and each sub-batch again with one, so that memory holds one sub-batch.
+    batch are computed without a graph, and each sub-batch again with one, so that memory holds one sub-batch;
+    by default where a step has more than `sub_batch_tokens`, for which one more forward pass is the price.
     gradient_checkpointing: the body keeps only its layers' inputs and computes the rest again.
     neighbours: so many consecutive pairs of the file come into a batch together.
     """
@@ -149,7 +150,7 @@ class BatchSettings:
     groups: tuple[LengthGroup, ...] = (LengthGroup(tokens=100_000, batch=32),)
     negatives: int = 7
     sub_batch_tokens: int = 8192
-    gradient_cache: bool = False
+    gradient_cache: bool | None = None
     gradient_checkpointing: bool = False
     neighbours: int = 1
 

@@ -82,20 +82,21 @@ class Finetune:
             terms["loss"] = total.detach()
             return scaled(total / self._ranks.size)
 
-        if self._settings.batches.gradient_cache:
-            query_parts, query_order = self.encoder.parts(queries)
-            passage_parts, passage_order = self.encoder.parts(passages)
+        query_parts, query_order = self.encoder.parts(queries)
+        passage_parts, passage_order = self.encoder.parts(passages)
+        parts = [*query_parts, *passage_parts]
 
-            def loss_of_parts(encoded: list[EncodedTexts]) -> Tensor:
-                split = len(query_parts)
-                return loss(
-                    EncodedTexts.concatenate(encoded[:split], query_order),
-                    EncodedTexts.concatenate(encoded[split:], passage_order),
-                )
+        def loss_of_parts(encoded: Sequence[EncodedTexts]) -> Tensor:
+            split = len(query_parts)
+            return loss(
+                EncodedTexts.concatenate(encoded[:split], query_order),
+                EncodedTexts.concatenate(encoded[split:], passage_order),
+            )
 
-            cached_backward([*query_parts, *passage_parts], self.encoder.encode, loss_of_parts)
+        if self._caches(parts):
+            cached_backward(parts, self.encoder.encode, loss_of_parts)
         else:
-            total = loss(self.encoder.encode_all(queries), self.encoder.encode_all(passages))
+            total = loss_of_parts([self.encoder.encode(part) for part in parts])
             total.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         return StepReport(terms, int(queries.offsets[-1] + passages.offsets[-1]))
 
@@ -106,6 +107,13 @@ class Finetune:
             for table in self.tables
             if len(table.development)
         }
+
+    def _caches(self, parts: Sequence[TokenBatch]) -> bool:
+        """Whether gradients are cached for a step of these sub-batches."""
+        settings = self._settings.batches
+        if settings.gradient_cache is not None:
+            return settings.gradient_cache
+        return sum(len(part) * int(part.lengths.max()) for part in parts) > settings.sub_batch_tokens
 
     def _anchored(self, texts: TokenBatch) -> EncodedTexts | None:
         """What the base makes of texts, where the losses ask for it."""
