@@ -233,7 +233,7 @@ class OptimizationSettings:
 
     Either `steps` or `epochs` is given. learning_rate is the body's, heads_learning_rate that of the heads
     (by default the same). head_warmup_steps: only the heads train for so many steps at first.
-    frozen_body: the body never trains. clip: largest norm of the gradient, 0 for none.
+    frozen_body: the body never trains. dropout: of the body, by default what its configuration says. clip: largest norm of the gradient, 0 for none.
     """
 
     learning_rate: float
@@ -242,6 +242,7 @@ class OptimizationSettings:
     heads_learning_rate: float | None = None
     head_warmup_steps: int = 0
     frozen_body: bool = False
+    dropout: float | None = None
     weight_decay: float = 0.01
     warmup: float = 0.1
     decay: Literal["linear", "cosine", "none"] = "linear"
@@ -260,6 +261,8 @@ class OptimizationSettings:
         require(self.weight_decay >= 0, "weight_decay", self.weight_decay, "at least 0")
         require(0 <= self.warmup < 1, "warmup", self.warmup, "from 0 to below 1")
         require(self.clip >= 0, "clip", self.clip, "at least 0")
+        if self.dropout is not None:
+            require(0 <= self.dropout < 1, "dropout", self.dropout, "from 0 to below 1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,10 @@ def open_base(settings: RunSettings, run: Path, ranks: Ranks) -> Base:
         encoding = replace(encoding, colbert_dimension=None)  # that of heads which are not taken
         heads = Heads(hidden_size(folder), settings.heads.colbert_dimension, encoding)
         model = EncoderModel(load_body(folder), heads)
+    if settings.optimization.dropout is not None:
+        for module in model.body.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = settings.optimization.dropout
     if settings.batches.gradient_checkpointing:
         model.body.activation_checkpointing_enable()  # type: ignore[operator]
     return Base(folder, encoding, tokenizer, model, has_heads)
