@@ -233,7 +233,8 @@ class OptimizationSettings:
 
     Either `steps` or `epochs` is given. learning_rate is the body's, heads_learning_rate that of the heads
     (by default the same). head_warmup_steps: only the heads train for so many steps at first.
-    frozen_body: the body never trains. dropout: of the body, by default what its configuration says. clip: largest norm of the gradient, 0 for none.
+    frozen_body: the body never trains. dropout: of the body, by default what its configuration says.
+    clip: largest norm of the gradient, 0 for none.
     """
 
     learning_rate: float
