@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+import cli.adapters
 import cli.demo
 import cli.embed
 import cli.eval
@@ -49,6 +50,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command()(cli.embed.embed)
     app.command("eval")(cli.eval.evaluate)
     app.command()(cli.export.export)
+    app.add_typer(cli.adapters.app, name="adapters")
     return app
 
 

@@ -14,6 +14,7 @@ from index.filters import Filter, check_filter
 from index.fusion import weighted_sum
 from index.snapshot import Snapshot
 from models.representations import Representations
+from service.adapters import adapter_words, info_for
 from service.collections import CollectionRegistry
 from service.concurrency import all_of
 from service.encoding import EncodingService
@@ -24,7 +25,9 @@ from service.rerank import score_texts
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is searched. query: a text, or ready representations of one text."""
+    """What is searched. query: a text, or ready representations of one text; adapter: by default the
+    collection's, and no other would do.
+    """
 
     collection: str
     query: str | Representations
@@ -34,6 +37,7 @@ class SearchQuery:
     filter: Filter | None = None
     explain: bool = False
     dense_options: DenseOptions = field(default_factory=DenseOptions)
+    adapter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +90,15 @@ class SearchPipeline:
         the filter, and what encoding raises.
         """
         started = time.perf_counter()
-        snapshot = await self._snapshot(query.collection)
+        snapshot = await self._snapshot(query.collection, query.adapter)
         if query.filter is not None:
             _check_filter(query.filter, snapshot)
         encoding_started = time.perf_counter()
         representations = query.query
         if isinstance(representations, str):
-            representations = await self._encoding.encode([representations], "query")
+            representations = await self._encoding.encode(
+                [representations], "query", adapter=snapshot.settings.adapter
+            )
         encode_seconds = time.perf_counter() - encoding_started
         result = await asyncio.to_thread(
             snapshot.search,
@@ -123,11 +129,20 @@ class SearchPipeline:
         )
 
     async def rerank(
-        self, query: str, documents: list[str], *, weights: Weights, top_n: int | None = None
+        self,
+        query: str,
+        documents: list[str],
+        *,
+        weights: Weights,
+        top_n: int | None = None,
+        adapter: str | None = None,
     ) -> RerankOutcome:
         """The texts in order of their weighted sum with the query."""
         encoded_query, encoded_documents = await all_of(
-            [self._encoding.encode([query], "query"), self._encoding.encode(documents, "document")]
+            [
+                self._encoding.encode([query], "query", adapter=adapter),
+                self._encoding.encode(documents, "document", adapter=adapter),
+            ]
         )
         scores = await asyncio.to_thread(score_texts, encoded_query, encoded_documents)
         sums = weighted_sum(scores, weights)
@@ -149,14 +164,17 @@ class SearchPipeline:
             bool(encoded_query.truncated[0]),
         )
 
-    async def _snapshot(self, name: str) -> Snapshot:
+    async def _snapshot(self, name: str, adapter: str | None) -> Snapshot:
+        """The collection's snapshot. adapter: the one that the request names, if any."""
         snapshot = await self._collections.open(name)
-        served = self._encoding.info
-        if snapshot.settings.fingerprint != served.fingerprint:
+        settings = snapshot.settings
+        served = await info_for(settings, adapter, self._encoding.info_of)
+        if settings.fingerprint != served.fingerprint:
             raise FingerprintMismatchError(
-                f"collection {name!r} was built with encoder {snapshot.settings.encoder!r}, fingerprint "
-                f"{snapshot.settings.fingerprint}; this server runs {served.name!r}, fingerprint "
-                f"{served.fingerprint}: serve it with its own encoder, or build it again"
+                f"collection {name!r} was built with encoder {settings.encoder!r} and "
+                f"{adapter_words(settings.adapter)}, fingerprint {settings.fingerprint}; this server runs "
+                f"{served.name!r} with {adapter_words(served.adapter)}, fingerprint {served.fingerprint}: "
+                "serve it with its own encoder, or build it again"
             )
         return snapshot
 

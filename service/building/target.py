@@ -16,6 +16,7 @@ from index.errors import (
 )
 from index.manifest import CollectionSettings
 from models.encoder import EncoderInfo
+from service.adapters import adapter_of, adapter_words
 
 
 def open_or_create(
@@ -35,6 +36,7 @@ def open_or_create(
             dense_dimension=encoder.dense_dimension,
             colbert_dimension=encoder.colbert_dimension,
             vocabulary_size=encoder.vocabulary_size,
+            adapter=encoder.adapter,
             **settings,
         )
         return Collection.create(root, name, made), True
@@ -50,6 +52,17 @@ def open_or_create(
     return collection, False
 
 
+def chosen_adapter(root: Path, name: str, asked: str | None) -> str | None:
+    """The adapter to build a collection with: its own, or for a new one what is asked for.
+
+    Raises FingerprintMismatchError where it exists with another.
+    """
+    try:
+        return adapter_of(Collection.open(root, name).settings, asked)
+    except CollectionNotFoundError:
+        return asked
+
+
 def remove_unpublished(collection: Collection, root: Path) -> None:
     """Removes a collection that a failed first build created, unless something was published in it since."""
     with contextlib.suppress(SearchIndexError):  # deleted or being built by another process meanwhile
@@ -61,7 +74,8 @@ def require_encoder(settings: CollectionSettings, encoder: EncoderInfo) -> None:
     """Raises FingerprintMismatchError where the collection belongs to another encoder."""
     if settings.fingerprint != encoder.fingerprint:
         raise FingerprintMismatchError(
-            f"collection {settings.name!r} was built with encoder {settings.encoder!r} "
-            f"({settings.fingerprint}), not {encoder.name!r} ({encoder.fingerprint}). Use that encoder, "
-            "build under another name, or delete the collection first."
+            f"collection {settings.name!r} was built with encoder {settings.encoder!r} and "
+            f"{adapter_words(settings.adapter)} ({settings.fingerprint}), not {encoder.name!r} with "
+            f"{adapter_words(encoder.adapter)} ({encoder.fingerprint}). Use that encoder, build under "
+            "another name, or delete the collection first."
         )

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.schemas.base import NAME_PATTERN, Integer, Request, Text, Texts, Usage
+from service.schemas.base import NAME_PATTERN, AdapterName, Integer, Request, Text, Texts, Usage
 
 PresetName = Literal["sum", "miracl", "mldr", "flag"]
 
@@ -92,6 +92,9 @@ class SearchRequest(Request):
         None,
         description="Documents to search among: a tree of and, or, not, eq, in, gte, gt, lte, lt, exists "
         "over the collection's fields.",
+    )
+    adapter: AdapterName | None = Field(
+        None, description="By default the collection's; another one is a conflict, 409."
     )
     explain: bool | None = Field(False, description="Say for each hit where its scores come from.")
     search_options: SearchOptions | None = None
@@ -186,6 +189,7 @@ class RerankRequest(Request):
     documents: Texts = Field(description="Their number is limited by the setting `max_documents`.")
     top_n: Annotated[Integer, Field(ge=1)] | None = Field(None, description="Results; all by default.")
     weights: WeightsRequest | PresetName | None = Field(None, description="As in `/search`.")
+    adapter: AdapterName | None = Field(None, description="An adapter; by default none.")
 
 
 class RerankResult(BaseModel):
