@@ -34,10 +34,12 @@ def embed(
     revision: options.Revision = None,
     device: options.Device = None,
     threads: options.Threads = None,
+    adapter: options.Adapter = None,
+    adapters: options.Adapters = None,
 ) -> None:
     """Write the three representations of texts as arrays."""
     from cli.array_file import ArrayFile
-    from models.encoder import encode
+    from models.encoder import encode, with_adapter
     from service.building.windows import windows
     from service.encoding import local_encoder
 
@@ -45,9 +47,14 @@ def embed(
     if not output.parent.is_dir():
         raise ServiceError(f"{output.parent}: no such folder to write {output.name} to")
     settings = options.settings_from(
-        checkpoint=checkpoint, engine=engine, revision=revision, device=device, threads=threads
+        checkpoint=checkpoint,
+        engine=engine,
+        revision=revision,
+        device=device,
+        threads=threads,
+        adapters=adapters,
     )
-    encoder = local_encoder(settings)
+    encoder = with_adapter(local_encoder(settings), adapter)
     count = tokens = truncated = 0
     with ArrayFile(output) as file:
         for window in windows(read_texts(texts), str, WINDOW_TOKENS):
@@ -58,7 +65,8 @@ def embed(
             truncated += int(encoded.truncated.sum())
         if count == 0:
             raise ServiceError(f"{texts}: no texts; give at least one line")
-        file.finish({"model": encoder.info.name, "fingerprint": encoder.info.fingerprint})
+        metadata = {"model": encoder.info.name, "fingerprint": encoder.info.fingerprint}
+        file.finish(metadata if adapter is None else {**metadata, "adapter": adapter})
     remark = f"{count:,} texts, {tokens:,} tokens, written to {output}"
     if truncated:
         remark += f"; {truncated:,} texts are longer than the limit and were cut"

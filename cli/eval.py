@@ -33,6 +33,8 @@ def evaluate(
     revision: options.Revision = None,
     device: options.Device = None,
     threads: options.Threads = None,
+    adapter: options.Adapter = None,
+    adapters: options.Adapters = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Measure ranking quality on a judged data set.
@@ -41,12 +43,18 @@ def evaluate(
     """
     from cli.progress import build_progress
     from evaluation.run import evaluate as run
+    from models.encoder import with_adapter
     from service.encoding import local_encoder
 
     settings = options.settings_from(
-        checkpoint=checkpoint, engine=engine, revision=revision, device=device, threads=threads
+        checkpoint=checkpoint,
+        engine=engine,
+        revision=revision,
+        device=device,
+        threads=threads,
+        adapters=adapters,
     )
-    encoder = local_encoder(settings)
+    encoder = with_adapter(local_encoder(settings), adapter)
     with build_progress("auto") as progress:
         report = run(
             folder,
@@ -62,12 +70,16 @@ def evaluate(
         _print_table(report)
 
 
+def _adapter_words(adapter: str | None) -> str:
+    return "" if adapter is None else f" with adapter {adapter}"
+
+
 def _print_table(report: EvaluationReport) -> None:
     way = "every document scored" if report["exhaustive"] else "through the index"
     out = console()
     out.print(
         f"{report['dataset']}: {report['documents']:,} documents, {report['queries']:,} queries, "
-        f"{report['checkpoint']}, {way}"
+        f"{report['checkpoint']}{_adapter_words(report['adapter'])}, {way}"
     )
     table = Table(box=None, padding=(0, 2))
     table.add_column("ranking")

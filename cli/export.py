@@ -1,4 +1,4 @@
-"""`tercet export`: a checkpoint as one ONNX graph with three outputs, checked against torch."""
+"""`tercet export`: a checkpoint, alone or with an adapter, as one ONNX graph, checked against torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ from cli.output import console, megabytes, print_json, print_pairs
 
 def export(
     checkpoint: Annotated[str, typer.Argument(help="A folder or a hub id.")],
-    output: Annotated[Path, typer.Option(help="Folder to write; itself a checkpoint afterwards.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder to write; itself a checkpoint afterwards.", show_default=False),
+    ] = None,
+    adapter: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="An adapter, whose graph is written into its own folder.",
+            show_default=False,
+        ),
+    ] = None,
     int8: Annotated[
         bool, typer.Option("--int8", help="Quantize: a quarter of the size, faster on CPUs.")
     ] = False,
@@ -27,15 +38,21 @@ def export(
     from models.checkpoint import resolve_checkpoint
     from models.errors import UnsupportedError
 
+    if (output is None) == (adapter is None):
+        raise typer.BadParameter("give one of both", param_hint="--output, --adapter")
     folder = resolve_checkpoint(checkpoint, revision)
     try:
         from models.export_onnx import export as export_checkpoint
+        from models.export_onnx import export_adapter
     except ImportError as error:
         raise UnsupportedError(
             f"export needs torch ({error}): pip install -c constraints.txt -e '.[cpu,torch]'"
         ) from error
 
-    report = export_checkpoint(folder, output, int8=int8)
+    if adapter is not None:
+        report = export_adapter(folder, adapter.resolve(), int8=int8)
+    elif output is not None:
+        report = export_checkpoint(folder, output, int8=int8)
     if as_json:
         print_json(
             {

@@ -58,6 +58,7 @@ def _described(inspection: Inspection) -> dict[str, Any]:
         "documents": inspection.documents,
         "token_vectors": inspection.tokens,
         "encoder": settings.encoder,
+        "adapter": settings.adapter,
         "fingerprint": settings.fingerprint,
         "dense_dimension": settings.dense_dimension,
         "colbert_dimension": settings.colbert_dimension,
@@ -78,6 +79,7 @@ def _flattened(description: dict[str, Any]) -> dict[str, Any]:
         for name, value in description.items()
         if name not in ("bytes", "segments")
     }
+    lines["adapter"] = description["adapter"] or "none"
     lines["snapshot"] = description["snapshot"] or "none yet"
     lines["fields"] = ", ".join(f"{name}: {kind}" for name, kind in description["fields"].items()) or "none"
     lines["defaults"] = _defaults_line(description["defaults"])

@@ -50,6 +50,8 @@ def build(
             show_default=False,
         ),
     ] = None,
+    adapter: options.Adapter = None,
+    adapters: options.Adapters = None,
     data: options.Data = None,
     checkpoint: options.Checkpoint = None,
     engine: options.Engine = None,
@@ -77,6 +79,7 @@ def build(
     fields = parse_fields(field)
     settings = options.settings_from(
         data=data,
+        adapters=adapters,
         checkpoint=checkpoint,
         engine=engine,
         revision=revision,
@@ -95,6 +98,7 @@ def build(
                 dense_kind=dense_kind,
                 token_codec=token_codec,
                 fields=fields,
+                adapter=adapter,
                 progress=report,
                 cancelled=cancelled,
             )

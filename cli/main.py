@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+import cli.adapters
 import cli.demo
 import cli.embed
 import cli.eval
@@ -54,6 +55,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command()(cli.tune.tune)
     app.command()(cli.export.export)
     app.command()(cli.train.train)
+    app.add_typer(cli.adapters.app, name="adapters")
     return app
 
 

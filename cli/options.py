@@ -38,6 +38,14 @@ Device = Annotated[
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Encoder threads; by default one per core.", show_default=False)
 ]
+Adapter = Annotated[str | None, typer.Option(help="Adapter of the encoder, by its name.", show_default=False)]
+Adapters = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of adapters. [TERCET_ADAPTERS, default adapters/ below the data root]",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 

@@ -39,6 +39,7 @@ def search(
         typer.Option("--filter", metavar="JSON", help='Such as {"eq": {"lang": "en"}}.', show_default=False),
     ] = None,
     data: options.Data = None,
+    adapters: options.Adapters = None,
     checkpoint: options.Checkpoint = None,
     engine: options.Engine = None,
     revision: options.Revision = None,
@@ -58,7 +59,13 @@ def search(
         filter=_parse_filter(filter_json),
     )
     settings = options.settings_from(
-        data=data, checkpoint=checkpoint, engine=engine, revision=revision, device=device, threads=threads
+        data=data,
+        adapters=adapters,
+        checkpoint=checkpoint,
+        engine=engine,
+        revision=revision,
+        device=device,
+        threads=threads,
     )
     outcome = run_queries(settings, local_encoder(settings), [asked])[0]
     if as_json:

@@ -38,6 +38,7 @@ class EvaluationReport(TypedDict):
     queries: int
     unjudged_queries: int
     checkpoint: str
+    adapter: str | None
     exhaustive: bool
     results: dict[str, dict[str, float]]
     index_seconds: float
@@ -80,6 +81,7 @@ def evaluate(
         queries=len(dataset.queries),
         unjudged_queries=dataset.unjudged_queries,
         checkpoint=encoder.info.name,
+        adapter=encoder.info.adapter,
         exhaustive=exhaustive,
         results={name: measure(dataset.qrels, ranking) for name, ranking in rankings.items()},
         index_seconds=built.seconds,

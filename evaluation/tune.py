@@ -21,9 +21,9 @@ from index.collection import Collection
 from index.defaults import SearchDefaults, Tuning
 from index.scoring import Float64
 from index.snapshot import Snapshot
-from models.encoder import Encoder, encode
+from models.encoder import Encoder, encode, with_adapter
 from models.representations import Representations
-from service.search import require_encoder
+from service.adapters import require_encoder
 
 FEWEST_QUERIES = 10
 FEWEST_FOLDS = 2
@@ -102,7 +102,8 @@ def tune(
     _check_counts(len(judged.queries), folds, folder)
     collection = Collection.open(root, name)
     snapshot = collection.snapshot()
-    require_encoder(snapshot, encoder.info)
+    encoder = with_adapter(encoder, collection.settings.adapter)
+    require_encoder(collection.settings, encoder.info)
     missing = _missing_documents(judged, snapshot, folder)
     directions = weight_directions(colbert=collection.settings.stores_token_vectors)
     table = ndcg_of_queries(judged, encoder, snapshot, directions, progress)

@@ -39,8 +39,9 @@ def check_collection_name(name: str) -> str:
 class CollectionSettings:
     """What is fixed when a collection is created.
 
-    encoder: the encoder's name, for people; fingerprint: what must match to add or search. Dimensions
-    count float values. Raises InvalidNameError for a bad name, ValueError for another bad value.
+    encoder: the encoder's name, for people; adapter: that of its adapter, if any; fingerprint: of the
+    encoder with its adapter, what must match to add or search. Dimensions count float values.
+    Raises InvalidNameError for a bad name, ValueError for another bad value.
     """
 
     name: str
@@ -52,6 +53,7 @@ class CollectionSettings:
     dense_kind: DenseKind = "auto"
     token_codec: TokenCodec = "int8"  # noqa: S105  # a codec of token vectors, no secret
     fields: Mapping[str, FieldType] = field(default_factory=dict)
+    adapter: str | None = None
 
     def __post_init__(self) -> None:
         check_collection_name(self.name)
@@ -66,6 +68,12 @@ class CollectionSettings:
         if self.token_codec != "none" and self.colbert_dimension == 0:  # noqa: S105  # no secret
             raise ValueError(
                 "colbert_dimension is 0; use token_codec none for an encoder without token vectors"
+            )
+        if self.adapter is not None and (
+            not isinstance(self.adapter, str) or not _COLLECTION_NAME.fullmatch(self.adapter)
+        ):
+            raise ValueError(
+                f"adapter is {self.adapter!r}; use a name that matches {_COLLECTION_NAME.pattern}"
             )
         self._check_fields()
 
@@ -87,6 +95,8 @@ class CollectionSettings:
     def content(self) -> bytes:
         """The bytes of `collection.json`."""
         values = {name: getattr(self, name) for name in self.__slots__}
+        if self.adapter is None:  # so that the bytes, and their checksum, are those of before there were any
+            del values["adapter"]
         return json_bytes({"format_version": FORMAT_VERSION, **values, "fields": dict(self.fields)})
 
     @property
@@ -103,7 +113,8 @@ class CollectionSettings:
         """Reads `collection.json`. Raises FileNotFoundError, or DamagedIndexError naming the file."""
         record = read_json_object(path)
         _check_version(record, path)
-        _check_keys(record, {"format_version", *CollectionSettings.__slots__}, path)
+        expected = {"format_version", *CollectionSettings.__slots__}
+        _check_keys(record, expected if record.get("adapter") is not None else expected - {"adapter"}, path)
         del record["format_version"]
         if not isinstance(record["fields"], dict):
             raise DamagedIndexError(f"{path}: fields is no object; restore the file")

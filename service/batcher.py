@@ -20,7 +20,8 @@ import numpy as np
 from models.representations import OUTPUTS, Int64, Output, Representations, TokenBatch
 from service.exceptions import NotReadyError, OverloadedError, RequestTooLargeError
 
-Encode = Callable[[TokenBatch, Sequence[Output]], Representations]
+Encode = Callable[[TokenBatch, Sequence[Output], Sequence[str | None]], Representations]
+"""Tokens of texts, outputs, and the adapter of each text, to representations."""
 Observe = Callable[[int, int, float], None]  # texts, tokens and seconds of an encoded batch
 
 
@@ -32,6 +33,7 @@ class _Request:
     lengths: list[int]
     order: Int64
     outputs: Sequence[Output]
+    adapter: str | None
     answer: asyncio.Future[list[Representations]]
     taken: int = 0
     parts: list[Representations] = field(default_factory=list)
@@ -78,8 +80,10 @@ class Batcher:
         """Tokens accepted and not yet encoded."""
         return self._pending_tokens
 
-    async def submit(self, tokens: TokenBatch, outputs: Sequence[Output] = OUTPUTS) -> Representations:
-        """Representations of at least one text, in order.
+    async def submit(
+        self, tokens: TokenBatch, outputs: Sequence[Output] = OUTPUTS, adapter: str | None = None
+    ) -> Representations:
+        """Representations of at least one text, in order, all with one adapter or none.
 
         Raises RequestTooLargeError where the texts exceed the whole queue, OverloadedError where they do
         not fit now, NotReadyError while closing, and whatever the encoder raised for their batch.
@@ -90,7 +94,7 @@ class Batcher:
         order = np.argsort(-tokens.lengths, kind="stable")
         ordered = tokens.take(order)
         answer: asyncio.Future[list[Representations]] = asyncio.get_running_loop().create_future()
-        request = _Request(ordered, ordered.lengths.tolist(), order, outputs, answer)
+        request = _Request(ordered, ordered.lengths.tolist(), order, outputs, adapter, answer)
         self._pending_tokens += len(tokens.token_ids)
         self._waiting.append(request)
         self._wake.set()
@@ -195,7 +199,8 @@ class Batcher:
         rows = [np.arange(part.start, part.stop) for part in batch]
         tokens = [part.request.tokens.take(row) for part, row in zip(batch, rows, strict=True)]
         outputs = [output for output in OUTPUTS if any(output in part.request.outputs for part in batch)]
-        encoded = self._encode(TokenBatch.concatenate(tokens), outputs)
+        adapters = [part.request.adapter for part, row in zip(batch, rows, strict=True) for _ in row]
+        encoded = self._encode(TokenBatch.concatenate(tokens), outputs, adapters)
         starts = np.cumsum([0, *map(len, rows)])
         return [
             encoded.take(np.arange(start, start + len(row))).keep(part.request.outputs)

@@ -40,6 +40,7 @@ def embeddings_json(
             embedding["colbert"] = array(representations.colbert.row(row))
     answer = {
         "model": info.name,
+        "adapter": info.adapter,
         "fingerprint": info.fingerprint,
         "usage": {"tokens": sum(tokens)},
         "embeddings": embeddings,

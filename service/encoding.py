@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from models.encoder import Encoder, EncoderInfo
+from models.encoder import AdapterDescription, Encoder, EncoderInfo
 from models.loader import load_encoder
 from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
@@ -24,6 +24,8 @@ def local_encoder(settings: Settings) -> Encoder:
         threads=settings.threads,
         batch_tokens=settings.batch_tokens,
         precision=settings.precision,
+        adapters=settings.adapters_folder,
+        adapter_sessions=settings.adapter_sessions,
     )
 
 
@@ -41,6 +43,17 @@ class EncodingService(Protocol):
         """Tokens accepted here and not yet encoded."""
         ...
 
+    async def info_of(self, adapter: str | None) -> EncoderInfo:
+        """What identifies the encoder with an adapter, or without one.
+
+        Raises AdapterNotFoundError, and AdapterUnusableError or UnsupportedError where it cannot be used.
+        """
+        ...
+
+    async def adapters(self) -> list[AdapterDescription]:
+        """All adapters there are, in order of name."""
+        ...
+
     async def encode(
         self,
         texts: Sequence[str],
@@ -49,10 +62,12 @@ class EncodingService(Protocol):
         *,
         max_length: int | None = None,
         truncate: bool = True,
+        adapter: str | None = None,
     ) -> Representations:
         """Representations of at least one text, in order.
 
-        Raises TextTooLongError, OverloadedError, RequestTooLargeError, EncoderUnavailableError.
+        Raises TextTooLongError, OverloadedError, RequestTooLargeError, EncoderUnavailableError, and what
+        `info_of` raises.
         """
         ...
 
@@ -88,6 +103,16 @@ class LocalEncoding:
     def pending_tokens(self) -> int:
         return self._batcher.pending_tokens
 
+    async def info_of(self, adapter: str | None) -> EncoderInfo:
+        """What identifies the encoder with an adapter, which is read at its first use."""
+        if adapter is None:
+            return self._encoder.info
+        return await asyncio.to_thread(self._encoder.adapter_info, adapter)
+
+    async def adapters(self) -> list[AdapterDescription]:
+        """All adapters there are."""
+        return await asyncio.to_thread(self._encoder.describe_adapters)
+
     async def encode(
         self,
         texts: Sequence[str],
@@ -96,12 +121,14 @@ class LocalEncoding:
         *,
         max_length: int | None = None,
         truncate: bool = True,
+        adapter: str | None = None,
     ) -> Representations:
         """Representations of at least one text, in order."""
+        await self.info_of(adapter)  # an adapter that cannot be used should fail no batch but its own
         tokens = await asyncio.to_thread(
             self._encoder.tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=truncate
         )
-        return await self._batcher.submit(tokens, outputs)
+        return await self._batcher.submit(tokens, outputs, adapter)
 
     async def check(self) -> None:
         """An encoder of this process is always there."""

@@ -28,7 +28,13 @@ from index.errors import (
     InvalidNameError,
     InvalidQueryError,
 )
-from models.errors import EncoderUnavailableError, TextTooLongError, UnsupportedError
+from models.errors import (
+    AdapterNotFoundError,
+    AdapterUnusableError,
+    EncoderUnavailableError,
+    TextTooLongError,
+    UnsupportedError,
+)
 from service.exceptions import (
     ForbiddenError,
     InvalidRequestError,
@@ -62,6 +68,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     ForbiddenError: (403, "read_only_key"),
     NotFoundError: (404, "not_found"),
     CollectionNotFoundError: (404, "collection_not_found"),
+    AdapterNotFoundError: (404, "adapter_not_found"),
     CollectionExistsError: (409, "collection_exists"),
     CollectionBusyError: (409, "collection_busy"),
     FingerprintMismatchError: (409, "fingerprint_mismatch"),
@@ -75,10 +82,14 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     UnsupportedError: (422, "unsupported"),
     OverloadedError: (429, "overloaded"),
     DamagedIndexError: (503, "damaged_index"),
+    AdapterUnusableError: (503, "adapter_unusable"),
     NotReadyError: (503, "not_ready"),
     EncoderUnavailableError: (503, "encoder_unavailable"),
     OSError: (503, "storage_unavailable"),
 }
+
+# Exception class of `models` → the field that it is about.
+PARAMS: dict[type[Exception], str] = {AdapterNotFoundError: "adapter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +118,8 @@ class Failure:
         return Response(self.body, self.status, dict(self.headers), "application/json")
 
 
+# Their messages are for the log: they tell paths of this machine, or addresses of others.
+LOGGED = (DamagedIndexError, AdapterUnusableError, EncoderUnavailableError, OSError)
 INTERNAL = Failure(500, "an internal error; the server's log has the details", "internal")
 
 
@@ -114,6 +127,13 @@ def failure_of(error: Exception) -> Failure:
     """What to answer for an exception; `INTERNAL` for one that is not in the table."""
     if isinstance(error, DamagedIndexError):  # its message tells paths of this machine
         return Failure(503, "the collection is damaged; the server's log names the file", "damaged_index")
+    if isinstance(error, AdapterUnusableError):  # the same
+        return Failure(
+            503,
+            "the adapter is damaged, or belongs to another base; the server's log names the file",
+            "adapter_unusable",
+            "adapter",
+        )
     if isinstance(error, EncoderUnavailableError):  # its message tells addresses of other machines
         return Failure(503, "no encoder worker answers; try again in a moment", "encoder_unavailable")
     if isinstance(error, OSError):  # the same, as a full disk or a folder that is read-only
@@ -126,7 +146,7 @@ def failure_of(error: Exception) -> Failure:
                 status,
                 _printable(str(error)),
                 getattr(error, "code", code),
-                _short_param(getattr(error, "param", None)),
+                _short_param(getattr(error, "param", PARAMS.get(kind))),
                 _headers(error),
             )
     return INTERNAL
@@ -136,7 +156,7 @@ def install_error_handlers(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
     """Makes every error of the application's routes take the one shape. routes: all of them."""
 
     async def known(_request: Request, error: Exception) -> Response:
-        if isinstance(error, DamagedIndexError | EncoderUnavailableError | OSError):
+        if isinstance(error, LOGGED):
             log.error("%s", error)
         return failure_of(error).response()
 

@@ -22,10 +22,10 @@ from index.fields import FieldType
 from index.manifest import check_collection_name
 from index.token_vectors import TokenCodec
 from index.writer import SnapshotWriter
-from models.encoder import Encoder, EncoderInfo
+from models.encoder import Encoder, EncoderInfo, with_adapter
 from models.representations import Representations
 from service.building.document_encoders import DocumentEncoder, LocalDocuments, RemoteDocuments
-from service.building.target import open_or_create, remove_unpublished
+from service.building.target import chosen_adapter, open_or_create, remove_unpublished
 from service.building.windows import estimated_tokens, windows
 from service.exceptions import ServiceError
 from service.sources.lines import SourceError
@@ -79,6 +79,7 @@ def build_collection(
     dense_kind: DenseKind | None = None,
     token_codec: TokenCodec | None = None,
     fields: Mapping[str, FieldType] | None = None,
+    adapter: str | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> BuildReport:
@@ -86,13 +87,14 @@ def build_collection(
 
     The collection is created where it is missing, and removed again should this first build fail. One
     that exists keeps its settings, and its present snapshot until the new one is published.
+    adapter: of a new collection; one that exists goes with its own.
 
     Raises SourceError for a bad record (with `on_error` "stop") or a source without documents,
-    FingerprintMismatchError where the collection belongs to another encoder, CollectionExistsError where
-    it has other settings than those asked for, BuildCancelledError, and what encoder and index raise.
+    FingerprintMismatchError where the collection belongs to another encoder or adapter, CollectionExistsError
+    where it has other settings than those asked for, BuildCancelledError, and what encoder and index raise.
     """
-    documents = encoder if isinstance(encoder, RemoteDocuments) else LocalDocuments(encoder)
     check_collection_name(name)
+    documents = _documents_encoder(encoder, chosen_adapter(collections_root, name, adapter))
     source_files(source)  # a missing source should not get as far as creating the collection
     asked = {"dense_kind": dense_kind, "token_codec": token_codec, "fields": fields}
     settings = {key: value for key, value in asked.items() if value is not None}
@@ -105,6 +107,13 @@ def build_collection(
         if created:
             remove_unpublished(collection, collections_root)
         raise
+
+
+def _documents_encoder(encoder: Encoder | RemoteDocuments, adapter: str | None) -> DocumentEncoder:
+    if isinstance(encoder, RemoteDocuments):
+        encoder.use_adapter(adapter)
+        return encoder
+    return LocalDocuments(with_adapter(encoder, adapter))
 
 
 class _Build:

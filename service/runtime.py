@@ -162,7 +162,7 @@ class Runtime:
 
     async def _open_services(self, encoding: EncodingService) -> SearchServices:
         data = self.settings.data
-        jobs = JobManager(data, encoding.info, self.settings.encoder_environment)
+        jobs = JobManager(data, encoding.info_of, self.settings.encoder_environment)
         await jobs.start()
         representations = await encoding.encode([WARM_UP_TEXT])
         try:

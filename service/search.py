@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from index.candidates import CandidateLimits, DenseOptions, Hit, Scores, Weights
-from index.errors import FingerprintMismatchError, InvalidQueryError
+from index.errors import InvalidQueryError
 from index.filters import Filter, check_filter
 from index.fusion import weighted_sum
 from index.snapshot import Snapshot
-from models.encoder import EncoderInfo
 from models.representations import Representations
+from service.adapters import info_for, require_encoder
 from service.collections import CollectionRegistry, SearchTarget
 from service.concurrency import all_of
 from service.encoding import EncodingService
@@ -27,7 +27,8 @@ from service.search_defaults import WantedCandidates, candidates_used, weights_u
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is searched. query: a text, or ready representations of one text.
+    """What is searched. query: a text, or ready representations of one text; adapter: by default the
+    collection's, and no other would do.
 
     weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates.
     """
@@ -40,6 +41,7 @@ class SearchQuery:
     filter: Filter | None = None
     explain: bool = False
     dense_options: DenseOptions = field(default_factory=DenseOptions)
+    adapter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,9 @@ class SearchPipeline:
         encoding_started = time.perf_counter()
         representations = query.query
         if isinstance(representations, str):
-            representations = await self._encoding.encode([representations], "query")
+            representations = await self._encoding.encode(
+                [representations], "query", adapter=snapshot.settings.adapter
+            )
         encode_seconds = time.perf_counter() - encoding_started
         result = await asyncio.to_thread(
             snapshot.search,
@@ -141,11 +145,20 @@ class SearchPipeline:
         )
 
     async def rerank(
-        self, query: str, documents: list[str], *, weights: Weights, top_n: int | None = None
+        self,
+        query: str,
+        documents: list[str],
+        *,
+        weights: Weights,
+        top_n: int | None = None,
+        adapter: str | None = None,
     ) -> RerankOutcome:
         """The texts in order of their weighted sum with the query."""
         encoded_query, encoded_documents = await all_of(
-            [self._encoding.encode([query], "query"), self._encoding.encode(documents, "document")]
+            [
+                self._encoding.encode([query], "query", adapter=adapter),
+                self._encoding.encode(documents, "document", adapter=adapter),
+            ]
         )
         scores = await asyncio.to_thread(score_texts, encoded_query, encoded_documents)
         sums = weighted_sum(scores, weights)
@@ -168,24 +181,14 @@ class SearchPipeline:
         )
 
     async def _target(self, query: SearchQuery) -> SearchTarget:
-        """Reads the defaults only for a query that needs them."""
+        """The collection, checked against encoder and adapter; its defaults only where a query needs them."""
         if query.weights is not None and query.candidates.complete:
             target = SearchTarget(await self._collections.open(query.collection), None)
         else:
             target = await self._collections.open_with_defaults(query.collection)
-        require_encoder(target.snapshot, self._encoding.info)
+        settings = target.snapshot.settings
+        require_encoder(settings, await info_for(settings, query.adapter, self._encoding.info_of))
         return target
-
-
-def require_encoder(snapshot: Snapshot, served: EncoderInfo) -> None:
-    """Raises FingerprintMismatchError where the collection was built with another encoder."""
-    settings = snapshot.settings
-    if settings.fingerprint != served.fingerprint:
-        raise FingerprintMismatchError(
-            f"collection {settings.name!r} was built with encoder {settings.encoder!r}, fingerprint "
-            f"{settings.fingerprint}; this server runs {served.name!r}, fingerprint "
-            f"{served.fingerprint}: serve it with its own encoder, or build it again"
-        )
 
 
 def _check_filter(wanted: Filter, snapshot: Snapshot) -> None:

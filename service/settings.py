@@ -37,6 +37,8 @@ ENCODER_SETTINGS = (
     "precision",
     "threads",
     "batch_tokens",
+    "adapters",
+    "adapter_sessions",
     "encoder_timeout_seconds",
     "encoder_retry_seconds",
 )
@@ -79,7 +81,13 @@ class Settings(BaseSettings):
     )
     precision: str | None = Field(None, description="Encoder precision; by default what the engine prefers.")
     threads: int | None = Field(None, ge=1, description="Encoder threads; by default one per core.")
-    data: Path = Field(Path("data"), description="Data root: collections/, sources/ and jobs below it.")
+    data: Path = Field(
+        Path("data"), description="Data root: collections/, sources/, adapters/ and jobs/ below it."
+    )
+    adapters: Path | None = Field(
+        None, description="Folder of adapters; by default adapters/ below the data root."
+    )
+    adapter_sessions: int = Field(4, ge=1, description="Graphs of adapters kept open at a time (onnx).")
     api_keys: Secrets = Field((), description="Keys that may do everything, comma separated; none: open.")
     read_keys: Secrets = Field((), description="Keys that may read only, comma separated.")
 
@@ -141,6 +149,11 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    @property
+    def adapters_folder(self) -> Path:
+        """The folder of adapters."""
+        return self.data / "adapters" if self.adapters is None else self.adapters
 
     @property
     def needs_key(self) -> bool:

@@ -67,19 +67,26 @@ class RemoteDocuments:
     def __init__(self, urls: Sequence[str], **connection: Any) -> None:
         """connection: as for RemoteEncoding.connect. Raises EncoderUnavailableError."""
         self.concurrency = 2 * len(urls)
+        self._adapter: str | None = None
         self._abandoned = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="encoder-workers", daemon=True)
         self._thread.start()
         try:
             self._remote = self._wait(RemoteEncoding.connect(urls, **connection))
+            self._info = self._remote.info
         except BaseException:
             self._end_loop()
             raise
 
     @property
     def info(self) -> EncoderInfo:
-        return self._remote.info
+        return self._info
+
+    def use_adapter(self, adapter: str | None) -> None:
+        """From now on texts are encoded with this adapter. Raises as `EncodingService.info_of`."""
+        self._info = self._wait(self._remote.info_of(adapter))
+        self._adapter = adapter
 
     def encode(self, texts: Sequence[str]) -> Representations:
         """All three representations, in input order.
@@ -89,7 +96,7 @@ class RemoteDocuments:
         give_up = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                return self._wait(self._remote.encode(texts, "document"))
+                return self._wait(self._remote.encode(texts, "document", adapter=self._adapter))
             except (OverloadedError, EncoderUnavailableError) as error:
                 pause = error.retry_after_seconds if isinstance(error, OverloadedError) else PAUSE_SECONDS
                 if time.monotonic() + pause > give_up or self._abandoned.wait(pause):

@@ -11,11 +11,11 @@ from index.collection import Collection, delete_collection
 from index.errors import (
     CollectionExistsError,
     CollectionNotFoundError,
-    FingerprintMismatchError,
     SearchIndexError,
 )
 from index.manifest import CollectionSettings
 from models.encoder import EncoderInfo
+from service.adapters import adapter_of, require_encoder
 
 
 def open_or_create(
@@ -35,6 +35,7 @@ def open_or_create(
             dense_dimension=encoder.dense_dimension,
             colbert_dimension=encoder.colbert_dimension,
             vocabulary_size=encoder.vocabulary_size,
+            adapter=encoder.adapter,
             **settings,
         )
         return Collection.create(root, name, made), True
@@ -50,18 +51,19 @@ def open_or_create(
     return collection, False
 
 
+def chosen_adapter(root: Path, name: str, asked: str | None) -> str | None:
+    """The adapter to build a collection with: its own, or for a new one what is asked for.
+
+    Raises FingerprintMismatchError where it exists with another.
+    """
+    try:
+        return adapter_of(Collection.open(root, name).settings, asked)
+    except CollectionNotFoundError:
+        return asked
+
+
 def remove_unpublished(collection: Collection, root: Path) -> None:
     """Removes a collection that a failed first build created, unless something was published in it since."""
     with contextlib.suppress(SearchIndexError):  # deleted or being built by another process meanwhile
         if collection.current() is None:
             delete_collection(root, collection.settings.name)
-
-
-def require_encoder(settings: CollectionSettings, encoder: EncoderInfo) -> None:
-    """Raises FingerprintMismatchError where the collection belongs to another encoder."""
-    if settings.fingerprint != encoder.fingerprint:
-        raise FingerprintMismatchError(
-            f"collection {settings.name!r} was built with encoder {settings.encoder!r} "
-            f"({settings.fingerprint}), not {encoder.name!r} ({encoder.fingerprint}). Use that encoder, "
-            "build under another name, or delete the collection first."
-        )

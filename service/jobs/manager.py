@@ -15,8 +15,7 @@ from typing import Any
 
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, FingerprintMismatchError
-from models.encoder import EncoderInfo
-from service.building.target import require_encoder
+from service.adapters import InfoOf, info_for, require_encoder
 from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
 from service.jobs.process import BuildProcess
 from service.jobs.store import Job, JobStore, now
@@ -37,10 +36,12 @@ class JobManager:
     event loop; call `start` first and `stop` last.
     """
 
-    def __init__(self, data: Path, encoder: EncoderInfo, environment: Mapping[str, str]) -> None:
-        """data: the data root; environment: variables that make a child use the same encoder."""
+    def __init__(self, data: Path, info_of: InfoOf, environment: Mapping[str, str]) -> None:
+        """data: the data root; info_of: what the service encodes with, by adapter; environment: variables
+        that make a child use the same encoder and adapters.
+        """
         self._data = data.resolve()
-        self._encoder = encoder
+        self._info_of = info_of
         self._environment = environment
         self._store = JobStore(self._data / "jobs")
         self._queue: deque[str] = deque()
@@ -71,23 +72,31 @@ class JobManager:
                 await self._save(job.ended("failed", _INTERRUPTED))
 
     async def submit(
-        self, collection: str, source: str, encoder: str | None = None, on_error: OnError = "stop"
+        self,
+        collection: str,
+        source: str,
+        encoder: str | None = None,
+        on_error: OnError = "stop",
+        adapter: str | None = None,
     ) -> Job:
         """Queues a build of `collection` from a file or folder below `sources/` of the data root.
 
         encoder: None, or the served encoder's name or fingerprint. on_error: what a bad record does.
-        Raises InvalidRequestError for the source, FingerprintMismatchError where another encoder is asked
-        for or the collection has another, InvalidNameError, OverloadedError where too many jobs wait.
+        adapter: of a collection that is new; one that exists goes with its own.
+        Raises InvalidRequestError for the source, FingerprintMismatchError where another encoder or adapter
+        is asked for than the collection's, AdapterNotFoundError, InvalidNameError, OverloadedError where too
+        many jobs wait.
         """
-        if encoder not in (None, self._encoder.name, self._encoder.fingerprint):
+        served = await self._info_of(None)
+        if encoder not in (None, served.name, served.fingerprint):
             raise FingerprintMismatchError(
-                f"the job asks for encoder {encoder!r}, but this service runs {self._encoder.name!r} "
-                f"({self._encoder.fingerprint}). Leave it out, or start a service with that encoder."
+                f"the job asks for encoder {encoder!r}, but this service runs {served.name!r} "
+                f"({served.fingerprint}). Leave it out, or start a service with that encoder."
             )
-        await asyncio.to_thread(self._check, collection, source)
+        adapter = await self._check(collection, source, adapter)
         if len(self._queue) >= MAX_QUEUED:
             raise OverloadedError(f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60)
-        job = Job(uuid.uuid4().hex, collection, source, now(), on_error=on_error)
+        job = Job(uuid.uuid4().hex, collection, source, now(), on_error=on_error, adapter=adapter)
         # Once begun this must be finished, even if the client that asked for it goes away.
         await asyncio.shield(self._enqueue(job))
         return job
@@ -129,10 +138,17 @@ class JobManager:
         self._queue.append(job.id)
         self._wake.set()
 
-    def _check(self, collection: str, source: str) -> None:
-        with contextlib.suppress(CollectionNotFoundError):
-            require_encoder(Collection.open(self._data / "collections", collection).settings, self._encoder)
-        confined_source(self._data / "sources", source)
+    async def _check(self, collection: str, source: str, adapter: str | None) -> str | None:
+        """The adapter that the build goes with."""
+        try:
+            opened = await asyncio.to_thread(Collection.open, self._data / "collections", collection)
+        except CollectionNotFoundError:
+            info = await self._info_of(adapter)
+        else:
+            info = await info_for(opened.settings, adapter, self._info_of)
+            require_encoder(opened.settings, info)
+        await asyncio.to_thread(confined_source, self._data / "sources", source)
+        return info.adapter
 
     async def _work(self) -> None:
         while True:
@@ -160,7 +176,9 @@ class JobManager:
     async def _build(self, job: Job) -> Job:
         sources = self._data / "sources"
         path = await asyncio.to_thread(confined_source, sources, job.source)
-        process = await BuildProcess.start(path, job.collection, self._data, job.on_error, self._environment)
+        process = await BuildProcess.start(
+            path, job.collection, self._data, job.on_error, self._environment, job.adapter
+        )
         self._running = job.id, process
         try:
             if job.id in self._cancelled:

@@ -46,7 +46,13 @@ class BuildProcess:
 
     @classmethod
     async def start(
-        cls, source: Path, collection: str, data: Path, on_error: OnError, environment: Mapping[str, str]
+        cls,
+        source: Path,
+        collection: str,
+        data: Path,
+        on_error: OnError,
+        environment: Mapping[str, str],
+        adapter: str | None = None,
     ) -> BuildProcess:
         """Starts the build. Raises OSError where no process can be started."""
         pythonpath = os.pathsep.join(filter(None, (str(_PACKAGES), os.environ.get("PYTHONPATH"))))
@@ -55,6 +61,7 @@ class BuildProcess:
             "-P",  # otherwise a folder called `index` in the working folder would be taken for our package
             *("-m", "cli.main", "index", "build", str(source)),
             *("--collection", collection, "--data", str(data), "--on-error", on_error),
+            *(() if adapter is None else ("--adapter", adapter)),
             *("--progress", "json", "--stop-with-stdin"),
             stdin=PIPE,
             stdout=PIPE,

@@ -37,6 +37,7 @@ class Job:
     fraction: float = 0.0
     tokens: int = 0
     on_error: OnError = "stop"
+    adapter: str | None = None
     skipped: int = 0
     skips: Sequence[str] = ()
     truncated: int = 0

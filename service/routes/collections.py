@@ -45,14 +45,15 @@ async def get_collection(name: Name, services: Services) -> Response:
     "/collections/{name}",
     status_code=201,
     response_model=CollectionResponse,
-    responses=errors(400, 401, 403, 409, 413, 422, 503),
+    responses=errors(400, 401, 403, 404, 409, 413, 422, 503),
     dependencies=WRITE,
 )
 async def create_collection(
     name: Name, services: Services, body: CollectionRequest | None = None
 ) -> Response:
     """Create an empty collection for this server's encoder. One that exists already is a conflict, 409."""
-    info, wanted = services.encoding.info, body or EMPTY
+    wanted = body or EMPTY
+    info = await services.encoding.info_of(wanted.adapter)
     try:
         settings = CollectionSettings(
             name=name,
@@ -64,6 +65,7 @@ async def create_collection(
             dense_kind=wanted.dense_kind or "auto",
             token_codec=wanted.token_codec or "int8",
             fields=wanted.fields or {},
+            adapter=info.adapter,
         )
     except (ValueError, InvalidNameError) as error:
         raise InvalidRequestError(str(error), "fields") from error
@@ -116,6 +118,7 @@ def _record(description: CollectionDescription) -> dict[str, Any]:
         "snapshot": description.snapshot,
         "documents": description.documents,
         "encoder": settings.encoder,
+        "adapter": settings.adapter,
         "fingerprint": settings.fingerprint,
         "dense_dimension": settings.dense_dimension,
         "colbert_dimension": settings.colbert_dimension,

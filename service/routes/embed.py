@@ -30,7 +30,7 @@ routes = router("embed")
             "description": "Embeddings, as JSON, or as one safetensors body where `Accept` asks for it.",
             "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
         },
-        **errors(400, 401, 413, 422, 429, 503),
+        **errors(400, 401, 404, 413, 422, 429, 503),
     },
 )
 async def embed(body: EmbedRequest, request: Request, services: Services) -> Response:
@@ -44,7 +44,8 @@ async def embed(body: EmbedRequest, request: Request, services: Services) -> Res
     texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
     check_count(texts, limits.texts, "inputs", "max_texts")
     check_characters(texts, limits.characters, "inputs")
-    _check_against(encoding.info, body)
+    info = await encoding.info_of(body.adapter)
+    _check_against(info, body)
     try:
         with services.telemetry.stage("encode"):
             representations = await encoding.encode(
@@ -53,6 +54,7 @@ async def embed(body: EmbedRequest, request: Request, services: Services) -> Res
                 body.outputs or OUTPUTS,
                 max_length=body.max_length,
                 truncate=body.truncate is not False,
+                adapter=body.adapter,
             )
     except TextTooLongError as error:
         raise InvalidRequestError(str(error), "inputs", "text_too_long") from error
@@ -60,11 +62,13 @@ async def embed(body: EmbedRequest, request: Request, services: Services) -> Res
         raise InvalidRequestError(str(error), "max_length") from error
     if body.dimensions is not None:
         representations = representations.with_dimensions(body.dimensions)
-    info, tokenizer, packed = encoding.info, encoding.tokenizer, body.encoding == "base64"
+    tokenizer, packed = encoding.tokenizer, body.encoding == "base64"
 
     def write() -> Response:
         if _accepts(request.headers.get("accept", ""), MEDIA_TYPE):
             metadata = {"model": info.name, "fingerprint": info.fingerprint}
+            if info.adapter is not None:
+                metadata["adapter"] = info.adapter
             return Response(to_bytes(representations, metadata), media_type=MEDIA_TYPE)
         content = embeddings_json(representations, info, tokenizer, packed=packed)
         return Response(content, media_type="application/json")

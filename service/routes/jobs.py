@@ -20,7 +20,7 @@ routes = router("jobs")
     "/collections/{name}/jobs",
     status_code=202,
     response_model=JobResponse,
-    responses=errors(400, 401, 403, 409, 413, 422, 429, 503),
+    responses=errors(400, 401, 403, 404, 409, 413, 422, 429, 503),
     dependencies=WRITE,
 )
 async def submit_job(name: Name, body: JobRequest, services: Services) -> Response:
@@ -28,7 +28,7 @@ async def submit_job(name: Name, body: JobRequest, services: Services) -> Respon
 
     A collection that does not exist is created.
     """
-    job = await services.jobs.submit(name, body.source, body.encoder, body.on_error or "stop")
+    job = await services.jobs.submit(name, body.source, body.encoder, body.on_error or "stop", body.adapter)
     return json_response(asdict(job), 202)
 
 

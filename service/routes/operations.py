@@ -38,6 +38,7 @@ async def info(services: Services) -> Response:
             "name": "tercet",
             "version": version("tercet"),
             "encoder": asdict(encoding.info),
+            "adapters": [asdict(adapter) for adapter in await encoding.adapters()],
             "encoding_settings": encoding.tokenizer.settings.to_json(),
             "limits": {
                 "body_bytes": settings.max_body_bytes,

@@ -14,7 +14,7 @@ from service.schemas.search import RerankRequest, RerankResponse
 routes = router("rerank")
 
 
-@routes.post("/rerank", response_model=RerankResponse, responses=errors(400, 401, 413, 422, 429, 503))
+@routes.post("/rerank", response_model=RerankResponse, responses=errors(400, 401, 404, 413, 422, 429, 503))
 async def rerank(body: RerankRequest, services: Services) -> Response:
     """Order texts by their three-way score with a query; no index is involved."""
     limits = services.limits
@@ -24,7 +24,7 @@ async def rerank(body: RerankRequest, services: Services) -> Response:
     weights = weights_of(body.weights or "sum")
     with services.telemetry.stage("rerank"):
         outcome = await services.pipeline.rerank(
-            body.query, body.documents, weights=weights, top_n=body.top_n
+            body.query, body.documents, weights=weights, top_n=body.top_n, adapter=body.adapter
         )
     return json_response(
         {

@@ -57,6 +57,7 @@ async def search(body: SearchRequest, services: Services) -> Response:
         filter=_filter(body.filter),
         explain=bool(body.explain),
         dense_options=_dense_options(body.search_options),
+        adapter=body.adapter,
     )
     outcome = await services.pipeline.search(query)
     absent = () if isinstance(body.query, str) else [s for s in OUTPUTS if getattr(body.query, s) is None]

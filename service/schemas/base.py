@@ -15,6 +15,9 @@ def _whole(value: object) -> object:
 
 
 Integer = Annotated[int, BeforeValidator(_whole)]
+AdapterName = Annotated[
+    str, Field(pattern=NAME_PATTERN, description="An adapter of the encoder; `GET /info` lists them.")
+]
 Text = Annotated[str, Field(description="A text; characters are limited by the setting `max_characters`.")]
 Texts = Annotated[list[Text], Field(min_length=1, fail_fast=True)]
 

@@ -10,7 +10,7 @@ from index.dense import DenseKind
 from index.fields import FieldType
 from index.manifest import MAX_FIELDS
 from index.token_vectors import TokenCodec
-from service.schemas.base import Request
+from service.schemas.base import AdapterName, Request
 from service.schemas.search import CandidatesResponse, WeightsResponse
 
 
@@ -30,6 +30,9 @@ class CollectionRequest(Request):
 
     dense_kind: DenseKind | None = Field("auto", description="The dense index; `auto` chooses by size.")
     token_codec: TokenCodec | None = Field("int8", description="How token vectors are stored.")
+    adapter: AdapterName | None = Field(
+        None, description="An adapter that encodes its documents and queries; by default none."
+    )
     fields: Annotated[dict[str, FieldType], BeforeValidator(_few_fields)] | None = Field(
         None, description="Metadata fields that filters may use."
     )
@@ -49,6 +52,7 @@ class CollectionResponse(BaseModel):
     snapshot: str | None
     documents: int
     encoder: str
+    adapter: str | None
     fingerprint: str
     dense_dimension: int
     colbert_dimension: int

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.representations import InputType, Output
-from service.schemas.base import Integer, Request, Text, Texts, Usage
+from service.schemas.base import AdapterName, Integer, Request, Text, Texts, Usage
 
 
 class EmbedRequest(Request):
@@ -31,6 +31,7 @@ class EmbedRequest(Request):
     dimensions: Annotated[Integer, Field(ge=1)] | None = Field(
         None, description="Keep this many values of the dense vector, normalized again."
     )
+    adapter: AdapterName | None = Field(None, description="An adapter; by default none.")
     encoding: Literal["float", "base64"] | None = Field(
         "float", description="`base64`: dense and colbert as little-endian float32 with their shape."
     )
@@ -66,6 +67,7 @@ class EmbedResponse(BaseModel):
     """One embedding for each text, in order."""
 
     model: str
-    fingerprint: str
+    adapter: str | None = Field(description="The adapter that was asked for.")
+    fingerprint: str = Field(description="That of the encoder with the adapter.")
     usage: Usage
     embeddings: list[Embedding]

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.jobs.store import JobState
-from service.schemas.base import Request
+from service.schemas.base import AdapterName, Request
 from service.sources.reader import OnError
 
 
@@ -20,6 +20,9 @@ class JobRequest(Request):
         description="A file or folder below `sources/` of the data root: JSONL, JSONL.gz, Parquet, BEIR."
     )
     encoder: str | None = Field(None, description="Null, or the name or fingerprint of this encoder.")
+    adapter: AdapterName | None = Field(
+        None, description="For a collection that is new; by default none. One that exists has its own."
+    )
     on_error: OnError | None = Field(
         "stop", description="At a bad record: `stop` fails the job and names it, `skip` leaves it out."
     )
@@ -31,6 +34,7 @@ class JobResponse(BaseModel):
     id: str
     collection: str
     source: str
+    adapter: str | None
     state: JobState
     documents_done: int
     documents_total: int | None

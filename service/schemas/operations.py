@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 
 class StatusResponse(BaseModel):
@@ -25,6 +25,19 @@ class EncoderResponse(BaseModel):
     vocabulary_size: int
     max_length: int
     pooling: str
+    adapter: None = Field(description="Always null: this is the encoder without an adapter.")
+
+
+class AdapterResponse(BaseModel):
+    """An adapter. `fingerprint`: of the encoder with it, or null where it cannot be used; see `problem`."""
+
+    name: str
+    kind: str | None
+    fingerprint: str | None
+    description: str
+    language: str | None
+    domain: str | None
+    problem: str | None
 
 
 class LimitsResponse(BaseModel):
@@ -45,5 +58,6 @@ class InfoResponse(BaseModel):
     name: Literal["tercet"]
     version: str
     encoder: EncoderResponse
+    adapters: list[AdapterResponse]
     encoding_settings: dict[str, Any]
     limits: LimitsResponse

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.schemas.base import NAME_PATTERN, Integer, Request, Text, Texts, Usage
+from service.schemas.base import NAME_PATTERN, AdapterName, Integer, Request, Text, Texts, Usage
 
 PresetName = Literal["sum", "miracl", "mldr", "flag"]
 
@@ -94,6 +94,9 @@ class SearchRequest(Request):
         None,
         description="Documents to search among: a tree of and, or, not, eq, in, gte, gt, lte, lt, exists "
         "over the collection's fields.",
+    )
+    adapter: AdapterName | None = Field(
+        None, description="By default the collection's; another one is a conflict, 409."
     )
     explain: bool | None = Field(False, description="Say for each hit where its scores come from.")
     search_options: SearchOptions | None = None
@@ -207,6 +210,7 @@ class RerankRequest(Request):
     weights: WeightsRequest | PresetName | None = Field(
         None, description="As in `/search`, but without a collection: by default `sum`: 1, 1, 1."
     )
+    adapter: AdapterName | None = Field(None, description="An adapter; by default none.")
 
 
 class RerankResult(BaseModel):

@@ -5,13 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 
 import httpx
 
+from models.adapters.library import unknown_adapter
 from models.checkpoint import EncodingSettings
-from models.encoder import EncoderInfo
-from models.errors import EncoderUnavailableError, ModelError
+from models.encoder import AdapterDescription, EncoderInfo
+from models.errors import (
+    AdapterNotFoundError,
+    AdapterUnusableError,
+    EncoderUnavailableError,
+    ModelError,
+    UnsupportedError,
+)
 from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
 from service.concurrency import all_of
@@ -26,12 +34,18 @@ class RemoteEncoding:
     """Several workers with one checkpoint, used as one encoder. Use from one event loop."""
 
     def __init__(
-        self, workers: list[RemoteWorker], client: httpx.AsyncClient, info: EncoderInfo, tokenizer: Tokenizer
+        self,
+        workers: list[RemoteWorker],
+        client: httpx.AsyncClient,
+        info: EncoderInfo,
+        tokenizer: Tokenizer,
+        adapters: Sequence[AdapterDescription],
     ) -> None:
         self._workers = workers
         self._client = client
         self._info = info
         self._tokenizer = tokenizer
+        self._adapters = {adapter.name: adapter for adapter in adapters}
         self._turn = count()
 
     @classmethod
@@ -59,6 +73,7 @@ class RemoteEncoding:
                 answer = await worker.describe()
                 settings = EncodingSettings.from_json(answer["encoding_settings"])
                 tokenizer = Tokenizer.from_bytes(await worker.tokenizer_json(), settings)
+                adapters = [AdapterDescription(**each) for each in answer.get("adapters", ())]
             except EncoderUnavailableError:
                 continue
             except (KeyError, TypeError, ModelError, ServiceError) as error:
@@ -67,7 +82,7 @@ class RemoteEncoding:
             except BaseException:
                 await client.aclose()
                 raise
-            return cls(workers, client, EncoderInfo(**answer["encoder"]), tokenizer)
+            return cls(workers, client, EncoderInfo(**answer["encoder"]), tokenizer, adapters)
         await client.aclose()
         raise _none_left(workers)
 
@@ -78,6 +93,21 @@ class RemoteEncoding:
     @property
     def tokenizer(self) -> Tokenizer:
         return self._tokenizer
+
+    async def info_of(self, adapter: str | None) -> EncoderInfo:
+        """What identifies the encoder with an adapter, as the first worker told when this connected."""
+        if adapter is None:
+            return self._info
+        if adapter not in self._adapters:
+            raise unknown_adapter(adapter, tuple(self._adapters))
+        described = self._adapters[adapter]
+        if described.fingerprint is None:
+            raise UnsupportedError(f"adapter {adapter!r} cannot be used: {described.problem}")
+        return replace(self._info, fingerprint=described.fingerprint, adapter=adapter)
+
+    async def adapters(self) -> list[AdapterDescription]:
+        """The adapters of the first worker that answered when this connected."""
+        return list(self._adapters.values())
 
     @property
     def pending_tokens(self) -> int:
@@ -97,8 +127,10 @@ class RemoteEncoding:
         *,
         max_length: int | None = None,
         truncate: bool = True,
+        adapter: str | None = None,
     ) -> Representations:
         """Representations of at least one text, in order."""
+        info = await self.info_of(adapter)
         if not truncate:  # here, because a worker sees pieces and cannot say which text it is
             await asyncio.to_thread(
                 self._tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=False
@@ -108,7 +140,7 @@ class RemoteEncoding:
 
         async def encoded(piece: Sequence[str]) -> Representations:
             async with free:
-                return await self._encode_piece(piece, input_type, outputs, max_length, truncate)
+                return await self._encode_piece(piece, input_type, outputs, max_length, truncate, info)
 
         parts = await all_of(encoded(piece) for piece in _pieces(texts))
         if len(parts) == 1:
@@ -134,19 +166,23 @@ class RemoteEncoding:
         outputs: Sequence[Output],
         max_length: int | None,
         truncate: bool,
+        info: EncoderInfo,
     ) -> Representations:
-        """Asks one worker after another, each at most once, until one answers."""
-        overloaded: OverloadedError | None = None
+        """Asks one worker after another, each at most once, until one answers.
+
+        info: the encoder, with its adapter, that the texts are for.
+        """
+        refusal: OverloadedError | AdapterNotFoundError | AdapterUnusableError | None = None
         for worker in self._by_load():
             try:
-                return await worker.encode(
-                    texts, input_type, outputs, max_length, truncate, self._info.fingerprint
-                )
+                return await worker.encode(texts, input_type, outputs, max_length, truncate, info)
             except EncoderUnavailableError:
                 continue
-            except OverloadedError as error:
-                overloaded = error
-        raise overloaded or _none_left(self._workers)
+            except (AdapterNotFoundError, AdapterUnusableError) as error:
+                refusal = refusal or error
+            except OverloadedError as error:  # what will pass comes before what will not
+                refusal = error
+        raise refusal or _none_left(self._workers)
 
     def _by_load(self) -> list[RemoteWorker]:
         """Workers that are up, least busy first; equally busy ones take turns."""

@@ -10,7 +10,12 @@ from typing import Any
 import httpx
 
 from models.encoder import EncoderInfo
-from models.errors import EncoderUnavailableError, TextTooLongError
+from models.errors import (
+    AdapterNotFoundError,
+    AdapterUnusableError,
+    EncoderUnavailableError,
+    TextTooLongError,
+)
 from models.representations import InputType, Output, Representations
 from models.tokenizer import valid_text
 from service.binary import MEDIA_TYPE, from_bytes
@@ -71,15 +76,19 @@ class RemoteWorker:
         outputs: Sequence[Output],
         max_length: int | None,
         truncate: bool,
-        fingerprint: str,
+        info: EncoderInfo,
     ) -> Representations:
-        """Representations of the texts; refuses an answer made with another encoder."""
+        """Representations of the texts; refuses an answer made with another encoder or adapter.
+
+        info: the encoder, with its adapter, that the texts are for.
+        """
         body = {
             "inputs": [valid_text(text) for text in texts],  # JSON's bytes cannot hold lone surrogates
             "input_type": input_type,
             "outputs": list(outputs),
             "max_length": max_length,
             "truncate": truncate,
+            **({} if info.adapter is None else {"adapter": info.adapter}),
         }
         self.in_flight += 1
         try:
@@ -90,7 +99,13 @@ class RemoteWorker:
             representations, metadata = from_bytes(response.content)
         except ValueError as error:
             raise self.fail(str(error)) from None
-        self.require_fingerprint(metadata.get("fingerprint"), fingerprint)
+        found = metadata.get("fingerprint")
+        if info.adapter is not None and found != info.fingerprint:  # of no concern to texts without it
+            raise AdapterUnusableError(
+                f"encoder worker {self.url} has another adapter {info.adapter!r}, with fingerprint {found} "
+                f"instead of {info.fingerprint}; give all workers one folder of adapters and start them again"
+            )
+        self.require_fingerprint(found, info.fingerprint)
         if len(representations) != len(texts):
             raise self.fail(f"it answered {len(representations)} of {len(texts)} texts")
         return representations
@@ -115,6 +130,10 @@ class RemoteWorker:
                 return OverloadedError(message, _retry_after_seconds(response))
             case 413:
                 return RequestTooLargeError(message, error.get("param"))
+            case 404 if error.get("code") == "adapter_not_found":
+                return AdapterNotFoundError(message)
+            case 503 if error.get("code") == "adapter_unusable":
+                return AdapterUnusableError(f"encoder worker {self.url}: {message}")
             case 422 if error.get("code") == "text_too_long":
                 return TextTooLongError(message)
             case 422:

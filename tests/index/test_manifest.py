@@ -80,9 +80,24 @@ def test_settings_come_back(tmp_path: Path) -> None:
     assert settings.stores_token_vectors
 
 
+def test_an_adapter_is_written_only_where_there_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "collection.json"
+    without, with_one = CollectionSettings(**VALUES), CollectionSettings(**VALUES, adapter="law")
+    assert "adapter" not in json.loads(without.content)
+    for settings in (without, with_one):
+        settings.write(path)
+        assert CollectionSettings.read(path) == settings
+    assert with_one.sha256 != without.sha256
+    path.write_text(json.dumps({**json.loads(without.content), "adapter": None}))
+    with pytest.raises(DamagedIndexError, match=r"unknown: \['adapter'\]"):
+        CollectionSettings.read(path)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
+        {"adapter": "../law"},
+        {"adapter": 3},
         {"dense_dimension": 0},
         {"dense_dimension": 2.0},
         {"dense_dimension": True},

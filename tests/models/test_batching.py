@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from models.batching import PaddedOutputs, encode_in_batches, pack, plan_batches
+from models.batching import Adapters, PaddedOutputs, encode_in_batches, pack, plan_batches
 from models.checkpoint import EncodingSettings
 from models.encoder import EncoderInfo
 from models.representations import Output, TokenBatch
@@ -65,7 +65,7 @@ def test_batches_in_parallel_keep_the_input_order(tokenizer_json: bytes) -> None
     tokenizer = Tokenizer(tokenizer_json, EncodingSettings())
     info = EncoderInfo("", "", "", "", 1, 1, 9, 16, "cls")
 
-    def forward(ids: np.ndarray, mask: np.ndarray, outputs: Sequence[Output]) -> PaddedOutputs:
+    def forward(ids: np.ndarray, mask: np.ndarray, outputs: Sequence[Output], _: Adapters) -> PaddedOutputs:
         return PaddedOutputs((ids * mask).sum(1, keepdims=True).astype(np.float32), None, None)
 
     for workers in (1, 4):
@@ -75,7 +75,7 @@ def test_batches_in_parallel_keep_the_input_order(tokenizer_json: bytes) -> None
 
 
 def test_a_failing_batch_fails_the_call(tokenizer_json: bytes) -> None:
-    def forward(ids: np.ndarray, mask: np.ndarray, outputs: Sequence[Output]) -> PaddedOutputs:
+    def forward(ids: np.ndarray, mask: np.ndarray, outputs: Sequence[Output], _: Adapters) -> PaddedOutputs:
         raise MemoryError("no room")
 
     batch = TokenBatch(np.array([5, 5], np.int32), np.array([0, 1, 2]), np.zeros(2, np.bool_))
@@ -84,3 +84,29 @@ def test_a_failing_batch_fails_the_call(tokenizer_json: bytes) -> None:
     for workers in (1, 2):
         with pytest.raises(MemoryError, match="no room"):
             encode_in_batches(batch, ["dense"], 1, tokenizer, info, forward, workers)
+
+
+@pytest.mark.parametrize("mixes", [True, False])
+def test_texts_of_several_adapters(tokenizer_json: bytes, mixes: bool) -> None:
+    adapters = ["law", None, "law", "ko", None, "ko"]
+    batch = TokenBatch(np.arange(5, 11, dtype=np.int32), np.arange(7), np.zeros(6, np.bool_))
+    info = EncoderInfo("", "", "", "", 1, 1, 9, 16, "cls")
+    passes = []
+
+    def forward(ids: np.ndarray, mask: np.ndarray, outputs: Sequence[Output], of: Adapters) -> PaddedOutputs:
+        passes.append(list(of))
+        assert [adapters[row] for row in ids[:, 0] - 5] == list(of)
+        return PaddedOutputs(ids.astype(np.float32), None, None)
+
+    found = encode_in_batches(
+        batch,
+        ["dense"],
+        100,
+        Tokenizer(tokenizer_json, EncodingSettings()),
+        info,
+        forward,
+        adapters=adapters,
+        mixes_adapters=mixes,
+    )
+    assert found.dense[:, 0].tolist() == [5, 6, 7, 8, 9, 10]
+    assert passes == ([adapters] if mixes else [["law"] * 2, [None] * 2, ["ko"] * 2])

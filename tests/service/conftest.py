@@ -12,6 +12,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,10 @@ from tokenizers import models, normalizers, pre_tokenizers, processors
 from index.candidates import Document
 from index.collection import Collection
 from index.manifest import CollectionSettings
+from models.adapters.library import unknown_adapter
 from models.checkpoint import EncodingSettings
-from models.encoder import EncoderInfo, encode
+from models.encoder import AdapterDescription, Encoder, EncoderInfo, encode
+from models.errors import AdapterUnusableError
 from models.representations import (
     OUTPUTS,
     Output,
@@ -66,10 +69,16 @@ DOCUMENTS = [
 ]
 
 
-class TinyEncoder:
-    """A real encoder without learning: fixed random vectors of tokens, averaged over neighbours."""
+ADAPTERS = ("law", "tea")
 
-    def __init__(self, seed: int = 0, max_length: int = 32) -> None:
+
+class TinyEncoder:
+    """A real encoder without learning: fixed random vectors of tokens, averaged over neighbours.
+
+    An adapter has other vectors. All adapters work but "worn".
+    """
+
+    def __init__(self, seed: int = 0, max_length: int = 32, adapters: Sequence[str] = ADAPTERS) -> None:
         vocabulary = Vocabulary(
             models.WordLevel({word: i for i, word in enumerate(VOCABULARY)}, unk_token="[UNK]")
         )
@@ -82,10 +91,13 @@ class TinyEncoder:
         settings = EncodingSettings(pooling="mean", max_length=max_length)
         self._tokenizer = Tokenizer.from_bytes(vocabulary.to_str().encode(), settings)
         random = np.random.default_rng(seed)
-        self._dense = random.normal(size=(len(VOCABULARY), 8)).astype(np.float32)
-        self._colbert = random.normal(size=(len(VOCABULARY), 4)).astype(np.float32)
         self._weights = random.uniform(0.1, 1, len(VOCABULARY)).astype(np.float32)
-        fingerprint = hashlib.sha256(self._dense.tobytes() + str(max_length).encode()).hexdigest()
+        self._tables = {
+            name: random.normal(size=(len(VOCABULARY), 8 + 4)).astype(np.float32)
+            for name in (None, *sorted(adapters))
+        }
+        self._max_length = max_length
+        fingerprint = self._fingerprint(None)
         self._info = EncoderInfo(
             "tiny", fingerprint, "numpy", "float32", 8, 4, len(VOCABULARY), max_length, "mean"
         )
@@ -98,12 +110,38 @@ class TinyEncoder:
     def tokenizer(self) -> Tokenizer:
         return self._tokenizer
 
-    def encode_tokens(self, batch: TokenBatch, outputs: Sequence[Output] = OUTPUTS) -> Representations:
-        dense = np.stack([self._dense[self._ids(batch, row)].mean(axis=0) for row in range(len(batch))])
+    def adapter_info(self, name: str) -> EncoderInfo:
+        if name not in self._tables:
+            raise unknown_adapter(name, tuple(filter(None, self._tables)))
+        if name == "worn":
+            raise AdapterUnusableError("/secret/worn/adapter.json is missing")
+        return replace(self._info, fingerprint=self._fingerprint(name), adapter=name)
+
+    def describe_adapters(self) -> list[AdapterDescription]:
+        return [
+            AdapterDescription(name, "lora", self.adapter_info(name).fingerprint, f"For {name}.")
+            if name != "worn"
+            else AdapterDescription(name, None, None, problem="it is damaged")
+            for name in self._tables
+            if name is not None
+        ]
+
+    def _fingerprint(self, adapter: str | None) -> str:
+        table = self._tables[adapter]
+        return hashlib.sha256(table.tobytes() + str(self._max_length).encode()).hexdigest()
+
+    def encode_tokens(
+        self,
+        batch: TokenBatch,
+        outputs: Sequence[Output] = OUTPUTS,
+        adapters: Sequence[str | None] | None = None,
+    ) -> Representations:
+        tables = [self._tables[name] for name in adapters or [None] * len(batch)]
+        dense = np.stack([tables[row][self._ids(batch, row), :8].mean(axis=0) for row in range(len(batch))])
         dense /= np.linalg.norm(dense, axis=1, keepdims=True)
         terms = [np.unique(self._ids(batch, row)[1:-1]) for row in range(len(batch))]
         terms = [ids[~np.isin(ids, list(self._tokenizer.special_ids))].astype(np.int32) for ids in terms]
-        vectors = [self._colbert[self._ids(batch, row)[1:]] for row in range(len(batch))]
+        vectors = [tables[row][self._ids(batch, row)[1:], 8:] for row in range(len(batch))]
         packed = np.concatenate(vectors)
         packed /= np.linalg.norm(packed, axis=1, keepdims=True)
         token_ids = np.concatenate(terms)
@@ -130,13 +168,18 @@ class HeldEncoder(TinyEncoder):
         self.gate.set()
         self.texts: list[int] = []
 
-    def encode_tokens(self, batch: TokenBatch, outputs: Sequence[Output] = OUTPUTS) -> Representations:
+    def encode_tokens(
+        self,
+        batch: TokenBatch,
+        outputs: Sequence[Output] = OUTPUTS,
+        adapters: Sequence[str | None] | None = None,
+    ) -> Representations:
         assert self.gate.wait(20)
         self.texts.append(len(batch))
-        return super().encode_tokens(batch, outputs)
+        return super().encode_tokens(batch, outputs, adapters)
 
 
-def build_demo(data: Path, encoder: TinyEncoder, name: str = "demo") -> None:
+def build_demo(data: Path, encoder: Encoder, name: str = "demo") -> None:
     """Writes a collection of DOCUMENTS below a data root."""
     info = encoder.info
     settings = CollectionSettings(
@@ -147,6 +190,7 @@ def build_demo(data: Path, encoder: TinyEncoder, name: str = "demo") -> None:
         colbert_dimension=info.colbert_dimension,
         vocabulary_size=info.vocabulary_size,
         fields={"year": "integer", "kind": "keyword"},
+        adapter=info.adapter,
     )
     collection = Collection.create(data / "collections", name, settings)
     with collection.writer() as writer:
@@ -218,6 +262,12 @@ def built_data(tmp_path_factory: pytest.TempPathFactory, tiny: TinyEncoder) -> P
 def data(tmp_path: Path, built_data: Path) -> Path:
     """A data root with the collection `demo`, of this test alone."""
     return Path(shutil.copytree(built_data, tmp_path / "data"))
+
+
+@pytest.fixture
+def build() -> Callable[..., None]:
+    """Writes a collection of DOCUMENTS with an encoder: `build_demo`."""
+    return build_demo
 
 
 MakeApp = Callable[..., FastAPI]

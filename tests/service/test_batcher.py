@@ -37,12 +37,16 @@ class Counter:
 
     def __init__(self, *, held: bool = False) -> None:
         self.batches: list[list[list[int]]] = []
+        self.adapters: list[list[str | None]] = []
         self.gate = threading.Event()
         self.started = threading.Event()
         if not held:
             self.gate.set()
 
-    def __call__(self, tokens: TokenBatch, outputs: Sequence[Output]) -> Representations:
+    def __call__(
+        self, tokens: TokenBatch, outputs: Sequence[Output], adapters: Sequence[str | None]
+    ) -> Representations:
+        self.adapters.append(list(adapters))
         rows = [tokens.take(np.array([row])).token_ids for row in range(len(tokens))]
         self.batches.append([row.tolist() for row in rows])
         self.started.set()
@@ -103,6 +107,21 @@ async def test_requests_that_wait_share_a_batch_and_get_only_their_outputs() -> 
     assert dense.colbert is None
     assert sparse.sparse is not None
     assert sparse.dense is None
+
+
+async def test_texts_of_several_adapters_share_a_batch() -> None:
+    encoder = Counter(held=True)
+    batcher = Batcher(encoder, batch_tokens=100, queue_tokens=100)
+    first = await running(batcher, encoder)
+    law = asyncio.create_task(batcher.submit(texts([2], [3, 3]), OUTPUTS, "law"))
+    base = asyncio.create_task(batcher.submit(texts([4])))
+    await asyncio.sleep(0)
+    encoder.gate.set()
+    await asyncio.gather(first, law, base)
+    await batcher.close()
+    assert encoder.batches == [[[1]], [[3, 3], [2], [4]]]
+    assert encoder.adapters == [[None], ["law", "law", None]]
+    assert (await law).tokens.tolist() == [1, 2]
 
 
 async def test_a_long_request_does_not_hold_up_a_short_one() -> None:
@@ -194,10 +213,12 @@ async def test_a_panic_of_the_encoder_is_answered_and_the_next_batch_works() -> 
 
     encoder = Counter()
 
-    def encode(tokens: TokenBatch, outputs: Sequence[Output]) -> Representations:
+    def encode(
+        tokens: TokenBatch, outputs: Sequence[Output], adapters: Sequence[str | None]
+    ) -> Representations:
         if 7 in tokens.token_ids:
             raise Panic("out of bounds")
-        return encoder(tokens, outputs)
+        return encoder(tokens, outputs, adapters)
 
     batcher = Batcher(encode, batch_tokens=3, queue_tokens=100)
     with pytest.raises(RuntimeError, match="out of bounds"):

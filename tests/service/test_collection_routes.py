@@ -21,6 +21,7 @@ async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any)
         "snapshot": None,
         "documents": 0,
         "encoder": "tiny",
+        "adapter": None,
         "fingerprint": tiny.info.fingerprint,
         "dense_dimension": 8,
         "colbert_dimension": 4,

@@ -135,10 +135,10 @@ async def test_a_million_mistakes_are_told_as_one(
 
 async def test_a_bug_is_500_without_a_traceback(make_client: Any, tiny: Any, caplog: Any) -> None:
     class Broken(type(tiny)):  # type: ignore[misc]
-        def encode_tokens(self, batch: Any, outputs: Any = ()) -> Any:
+        def encode_tokens(self, batch: Any, outputs: Any = (), adapters: Any = None) -> Any:
             if len(batch.token_ids) == 5:
                 raise ZeroDivisionError("a secret detail")
-            return super().encode_tokens(batch, outputs or ("dense",))
+            return super().encode_tokens(batch, outputs or ("dense",), adapters)
 
     async with make_client(encoder=Broken()) as client:
         response = await client.post("/embed", json={"inputs": "tea tea tea"})

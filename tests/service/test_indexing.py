@@ -131,12 +131,30 @@ def test_another_encoder_or_other_settings_are_refused(tmp_path: Path, tiny: Any
 
 def test_an_encoder_that_fails_ends_the_build(tmp_path: Path, tiny: Any) -> None:
     class Failing(type(tiny)):  # type: ignore[misc]
-        def encode_tokens(self, batch: Any, outputs: Any = ()) -> Representations:
+        def encode_tokens(self, batch: Any, outputs: Any = (), adapters: Any = None) -> Representations:
             raise EncoderUnavailableError("the device has gone")
 
     with pytest.raises(EncoderUnavailableError, match="the device has gone"):
         build_collection(Failing(), tmp_path, "x", corpus(tmp_path / "x.jsonl", 3))
     assert not (tmp_path / "x").exists()
+
+
+def test_workers_encode_with_the_adapter(tmp_path: Path, tiny: Any, make_server: Any) -> None:
+    source = corpus(tmp_path / "x.jsonl", 20)
+    build_collection(tiny, tmp_path, "local", source, adapter="law")
+    with make_server(create=create_worker_app) as url:
+        workers = RemoteDocuments([url])
+        build_collection(workers, tmp_path, "remote", source, adapter="law")
+        build_collection(workers, tmp_path, "base", source)
+        workers.close()
+    settings = [Collection.open(tmp_path, name).settings for name in ("local", "remote", "base")]
+    assert [each.adapter for each in settings] == ["law", "law", None]
+    assert settings[0].fingerprint == settings[1].fingerprint == tiny.adapter_info("law").fingerprint
+    query = encode(tiny, ["tea"])
+    one, other = (
+        Collection.open(tmp_path, name).snapshot().search(query).hits for name in ("local", "remote")
+    )
+    assert one == other
 
 
 def test_windows_hold_about_so_many_tokens() -> None:

@@ -35,7 +35,6 @@ SETTINGS: dict[str, AdapterSettings] = {
     "bottleneck": BottleneckSettings(width=6, nonlinearity="gelu", placement="houlsby"),
 }
 STACKS = {"stack": ("bottleneck", "lora"), "stack-prefix": ("prefix", "ia3")}
-NAMES = {"bert": (*SETTINGS, "with-heads", *STACKS), "xlmr": tuple(SETTINGS)}
 
 
 @dataclass(frozen=True)
@@ -93,16 +92,31 @@ def bert_adapters(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_adapters(bert, tmp_path_factory.mktemp("bert-adapters"))
 
 
-@pytest.fixture(scope="session", params=["bert", "xlmr"])
-def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Family:
-    """The tiny BERT and XLM-RoBERTa with adapters exported in float32, those of each kind at least."""
+def _family(checkpoint: Path, exported: Path, root: Path, names: tuple[str, ...]) -> Family:
     from models.export_onnx import export_adapter
 
-    golden: Path = request.getfixturevalue("golden")
-    bert: Path = request.getfixturevalue("bert")
-    checkpoint = bert if request.param == "bert" else golden / "checkpoint"
-    root = make_adapters(checkpoint, tmp_path_factory.mktemp(f"{request.param}-exported"))
-    names = NAMES[request.param]
+    make_adapters(checkpoint, root)
     for name in names:
         export_adapter(checkpoint, root / name, int8=False)
-    return Family(checkpoint, request.getfixturevalue(f"{request.param}_exported"), root, names)
+    return Family(checkpoint, exported, root, names)
+
+
+@pytest.fixture(scope="session")
+def bert_family(bert: Path, bert_exported: Path, tmp_path_factory: pytest.TempPathFactory) -> Family:
+    """The tiny BERT with adapters, some exported in float32; not to be changed."""
+    names = ("ia3", "prefix", "bottleneck", "with-heads", "stack")
+    return _family(bert, bert_exported, tmp_path_factory.mktemp("bert-family"), names)
+
+
+@pytest.fixture(scope="session")
+def xlmr_family(golden: Path, xlmr_exported: Path, tmp_path_factory: pytest.TempPathFactory) -> Family:
+    """The golden XLM-RoBERTa with adapters, some exported in float32; not to be changed."""
+    names = ("lora", "prefix", "bottleneck")
+    return _family(golden / "checkpoint", xlmr_exported, tmp_path_factory.mktemp("xlmr-family"), names)
+
+
+@pytest.fixture(scope="session", params=["bert", "xlmr"])
+def family(request: pytest.FixtureRequest) -> Family:
+    """Each of the two."""
+    found: Family = request.getfixturevalue(f"{request.param}_family")
+    return found

@@ -70,10 +70,16 @@ def encoder(request: pytest.FixtureRequest) -> Encoder:
 
 
 @pytest.fixture(scope="module")
-def alone(encoder: Encoder, family: Any) -> dict[tuple[str, str | None], Representations]:
+def names(encoder: Encoder, family: Any) -> list[str]:
+    """The adapters that the engine can use: of the onnx engine those with a graph."""
+    return ALL if encoder.info.engine == "torch" else list(family.names)
+
+
+@pytest.fixture(scope="module")
+def alone(encoder: Encoder, names: list[str]) -> dict[tuple[str, str | None], Representations]:
     """Each text with each adapter, in a batch of its own."""
     found = {}
-    for name in (*family.names, None):
+    for name in (*names, None):
         for text in TEXTS:
             tokens = encoder.tokenizer.tokenize([text])
             found[text, name] = encoder.encode_tokens(tokens, OUTPUTS, [name])
@@ -83,17 +89,17 @@ def alone(encoder: Encoder, family: Any) -> dict[tuple[str, str | None], Represe
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_a_mixed_batch_equals_each_text_alone(
-    encoder: Encoder, family: Any, alone: Any, data: st.DataObject
+    encoder: Encoder, names: list[str], alone: Any, data: st.DataObject
 ) -> None:
-    cases = st.tuples(st.sampled_from(TEXTS), st.sampled_from([*family.names, None]))
+    cases = st.tuples(st.sampled_from(TEXTS), st.sampled_from([*names, None]))
     chosen = data.draw(st.lists(cases, min_size=1, max_size=12))
     tokens = encoder.tokenizer.tokenize([text for text, _ in chosen])
     together = encoder.encode_tokens(tokens, OUTPUTS, [name for _, name in chosen])
     assert_close(together, Representations.concatenate([alone[case] for case in chosen]), 1e-5)
 
 
-def test_a_batch_without_padding(encoder: Encoder, family: Any, alone: Any) -> None:
-    adapters = [*family.names, None, *family.names]
+def test_a_batch_without_padding(encoder: Encoder, names: list[str], alone: Any) -> None:
+    adapters = [*names, None, *names]
     tokens = encoder.tokenizer.tokenize(["hello world"] * len(adapters))
     together = encoder.encode_tokens(tokens, OUTPUTS, adapters)
     expected = [alone["hello world", adapter] for adapter in adapters]
@@ -115,8 +121,8 @@ def test_engines_share_fingerprints_of_float_adapters(
     assert prints == {name: onnx_encoder.adapter_info(name).fingerprint for name in family.names}
     assert len({*prints.values(), torch_encoder.info.fingerprint}) == len(family.names) + 1
     assert torch_encoder.info.adapter is None
-    assert torch_encoder.adapter_info("lora").adapter == "lora"
-    assert torch_encoder.adapter_info("lora").name == torch_encoder.info.name
+    assert torch_encoder.adapter_info("prefix").adapter == "prefix"
+    assert torch_encoder.adapter_info("prefix").name == torch_encoder.info.name
 
 
 def test_the_base_is_untouched_by_adapters(family: Any, torch_encoder: Encoder) -> None:
@@ -133,14 +139,14 @@ def test_own_heads_leave_the_dense_vector_alone(torch_encoder: Encoder) -> None:
 
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_only_what_is_asked_for(encoder: Encoder, output: Any) -> None:
-    adapters = ["lora", None, "prefix"]
+    adapters = ["bottleneck", None, "prefix"]
     tokens = encoder.tokenizer.tokenize(TEXTS[:3])
     found = encoder.encode_tokens(tokens, [output], adapters)
     assert [name for name in OUTPUTS if getattr(found, name) is not None] == [output]
 
 
 def test_no_texts(encoder: Encoder) -> None:
-    assert len(encode(with_adapter(encoder, "lora"), [])) == 0
+    assert len(encode(with_adapter(encoder, "prefix"), [])) == 0
 
 
 def test_an_unknown_adapter_is_never_ignored(encoder: Encoder) -> None:
@@ -151,17 +157,17 @@ def test_an_unknown_adapter_is_never_ignored(encoder: Encoder) -> None:
         with_adapter(encoder, "law")
 
 
-def test_what_adapters_there_are(encoder: Encoder, family: Any) -> None:
+def test_what_adapters_there_are(encoder: Encoder, names: list[str]) -> None:
     found = {each.name: each for each in encoder.describe_adapters()}
     assert list(found) == ALL
     assert found["prefix"].kind == "prefix"
     assert found["prefix"].language == "ko"
-    for name in family.names:
+    for name in names:
         assert found[name].fingerprint == encoder.adapter_info(name).fingerprint
         assert found[name].problem is None
 
 
-def test_threads_with_different_adapters(encoder: Encoder, family: Any, alone: Any) -> None:
+def test_threads_with_different_adapters(encoder: Encoder, names: list[str], alone: Any) -> None:
     failures: list[Exception] = []
 
     def work(name: str | None) -> None:
@@ -173,7 +179,7 @@ def test_threads_with_different_adapters(encoder: Encoder, family: Any, alone: A
         except Exception as error:  # noqa: BLE001 - any failure of the thread fails the test
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in (*family.names, None)]
+    threads = [threading.Thread(target=work, args=(name,)) for name in (*names, None)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -189,98 +195,95 @@ def test_few_graphs_are_open_at_a_time(onnx_encoder: Any, family: Any) -> None:
 
 
 @pytest.fixture
-def root(bert_adapters: Path, tmp_path: Path) -> Path:
-    """Adapters that a test may change."""
-    return Path(shutil.copytree(bert_adapters, tmp_path / "adapters"))
+def root(bert_family: Any, tmp_path: Path) -> Path:
+    """Adapters of the tiny BERT, with their graphs, that a test may change."""
+    return Path(shutil.copytree(bert_family.adapters, tmp_path / "adapters"))
+
+
+def on_onnx(exported: Path, root: Path, precision: str = "float32", **options: Any) -> Encoder:
+    return load_encoder(str(exported), precision=precision, device="cpu", adapters=root, **options)
 
 
 def test_an_adapter_without_a_graph(bert_exported: Path, root: Path) -> None:
-    encoder = load_encoder(str(bert_exported), adapters=root)
+    encoder = on_onnx(bert_exported, root)
     with pytest.raises(UnsupportedError, match=r"no exported graph.*tercet export BASE --adapter FOLDER"):
         encode(with_adapter(encoder, "lora"), ["wing"])
     described = {each.name: each for each in encoder.describe_adapters()}
     assert "no exported graph" in (described["lora"].problem or "")
     assert described["lora"].fingerprint is None
     assert encode(encoder, ["wing"]).dense is not None
+    with pytest.raises(UnsupportedError, match="precision 'int8' has no exported graph"):
+        on_onnx(bert_exported, root, "int8").adapter_info("ia3")
 
 
-def test_a_graph_older_than_its_adapter(bert: Path, bert_exported: Path, root: Path) -> None:
-    export_adapter(bert, root / "lora", int8=False)
-    write_adapter(root / "lora", read_adapter(root / "ia3"))
-    encoder = load_encoder(str(bert_exported), precision="float32", adapters=root)
+def test_a_graph_older_than_its_adapter(bert_exported: Path, root: Path) -> None:
+    write_adapter(root / "ia3", read_adapter(root / "lora"))
+    encoder = on_onnx(bert_exported, root)
     with pytest.raises(AdapterUnusableError, match="exported before the adapter or its base changed"):
-        encoder.adapter_info("lora")
+        encoder.adapter_info("ia3")
     described = {each.name: each for each in encoder.describe_adapters()}
-    assert described["lora"].problem == "it is damaged, or belongs to another base; the log names the file"
+    assert described["ia3"].problem == "it is damaged, or belongs to another base; the log names the file"
 
 
-def test_a_damaged_graph(bert: Path, bert_exported: Path, root: Path) -> None:
-    report = export_adapter(bert, root / "lora", int8=False)
-    report.graph.write_bytes(report.graph.read_bytes() + b" ")
-    encoder = load_encoder(str(bert_exported), precision="float32", adapters=root)
+def test_a_damaged_graph(bert_exported: Path, root: Path) -> None:
+    graph = root / "ia3" / "onnx" / "model.onnx"
+    graph.write_bytes(graph.read_bytes() + b" ")
     with pytest.raises(AdapterUnusableError, match="damaged or was changed"):
-        encoder.adapter_info("lora")
+        on_onnx(bert_exported, root).adapter_info("ia3")
 
 
-def test_a_graph_that_is_replaced_while_it_is_closed(bert: Path, bert_exported: Path, root: Path) -> None:
-    for name in ("lora", "ia3"):
-        export_adapter(bert, root / name, int8=False)
-    encoder = load_encoder(
-        str(bert_exported), precision="float32", adapters=root, adapter_sessions=1, device="cpu"
-    )
-    for name in ("lora", "ia3"):
+def test_a_graph_that_is_replaced_while_it_is_closed(bert_exported: Path, root: Path) -> None:
+    encoder = on_onnx(bert_exported, root, adapter_sessions=1)
+    for name in ("ia3", "prefix"):
         encode(with_adapter(encoder, name), ["wing"])
-    (root / "lora" / "onnx" / "model.onnx").write_bytes((root / "ia3" / "onnx" / "model.onnx").read_bytes())
+    shutil.copyfile(root / "prefix" / "onnx" / "model.onnx", root / "ia3" / "onnx" / "model.onnx")
     with pytest.raises(AdapterUnusableError, match="damaged or was changed"):
-        encode(with_adapter(encoder, "lora"), ["wing"])
+        encode(with_adapter(encoder, "ia3"), ["wing"])
 
 
 def test_int8_has_a_fingerprint_of_its_own(bert: Path, bert_exported: Path, root: Path) -> None:
-    for name in ("lora", "prefix"):
-        float_report = export_adapter(bert, root / name, int8=False)
-        report = export_adapter(bert, root / name, int8=True)
-        assert set(read_export(root / name).graphs) == {"float32", "int8"}
-        floats = load_encoder(str(bert_exported), precision="float32", adapters=root)
-        encoder = load_encoder(str(bert_exported), precision="int8", adapters=root)
-        assert encoder.adapter_info(name).precision == "int8"
-        assert encoder.adapter_info(name).fingerprint == report.fingerprint
-        assert floats.adapter_info(name).fingerprint == float_report.fingerprint != report.fingerprint
-        one, other = (encode(with_adapter(each, name), TEXTS) for each in (encoder, floats))
-        assert (one.dense * other.dense).sum(1).min() > 0.98
+    report = export_adapter(bert, root / "bottleneck", int8=True)
+    assert set(read_export(root / "bottleneck").graphs) == {"float32", "int8"}
+    floats, encoder = on_onnx(bert_exported, root), on_onnx(bert_exported, root, "int8")
+    assert encoder.adapter_info("bottleneck").precision == "int8"
+    assert encoder.adapter_info("bottleneck").fingerprint == report.fingerprint
+    assert floats.adapter_info("bottleneck").fingerprint != report.fingerprint
+    one, other = (encode(with_adapter(each, "bottleneck"), TEXTS) for each in (encoder, floats))
+    assert (one.dense * other.dense).sum(1).min() > 0.98
 
 
-def test_an_export_writes_into_the_adapters_folder_only(bert: Path, root: Path) -> None:
-    export_adapter(bert, root / "ia3", int8=False)
-    names = {
-        path.relative_to(root / "ia3").as_posix() for path in (root / "ia3").rglob("*") if path.is_file()
-    }
+def test_an_export_writes_into_the_adapters_folder_only(root: Path) -> None:
+    folder = root / "ia3"
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert names == {"adapter.json", "adapter.safetensors", "onnx/export.json", "onnx/model.onnx"}
-    record = json.loads((root / "ia3" / "onnx" / "export.json").read_text())
-    assert record["adapter"] == read_adapter(root / "ia3").digest
+    record = json.loads((folder / "onnx" / "export.json").read_text())
+    assert record["adapter"] == read_adapter(folder).digest
 
 
 def test_a_body_that_takes_no_adapters_is_served_without(bert: Path, root: Path, tmp_path: Path) -> None:
-    from transformers import MPNetConfig, MPNetModel
+    from transformers import ModernBertConfig, ModernBertModel
 
-    folder = Path(shutil.copytree(bert, tmp_path / "mpnet"))
+    folder = Path(shutil.copytree(bert, tmp_path / "modern"))
     sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
-    MPNetModel(MPNetConfig(vocab_size=71, max_position_embeddings=52, **sizes)).save_pretrained(folder)
+    special = {f"{name}_token_id": 0 for name in ("pad", "bos", "eos", "cls", "sep")}
+    config = ModernBertConfig(vocab_size=71, max_position_embeddings=48, **sizes, **special)
+    ModernBertModel(config).save_pretrained(folder)
     adapter = read_adapter(root / "lora")
     write_adapter(root / "lora", replace(adapter, base=adapter_base(folder)))
     encoder = load_encoder(str(folder), "torch", device="cpu", adapters=root)
     assert encode(encoder, ["wing"]).dense is not None
-    with pytest.raises(UnsupportedError, match="MPNetModel has no layer"):
+    with pytest.raises(UnsupportedError, match="ModernBertModel has no layer"):
         encoder.adapter_info("lora")
     with pytest.raises(AdapterUnusableError, match="belongs to base 'bert'"):
         encoder.adapter_info("ia3")
 
 
-def test_serving_adapters_never_imports_torch_or_peft(family: Any, repository: Path) -> None:
+def test_serving_adapters_never_imports_torch_or_peft(bert_family: Any, repository: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from models.loader import load_encoder\n"
         "from models.encoder import encode, with_adapter\n"
-        f"encoder = load_encoder({str(family.exported)!r}, precision='float32', "
-        f"adapters=Path({str(family.adapters)!r}))\n"
+        f"encoder = load_encoder({str(bert_family.exported)!r}, precision='float32', "
+        f"adapters=Path({str(bert_family.adapters)!r}))\n"
         "encode(with_adapter(encoder, 'prefix'), ['hello'])\n"
         "sys.exit(sorted({'torch', 'transformers', 'peft'} & set(sys.modules)) or 0)"
     )

@@ -15,6 +15,7 @@ import pytest
 
 from index.collection import Collection
 from index.errors import FingerprintMismatchError, InvalidNameError
+from models.adapters.library import unknown_adapter
 from models.encoder import EncoderInfo
 from models.loader import load_encoder
 from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
@@ -51,7 +52,13 @@ async def make(data: Path, info: EncoderInfo, embedded_checkpoint: Path) -> Asyn
 
     def make() -> JobManager:
         environment = {"TERCET_CHECKPOINT": str(embedded_checkpoint), "TERCET_THREADS": "2"}
-        made.append(JobManager(data, info, environment))
+
+        async def info_of(adapter: str | None) -> EncoderInfo:
+            if adapter is not None:
+                raise unknown_adapter(adapter, ())
+            return info
+
+        made.append(JobManager(data, info_of, environment))
         return made[-1]
 
     yield make
@@ -187,7 +194,11 @@ from service.jobs.manager import JobManager
 async def run():
     checkpoint = {str(embedded_checkpoint)!r}
     info = load_encoder(checkpoint, threads=1).info
-    manager = JobManager(Path({str(data)!r}), info, {{"TERCET_CHECKPOINT": checkpoint}})
+
+    async def info_of(adapter):
+        return info
+
+    manager = JobManager(Path({str(data)!r}), info_of, {{"TERCET_CHECKPOINT": checkpoint}})
     await manager.start()
     job = await manager.submit("articles", "long.jsonl")
     while manager.get(job.id).tokens == 0:

@@ -16,8 +16,14 @@ import httpx
 import numpy as np
 import pytest
 
-from models.encoder import encode
-from models.errors import EncoderUnavailableError, TextTooLongError
+from models.encoder import encode, with_adapter
+from models.errors import (
+    AdapterNotFoundError,
+    AdapterUnusableError,
+    EncoderUnavailableError,
+    TextTooLongError,
+    UnsupportedError,
+)
 from service.app import create_app, create_worker_app
 from service.exceptions import InvalidRequestError, OverloadedError, RequestTooLargeError
 from service.settings import Settings
@@ -214,6 +220,49 @@ async def test_a_worker_with_another_checkpoint_is_not_ready(make_worker: Any) -
             remote._info = dataclasses.replace(remote.info, fingerprint="0" * 64)
             with pytest.raises(EncoderUnavailableError, match="start all workers with one checkpoint"):
                 await remote.check()
+
+
+async def test_workers_with_adapters(make_worker: Any, tiny: Any) -> None:
+    with make_worker() as url:
+        async with connected(url) as remote:
+            assert await remote.adapters() == tiny.describe_adapters()
+            assert await remote.info_of("law") == tiny.adapter_info("law")
+            found = await remote.encode(["hot tea"], adapter="law")
+            assert np.array_equal(found.dense, encode(with_adapter(tiny, "law"), ["hot tea"]).dense)
+            assert np.array_equal((await remote.encode(["hot tea"])).dense, encode(tiny, ["hot tea"]).dense)
+            with pytest.raises(AdapterNotFoundError, match="no adapter 'lore'; there are law, tea"):
+                await remote.encode(["hot tea"], adapter="lore")
+
+
+async def test_a_worker_without_the_adapter_or_with_another_is_passed_over(
+    make_worker: Any, tiny: Any
+) -> None:
+    texts, law = ["hot tea"], with_adapter(tiny, "law")
+    changed = type(tiny)(adapters=("laa", "law"))
+    with (
+        make_worker() as good,
+        make_worker(encoder=type(tiny)(adapters=())) as bare,
+        make_worker(encoder=changed) as odd,
+    ):
+        async with connected(good, bare, odd) as remote:
+            for _ in range(3):  # each of them is asked first once
+                assert np.array_equal(
+                    (await remote.encode(texts, adapter="law")).dense, encode(law, texts).dense
+                )
+            assert all(remote.states.values())
+            for _ in range(3):
+                assert np.array_equal((await remote.encode(texts)).dense, encode(tiny, texts).dense)
+            next(worker for worker in remote._workers if worker.url == good).fail("switched off")
+            with pytest.raises((AdapterUnusableError, AdapterNotFoundError)):
+                await remote.encode(texts, adapter="law")
+            assert len(await remote.encode(texts)) == 1
+
+
+async def test_an_adapter_that_the_workers_cannot_use(make_worker: Any, tiny: Any) -> None:
+    with make_worker(encoder=type(tiny)(adapters=("worn",))) as url:
+        async with connected(url) as remote:
+            with pytest.raises(UnsupportedError, match="adapter 'worn' cannot be used: it is damaged"):
+                await remote.encode(["tea"], adapter="worn")
 
 
 async def test_documents_may_be_longer_than_the_texts_of_requests(make_worker: Any, tiny: Any) -> None:

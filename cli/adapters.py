@@ -1,0 +1,131 @@
+"""`tercet adapters`: list those of an encoder, merge several into one, stack one on another."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.table import Table
+
+from cli import options
+from cli.output import console, error_console, print_json
+
+if TYPE_CHECKING:
+    from models.adapters.record import Adapter
+    from models.encoder import AdapterDescription
+
+app = typer.Typer(help="List, merge and stack adapters.", no_args_is_help=True)
+
+Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Folders of adapters, two or more.")]
+Output = Annotated[Path, typer.Option(help="Folder to write; its last part is the adapter's name.")]
+Description = Annotated[str, typer.Option(help="What it is, for people.")]
+
+
+@app.command("list")
+def list_adapters(
+    data: options.Data = None,
+    adapters: options.Adapters = None,
+    checkpoint: options.Checkpoint = None,
+    engine: options.Engine = None,
+    revision: options.Revision = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show the adapters of an encoder, and what keeps one from being used."""
+    from service.encoding import local_encoder
+
+    settings = options.settings_from(
+        data=data, adapters=adapters, checkpoint=checkpoint, engine=engine, revision=revision
+    )
+    found = local_encoder(settings).describe_adapters()
+    if as_json:
+        print_json({"folder": str(settings.adapters_folder), "adapters": [asdict(each) for each in found]})
+    elif found:
+        console().print(_table(found))
+    else:
+        console().print(f"No adapters in {settings.adapters_folder}.", soft_wrap=True)
+
+
+@app.command()
+def merge(
+    folders: Folders,
+    output: Output,
+    method: Annotated[
+        Literal["average", "weighted", "arithmetic"],
+        typer.Option(help="Equal weights; weights divided by their sum; or weights as they are (a + b - c)."),
+    ] = "average",
+    weights: Annotated[
+        str, typer.Option(metavar="W,W,…", help="A weight for each folder, such as 1,1,-1.")
+    ] = "",
+    rank: Annotated[
+        int | None,
+        typer.Option(min=1, help="LoRA: rank to cut to; by default all together.", show_default=False),
+    ] = None,
+    description: Description = "",
+) -> None:
+    """Make one adapter of several of one kind and base."""
+    from models.adapters.files import read_adapter, write_adapter
+    from models.adapters.merging import merge_adapters
+
+    merged = merge_adapters(
+        [read_adapter(folder) for folder in folders], method, _parse_weights(weights), rank=rank
+    )
+    write_adapter(output, replace(merged, description=description))
+    _tell(output, merged)
+
+
+@app.command()
+def stack(folders: Folders, output: Output, description: Description = "") -> None:
+    """Make an adapter that puts others of its folder on top of each other, the first one innermost."""
+    from models.adapters.files import read_adapter, write_adapter
+    from models.adapters.library import resolve_parts
+    from models.adapters.record import Adapter
+    from models.adapters.settings import StackSettings
+    from models.errors import CheckpointError
+
+    for folder in folders:
+        if folder.resolve().parent != output.resolve().parent:
+            raise CheckpointError(
+                f"{folder} is not beside {output}; a stack names adapters of its own folder"
+            )
+    first = read_adapter(folders[0])
+    stacked = Adapter(StackSettings(tuple(folder.resolve().name for folder in folders)), first.base)
+    stacked = replace(stacked, description=description)
+    for part in resolve_parts(stacked, lambda name: read_adapter(output.resolve().parent / name)):
+        if part.base != first.base:
+            raise CheckpointError(
+                f"adapters of two bases, {first.base.name!r} ({first.base.fingerprint}) and "
+                f"{part.base.name!r} ({part.base.fingerprint}), cannot be stacked"
+            )
+    write_adapter(output, stacked)
+    _tell(output, stacked)
+
+
+def _parse_weights(words: str) -> list[float]:
+    try:
+        return [float(word) for word in words.split(",")] if words else []
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{words!r} is not numbers such as 1,1,-1", param_hint="--weights"
+        ) from error
+
+
+def _tell(output: Path, adapter: Adapter) -> None:
+    parameters = sum(array.size for array in adapter.tensors().values())
+    error_console().print(
+        f"adapter {output.name} of kind {adapter.kind}, {parameters:,} parameters, written to {output}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _table(adapters: list[AdapterDescription]) -> Table:
+    table = Table(box=None, padding=(0, 2))
+    for column in ("adapter", "kind", "fingerprint", ""):
+        table.add_column(column, overflow="fold")
+    for each in adapters:
+        tags = (each.language, each.domain, each.description, each.problem)
+        remark = ", ".join(tag for tag in tags if tag)
+        table.add_row(each.name, each.kind or "", (each.fingerprint or "")[:12], remark)
+    return table

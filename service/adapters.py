@@ -1,0 +1,58 @@
+"""Which encoder and adapter go with a collection: its own, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from index.errors import FingerprintMismatchError
+from index.manifest import CollectionSettings
+from models.encoder import EncoderInfo
+from models.errors import AdapterNotFoundError
+
+InfoOf = Callable[[str | None], Awaitable[EncoderInfo]]
+"""`EncodingService.info_of`."""
+
+
+def adapter_of(settings: CollectionSettings, asked: str | None) -> str | None:
+    """The collection's adapter. Raises FingerprintMismatchError where another is asked for."""
+    if asked is not None and asked != settings.adapter:
+        raise FingerprintMismatchError(
+            f"collection {settings.name!r} goes with {adapter_words(settings.adapter)}, and {asked!r} is "
+            "asked for: leave the adapter out, or use a collection that was created with it"
+        )
+    return settings.adapter
+
+
+async def info_for(settings: CollectionSettings, asked: str | None, info_of: InfoOf) -> EncoderInfo:
+    """What this server encodes a collection's texts with; its fingerprint is still to be compared.
+
+    Raises AdapterNotFoundError for an adapter that is asked for and unknown, FingerprintMismatchError where
+    it is not the collection's or where the collection's is not here, and what `info_of` raises.
+    """
+    if asked is not None:
+        await info_of(asked)
+    adapter = adapter_of(settings, asked)
+    try:
+        return await info_of(adapter)
+    except AdapterNotFoundError as error:
+        raise FingerprintMismatchError(
+            f"collection {settings.name!r} goes with {adapter_words(adapter)} (fingerprint "
+            f"{settings.fingerprint}), which this server does not have ({error}): add it and start the "
+            "server again, or build the collection again"
+        ) from error
+
+
+def require_encoder(settings: CollectionSettings, encoder: EncoderInfo) -> None:
+    """Raises FingerprintMismatchError where the collection was built with another encoder or adapter."""
+    if settings.fingerprint != encoder.fingerprint:
+        raise FingerprintMismatchError(
+            f"collection {settings.name!r} was built with encoder {settings.encoder!r} and "
+            f"{adapter_words(settings.adapter)}, fingerprint {settings.fingerprint}; this is "
+            f"{encoder.name!r} with {adapter_words(encoder.adapter)}, fingerprint {encoder.fingerprint}: use its "
+            "own encoder, or build it again, under another name or after deleting it"
+        )
+
+
+def adapter_words(adapter: str | None) -> str:
+    """An adapter, or none, within a sentence."""
+    return "no adapter" if adapter is None else f"adapter {adapter!r}"

@@ -1,0 +1,144 @@
+"""`tercet adapters` and `--adapter`, on a tiny real checkpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from models.adapters.files import read_adapter, write_adapter
+from models.adapters.record import Adapter, AdapterBase
+from models.adapters.settings import BodyShape, LoraSettings
+from models.checkpoint import read_json
+from models.loader import load_encoder
+
+pytest.importorskip("torch", reason="adapters act in torch, or are exported from it: install tercet[torch]")
+pytest.importorskip("onnxscript", reason="the export needs onnxscript: install tercet[torch]")
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def checkpoint(repository: Path) -> Path:
+    """The tiny XLM-RoBERTa of the models' tests."""
+    return repository / "tests" / "models" / "golden" / "checkpoint"
+
+
+@pytest.fixture(scope="session")
+def base(checkpoint: Path) -> AdapterBase:
+    fingerprint = load_encoder(str(checkpoint), "torch", device="cpu").info.fingerprint
+    return AdapterBase("tiny", fingerprint, BodyShape.of_config(read_json(checkpoint / "config.json")))
+
+
+@pytest.fixture
+def adapters(data: Path, base: AdapterBase) -> Path:
+    """Two adapters in the folder that commands use by default."""
+    for seed, name in enumerate(("law", "tea")):
+        random, settings = np.random.default_rng(seed), LoraSettings(rank=2)
+        arrays = {
+            key: random.normal(0, 0.5, shape).astype(np.float32)
+            for key, shape in settings.shapes(base.body).items()
+        }
+        write_adapter(data / "adapters" / name, Adapter(settings, base, arrays, language="ko"))
+    return data / "adapters"
+
+
+@pytest.fixture
+def torch_tercet(tercet: Run, checkpoint: Path) -> Run:
+    """Runs a command with the tiny checkpoint on torch."""
+    return lambda *arguments: tercet(
+        *arguments, TERCET_CHECKPOINT=str(checkpoint), TERCET_ENGINE="torch", TERCET_DEVICE="cpu"
+    )
+
+
+def test_list(torch_tercet: Run, adapters: Path) -> None:
+    assert "law" in torch_tercet("adapters", "list").stdout
+    (adapters / "tea" / "adapter.safetensors").unlink()
+    listed = json.loads(torch_tercet("adapters", "list", "--json").stdout)["adapters"]
+    assert [(each["name"], each["problem"] is None) for each in listed] == [("law", True), ("tea", False)]
+    assert "No adapters in" in torch_tercet("adapters", "list", "--adapters", "elsewhere").stdout
+
+
+def test_merge_and_stack(torch_tercet: Run, adapters: Path) -> None:
+    folders = [str(adapters / "law"), str(adapters / "tea")]
+    done = torch_tercet("adapters", "merge", *folders, "--output", str(adapters / "both"))
+    assert (done.returncode, "kind lora" in done.stderr) == (0, True)
+    options = ["--method", "arithmetic", "--weights", "1,-1", "--rank", "2", "--description", "law, not tea"]
+    done = torch_tercet("adapters", "merge", *folders, *options, "--output", str(adapters / "law-tea"))
+    assert done.returncode == 0, done.stderr
+    assert read_adapter(adapters / "law-tea").description == "law, not tea"
+    assert read_adapter(adapters / "both").settings == LoraSettings(rank=4, alpha=4.0)
+    done = torch_tercet("adapters", "stack", *folders, "--output", str(adapters / "law-then-tea"))
+    assert done.returncode == 0, done.stderr
+    listed = json.loads(torch_tercet("adapters", "list", "--json").stdout)["adapters"]
+    assert {each["name"]: each["kind"] for each in listed}["law-then-tea"] == "stack"
+    assert all(each["fingerprint"] for each in listed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["merge", "A", "--output", "data/adapters/x"], 1, "takes two or more"),
+        (["merge", "A", "B", "--output", "data/adapters/X"], 1, "does not match"),
+        (["merge", "A", "C", "--output", "data/adapters/x"], 1, "adapter.json is missing"),
+        (["merge", "A", "B", "--weights", "1;2", "--output", "x"], 2, "is not numbers"),
+        (["merge", "A", "B", "--method", "weighted", "--output", "x"], 1, "as many finite weights"),
+        (["stack", "A", "B", "--output", "elsewhere/x"], 1, "is not beside"),
+        (["stack", "A", "--output", "data/adapters/x"], 1, "two adapters or more"),
+    ],
+)
+def test_what_cannot_be_made(
+    tercet: Run, adapters: Path, arguments: list[str], code: int, message: str
+) -> None:
+    folders = {"A": str(adapters / "law"), "B": str(adapters / "tea"), "C": str(adapters / "none")}
+    done = tercet("adapters", *(folders.get(word, word) for word in arguments))
+    assert (done.returncode, message in done.stderr) == (code, True), done.stderr
+    assert sorted(path.name for path in adapters.iterdir()) == ["law", "tea"]
+
+
+def test_an_adapter_from_texts_to_hits(
+    tercet: Run, torch_tercet: Run, adapters: Path, source: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    dense = {}
+    for name in (None, "law"):
+        chosen = [] if name is None else ["--adapter", name]
+        output = tmp_path / f"{name}.safetensors"
+        done = torch_tercet("embed", "--input", str(source), "--output", str(output), *chosen)
+        assert done.returncode == 0, done.stderr
+        dense[name] = load_file(output)["dense"]
+    assert abs(dense["law"] - dense[None]).max() > 0.01
+
+    done = torch_tercet("index", "build", str(source), "--collection", "cases", "--adapter", "law")
+    assert done.returncode == 0, done.stderr
+    inspected = json.loads(torch_tercet("index", "inspect", "cases", "--json").stdout)
+    assert inspected["adapter"] == "law"
+    assert torch_tercet("search", "cases", "tea").returncode == 0
+    refused = torch_tercet("index", "build", str(source), "--collection", "cases", "--adapter", "tea")
+    assert (refused.returncode, "goes with adapter 'law'" in refused.stderr) == (1, True)
+    refused = torch_tercet("embed", "--input", str(source), "--output", "x.safetensors", "--adapter", "no")
+    assert (refused.returncode, "no adapter 'no'; there are law, tea" in refused.stderr) == (1, True)
+
+    exported = tmp_path / "exported"
+    assert tercet("export", str(checkpoint), "--output", str(exported)).returncode == 0
+    done = tercet("export", str(checkpoint), "--adapter", str(adapters / "law"), "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["fingerprint"] == inspected["fingerprint"]
+    output = tmp_path / "onnx.safetensors"
+    done = tercet(
+        *("embed", "--input", str(source), "--output", str(output), "--adapter", "law"),
+        TERCET_CHECKPOINT=str(exported),
+    )
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(load_file(output)["dense"], dense["law"], atol=1e-5)
+    assert tercet("search", "cases", "tea", TERCET_CHECKPOINT=str(exported)).returncode == 0
+
+
+def test_export_takes_an_output_or_an_adapter(tercet: Run, checkpoint: Path) -> None:
+    for options in ([], ["--output", "x", "--adapter", "y"]):
+        done = tercet("export", str(checkpoint), *options)
+        assert (done.returncode, "give one of both" in done.stderr) == (2, True)
