@@ -48,8 +48,8 @@ def require_encoder(settings: CollectionSettings, encoder: EncoderInfo) -> None:
         raise FingerprintMismatchError(
             f"collection {settings.name!r} was built with encoder {settings.encoder!r} and "
             f"{adapter_words(settings.adapter)}, fingerprint {settings.fingerprint}; this is "
-            f"{encoder.name!r} with {adapter_words(encoder.adapter)}, fingerprint {encoder.fingerprint}: use its "
-            "own encoder, or build it again, under another name or after deleting it"
+            f"{encoder.name!r} with {adapter_words(encoder.adapter)}, fingerprint {encoder.fingerprint}: use "
+            "its own encoder, or build it again, under another name or after deleting it"
         )
 
 
