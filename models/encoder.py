@@ -53,8 +53,8 @@ class Encoder(Protocol):
     def adapter_info(self, name: str) -> EncoderInfo:
         """What identifies this encoder with an adapter; reads the adapter at its first use.
 
-        Raises AdapterNotFoundError, and AdapterUnusableError or UnsupportedError where it is there but cannot
-        be used: after this, encoding with it does not fail for its sake.
+        Raises AdapterNotFoundError, and AdapterUnusableError or AdapterNotServedError where it is there but
+        cannot be used: after this, encoding with it does not fail for its sake.
         """
         ...
 

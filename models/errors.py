@@ -6,6 +6,7 @@ ModelError
 ├── AdapterNotFoundError  no adapter has this name
 ├── TextTooLongError     a text exceeds the length limit and truncation was not allowed
 ├── UnsupportedError     the engine or device cannot do what was asked
+│   └── AdapterNotServedError  the engine cannot serve this adapter, or not as it is
 └── EncoderUnavailableError  no encoder can answer now; trying later may help
 """
 
@@ -32,6 +33,10 @@ class TextTooLongError(ModelError):
 
 class UnsupportedError(ModelError):
     """The engine, device or checkpoint cannot do what was asked."""
+
+
+class AdapterNotServedError(UnsupportedError):
+    """An adapter is there, but not in a form that this engine, or this body, can serve."""
 
 
 class EncoderUnavailableError(ModelError):

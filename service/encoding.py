@@ -46,7 +46,7 @@ class EncodingService(Protocol):
     async def info_of(self, adapter: str | None) -> EncoderInfo:
         """What identifies the encoder with an adapter, or without one.
 
-        Raises AdapterNotFoundError, and AdapterUnusableError or UnsupportedError where it cannot be used.
+        Raises AdapterNotFoundError, AdapterUnusableError or AdapterNotServedError.
         """
         ...
 

@@ -30,6 +30,7 @@ from index.errors import (
 )
 from models.errors import (
     AdapterNotFoundError,
+    AdapterNotServedError,
     AdapterUnusableError,
     EncoderUnavailableError,
     TextTooLongError,
@@ -80,6 +81,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     InvalidQueryError: (422, "invalid_query"),
     TextTooLongError: (422, "text_too_long"),
     UnsupportedError: (422, "unsupported"),
+    AdapterNotServedError: (422, "adapter_not_served"),
     OverloadedError: (429, "overloaded"),
     DamagedIndexError: (503, "damaged_index"),
     AdapterUnusableError: (503, "adapter_unusable"),
@@ -89,7 +91,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
 }
 
 # Exception class of `models` → the field that it is about.
-PARAMS: dict[type[Exception], str] = {AdapterNotFoundError: "adapter"}
+PARAMS: dict[type[Exception], str] = {AdapterNotFoundError: "adapter", AdapterNotServedError: "adapter"}
 
 
 @dataclass(frozen=True, slots=True)

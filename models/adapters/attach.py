@@ -114,6 +114,7 @@ def save_adapter(
     settings: AdapterSettings,
     base: AdapterBase,
     *,
+    name: str | None = None,
     heads: HeadWeights | None = None,
     description: str = "",
     language: str | None = None,
@@ -121,11 +122,11 @@ def save_adapter(
 ) -> Adapter:
     """Writes the adapter attached to a body as `folder`, whose last part is its name, and returns it.
 
-    heads: those trained with it; None where it goes with the base's.
+    name: that in the body, where it is another; heads: those trained with it, or None for the base's.
     """
     arrays: dict[str, Float32] = {
         key: tensor.detach().float().cpu().numpy().copy()
-        for key, tensor in _named_tensors(body, folder.name, settings)
+        for key, tensor in _named_tensors(body, name or folder.name, settings)
     }
     adapter = Adapter(settings, base, arrays, heads, description, language, domain)
     write_adapter(folder, adapter)

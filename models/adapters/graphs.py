@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.adapters.library import AdapterLibrary
-from models.errors import AdapterUnusableError, CheckpointError, UnsupportedError
+from models.errors import AdapterNotServedError, AdapterUnusableError, CheckpointError, UnsupportedError
 from models.graphs import Export, Graph, choose_graph, has_export, read_export, verify_graph
 from models.onnx_graph import OnnxGraph, Placement
 
@@ -59,7 +59,7 @@ class AdapterGraphs:
     def get(self, name: str) -> AdapterGraph:
         """The graph of an adapter, checked at its first use.
 
-        Raises as `AdapterLibrary.get`, and UnsupportedError where the adapter has no graph for this engine.
+        Raises as `AdapterLibrary.get`, and AdapterNotServedError where it has no graph for this engine.
         """
         resolved = self.library.get(name)
         with self._lock:
@@ -82,7 +82,7 @@ class AdapterGraphs:
     def _find(self, name: str, digest: str) -> AdapterGraph:
         folder = self.library.folder(name)
         if not has_export(folder):
-            raise UnsupportedError(
+            raise AdapterNotServedError(
                 f"adapter {name!r} has no exported graph, which the onnx engine needs: make one with "
                 "`tercet export BASE --adapter FOLDER`, or use the torch engine"
             )
@@ -95,7 +95,10 @@ class AdapterGraphs:
                 )
         except CheckpointError as error:
             raise AdapterUnusableError(f"adapter {name!r} cannot be used: {error}") from error
-        precision, graph = choose_graph(export, self._precision, self._placement.kind)
+        try:
+            precision, graph = choose_graph(export, self._precision, self._placement.kind)
+        except UnsupportedError as error:
+            raise AdapterNotServedError(f"adapter {name!r}: {error}") from error
         found = AdapterGraph(folder, graph, precision, digest)
         found.verified()
         return found

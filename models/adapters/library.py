@@ -11,7 +11,12 @@ from models.adapters.record import Adapter, ResolvedAdapter
 from models.adapters.settings import BodyShape, StackSettings, is_adapter_name
 from models.checkpoint import CONFIG_FILE, read_json
 from models.encoder import AdapterDescription, EncoderInfo
-from models.errors import AdapterNotFoundError, AdapterUnusableError, CheckpointError, UnsupportedError
+from models.errors import (
+    AdapterNotFoundError,
+    AdapterNotServedError,
+    AdapterUnusableError,
+    CheckpointError,
+)
 
 NAMED_IN_ERRORS = 20
 
@@ -92,7 +97,7 @@ def describe(library: AdapterLibrary, info_of: Callable[[str], EncoderInfo]) -> 
         except AdapterUnusableError:
             problem = "it is damaged, or belongs to another base; the log names the file"
             found.append(AdapterDescription(name, None, None, problem=problem))
-        except UnsupportedError as error:
+        except AdapterNotServedError as error:
             found.append(AdapterDescription(name, record.kind, None, *tags, problem=str(error)))
     return found
 

@@ -55,7 +55,7 @@ class Adapter:
                 f"an adapter of kind {self.kind} lacks {len(missing)} tensors {missing[:3]} and has "
                 f"{len(unknown)} that do not belong to it {unknown[:3]}; save it again"
             )
-        for name, array in self.tensors().items():
+        for name, array in sorted(self.tensors().items()):
             if name in expected and array.shape != expected[name]:
                 raise CheckpointError(
                     f"{name} has shape {list(array.shape)}; its settings and base need {list(expected[name])}"
@@ -91,19 +91,19 @@ class Adapter:
 class ResolvedAdapter:
     """An adapter ready to be used: itself, or the parts of a stack, the innermost first.
 
-    digest: over all parts, in order; heads: those of the last part that has its own.
+    digest: what tells it from any other, over all parts in order; it takes time, so it is computed once.
     """
 
     name: str
     record: Adapter
     parts: tuple[Adapter, ...]
+    digest: str = field(init=False)
 
-    @property
-    def digest(self) -> str:
-        """What tells it from any other."""
-        if not isinstance(self.record.settings, StackSettings):
-            return self.record.digest
-        return json_digest({"kind": self.record.kind, "parts": [part.digest for part in self.parts]})
+    def __post_init__(self) -> None:
+        digest = self.record.digest
+        if isinstance(self.record.settings, StackSettings):
+            digest = json_digest({"kind": self.record.kind, "parts": [part.digest for part in self.parts]})
+        object.__setattr__(self, "digest", digest)
 
     @property
     def heads(self) -> HeadWeights | None:

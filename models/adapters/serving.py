@@ -14,7 +14,7 @@ from models.adapters.body import Part, Share, ThreadAdapters, install, load_part
 from models.adapters.library import AdapterLibrary
 from models.adapters.record import ResolvedAdapter
 from models.batching import rows_by_adapter
-from models.errors import UnsupportedError
+from models.errors import AdapterNotServedError, UnsupportedError
 from models.heads import Heads
 
 
@@ -45,10 +45,10 @@ class ServedAdapters:
                 self._refusal = error
 
     def load(self, name: str) -> ResolvedAdapter:
-        """The adapter of a name, ready to act. Raises as `AdapterLibrary.get`, and UnsupportedError."""
+        """The adapter of a name, ready to act. Raises as `AdapterLibrary.get`, and AdapterNotServedError."""
         resolved = self.library.get(name)
         if self._refusal is not None:
-            raise self._refusal
+            raise AdapterNotServedError(str(self._refusal)) from self._refusal
         with self._lock:
             if name not in self._loaded:
                 self._loaded[name] = self._load(resolved)

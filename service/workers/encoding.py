@@ -15,10 +15,10 @@ from models.checkpoint import EncodingSettings
 from models.encoder import AdapterDescription, EncoderInfo
 from models.errors import (
     AdapterNotFoundError,
+    AdapterNotServedError,
     AdapterUnusableError,
     EncoderUnavailableError,
     ModelError,
-    UnsupportedError,
 )
 from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
@@ -102,7 +102,7 @@ class RemoteEncoding:
             raise unknown_adapter(adapter, tuple(self._adapters))
         described = self._adapters[adapter]
         if described.fingerprint is None:
-            raise UnsupportedError(f"adapter {adapter!r} cannot be used: {described.problem}")
+            raise AdapterNotServedError(f"adapter {adapter!r} cannot be used: {described.problem}")
         return replace(self._info, fingerprint=described.fingerprint, adapter=adapter)
 
     async def adapters(self) -> list[AdapterDescription]:

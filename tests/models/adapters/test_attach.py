@@ -98,14 +98,14 @@ def test_what_is_saved_computes_the_same_without_peft(
     body = attach(load_body(bert), kind, settings)
     moved(trainable_parameters(body), 3)
     expected = states(body.eval(), batch)
-    save_adapter(tmp_path / kind, body, settings, adapter_base(bert), language="ko")
+    save_adapter(tmp_path / "saved", body, settings, adapter_base(bert), name=kind, language="ko")
     served = load_body(bert)
-    install(served, FixedAdapters(load_parts(resolved(tmp_path / kind), served)))
+    install(served, FixedAdapters(load_parts(resolved(tmp_path / "saved"), served)))
     torch.testing.assert_close(states(served, batch), expected, atol=1e-6, rtol=0)
     assert (expected - states(load_body(bert), batch)).abs().max() > 0.05
 
     again = attach(load_body(bert), kind, settings)
-    assert load_adapter(tmp_path / kind, again, kind).language == "ko"
+    assert load_adapter(tmp_path / "saved", again, kind).language == "ko"
     assert torch.equal(states(again.eval(), batch), expected)
 
 

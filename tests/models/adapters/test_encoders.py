@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from models.adapters.attach import adapter_base
 from models.adapters.files import read_adapter, write_adapter
 from models.encoder import Encoder, encode, with_adapter
-from models.errors import AdapterNotFoundError, AdapterUnusableError, UnsupportedError
+from models.errors import AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError
 from models.export_onnx import export_adapter
 from models.graphs import read_export
 from models.loader import load_encoder
@@ -206,13 +206,15 @@ def on_onnx(exported: Path, root: Path, precision: str = "float32", **options: A
 
 def test_an_adapter_without_a_graph(bert_exported: Path, root: Path) -> None:
     encoder = on_onnx(bert_exported, root)
-    with pytest.raises(UnsupportedError, match=r"no exported graph.*tercet export BASE --adapter FOLDER"):
+    with pytest.raises(
+        AdapterNotServedError, match=r"no exported graph.*tercet export BASE --adapter FOLDER"
+    ):
         encode(with_adapter(encoder, "lora"), ["wing"])
     described = {each.name: each for each in encoder.describe_adapters()}
     assert "no exported graph" in (described["lora"].problem or "")
     assert described["lora"].fingerprint is None
     assert encode(encoder, ["wing"]).dense is not None
-    with pytest.raises(UnsupportedError, match="precision 'int8' has no exported graph"):
+    with pytest.raises(AdapterNotServedError, match="precision 'int8' has no exported graph"):
         on_onnx(bert_exported, root, "int8").adapter_info("ia3")
 
 
@@ -272,7 +274,7 @@ def test_a_body_that_takes_no_adapters_is_served_without(bert: Path, root: Path,
     write_adapter(root / "lora", replace(adapter, base=adapter_base(folder)))
     encoder = load_encoder(str(folder), "torch", device="cpu", adapters=root)
     assert encode(encoder, ["wing"]).dense is not None
-    with pytest.raises(UnsupportedError, match="ModernBertModel has no layer"):
+    with pytest.raises(AdapterNotServedError, match="ModernBertModel has no layer"):
         encoder.adapter_info("lora")
     with pytest.raises(AdapterUnusableError, match="belongs to base 'bert'"):
         encoder.adapter_info("ia3")

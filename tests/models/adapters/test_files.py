@@ -120,7 +120,7 @@ A = "layers.0.query.lora_a"
         (edit(heads=None), "heads true or false"),
         (edit(heads=True), r"adapter\.safetensors: adapter\.json says heads True"),
         (edit(tensors_sha256="0" * 64), r"adapter\.safetensors has sha256"),
-        (edit(settings={"rank": 3}), r"adapter\.safetensors: layers\.0\.query\.lora_. has shape"),
+        (edit(settings={"rank": 3}), r"adapter\.safetensors: layers\.0\.query\.lora_a has shape \[2, 4\]"),
         (lambda folder: (folder / TENSORS_FILE).unlink(), r"adapter\.safetensors cannot be read"),
         (lambda folder: (folder / RECORD_FILE).write_text("{"), "cannot be read as JSON"),
         (lambda folder: (folder / RECORD_FILE).write_text("[]"), "a JSON object is expected"),

@@ -19,10 +19,10 @@ import pytest
 from models.encoder import encode, with_adapter
 from models.errors import (
     AdapterNotFoundError,
+    AdapterNotServedError,
     AdapterUnusableError,
     EncoderUnavailableError,
     TextTooLongError,
-    UnsupportedError,
 )
 from service.app import create_app, create_worker_app
 from service.exceptions import InvalidRequestError, OverloadedError, RequestTooLargeError
@@ -261,7 +261,7 @@ async def test_a_worker_without_the_adapter_or_with_another_is_passed_over(
 async def test_an_adapter_that_the_workers_cannot_use(make_worker: Any, tiny: Any) -> None:
     with make_worker(encoder=type(tiny)(adapters=("worn",))) as url:
         async with connected(url) as remote:
-            with pytest.raises(UnsupportedError, match="adapter 'worn' cannot be used: it is damaged"):
+            with pytest.raises(AdapterNotServedError, match="adapter 'worn' cannot be used: it is damaged"):
                 await remote.encode(["tea"], adapter="worn")
 
 
