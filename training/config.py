@@ -176,6 +176,8 @@ class LossSettings:
     anchor_dense, anchor_colbert: factors of terms that hold dense and token vectors near those of the base
     (one minus their cosine; learning without forgetting, Li and Hoiem 2016, arXiv 1606.09282), so that what
     a broadly trained base knows survives narrow data. They cost one more forward pass.
+    prior: factor of a term that pulls lexical weights towards those of BM25, times `prior_scale`; see
+    `training.lexical_prior`.
     """
 
     form: Literal["first", "revised"] = "first"
@@ -193,6 +195,8 @@ class LossSettings:
     distill_colbert: float | None = None
     anchor_dense: float = 0.0
     anchor_colbert: float = 0.0
+    prior: float = 0.0
+    prior_scale: float = 0.12
 
     @property
     def anchored(self) -> bool:
@@ -200,7 +204,7 @@ class LossSettings:
         return self.anchor_dense > 0 or self.anchor_colbert > 0
 
     def __post_init__(self) -> None:
-        for name in ("anchor_dense", "anchor_colbert"):
+        for name in ("anchor_dense", "anchor_colbert", "prior", "prior_scale"):
             require(getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
         require(self.temperature > 0, "temperature", self.temperature, "above 0")
 

@@ -15,12 +15,14 @@ class EncodedTexts:
     """B texts, padded on the right.
 
     dense: float32[B, D]; weights: float32[B, L], exactly 0 for padding and special tokens; token_ids:
-    int64[B, L]; vectors: float32[B, L−1, C] and vector_mask: bool[B, L−1], without the first token.
+    int64[B, L]; is_term: bool[B, L], false for padding and special tokens; vectors: float32[B, L−1, C] and
+    vector_mask: bool[B, L−1], without the first token.
     """
 
     dense: Tensor
     weights: Tensor
     token_ids: Tensor
+    is_term: Tensor
     vectors: Tensor
     vector_mask: Tensor
 
@@ -29,7 +31,7 @@ class EncodedTexts:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """All five, in the order above."""
+        """All, in the order above."""
         return tuple(getattr(self, field.name) for field in fields(self))
 
     @property
@@ -40,7 +42,7 @@ class EncodedTexts:
     def detached(self) -> EncodedTexts:
         """The same values as leaves that take gradients of their own."""
         dense, weights, vectors = (tensor.detach().requires_grad_() for tensor in self.representations)
-        return EncodedTexts(dense, weights, self.token_ids, vectors, self.vector_mask)
+        return EncodedTexts(dense, weights, self.token_ids, self.is_term, vectors, self.vector_mask)
 
     @staticmethod
     def concatenate(parts: Sequence[EncodedTexts], order: Tensor | None = None) -> EncodedTexts:

@@ -19,7 +19,8 @@ from training.development import Figures, development_figures
 from training.distributed import Ranks, gather
 from training.encoded_texts import EncodedTexts
 from training.gradient_cache import cached_backward
-from training.losses import anchor_loss, total_loss
+from training.lexical_prior import LexicalPrior
+from training.losses import anchor_losses, total_loss
 from training.miner import Miner
 from training.pair_table import PairTable, RaggedRows
 from training.scores import three_scores
@@ -38,8 +39,9 @@ class Finetune:
         folder: Path,
         ranks: Ranks,
         anchor: TextEncoder | None = None,
+        prior: LexicalPrior | None = None,
     ) -> None:
-        """folder: where mined negatives are kept; anchor: the base, where the losses ask for it."""
+        """folder: where mined negatives are kept; anchor (the base) and prior: where the losses ask for them."""
         self.encoder = encoder
         self.tables = tables
         self.negatives = [table.negatives for table in tables]
@@ -47,6 +49,7 @@ class Finetune:
         self._miner = Miner(encoder, tables, settings.mining, folder, ranks) if settings.mining else None
         self._ranks = ranks
         self._anchor = anchor
+        self._prior = prior
         self._planned: tuple[int, EpochPlan] = (0, self._plan(0))
         self.steps_per_epoch = len(self._planned[1])
         """Batches of one epoch; all epochs have as many."""
@@ -70,16 +73,13 @@ class Finetune:
         terms: dict[str, Tensor] = {}
         anchors = [self._anchored(texts) for texts in (queries, passages)]
 
-        def loss(queries: EncodedTexts, passages: EncodedTexts) -> Tensor:
-            total, found = self._loss(queries, passages, batch)
-            terms.update(found)
-            for texts, base in zip((queries, passages), anchors, strict=True):
-                if base is not None:
-                    apart, found = anchor_loss(texts, base, self._settings.losses)
-                    total = total + apart / len(anchors)
-                    for name, term in found.items():
-                        terms[name] = terms.get(name, torch.zeros_like(term)) + term / len(anchors)
-            terms["loss"] = total.detach()
+        def loss(*encoded: EncodedTexts) -> Tensor:
+            total, found = self._loss(encoded[0], encoded[1], batch)
+            for texts, base in zip(encoded, anchors, strict=True):
+                for name, term in self._regularization(texts, base).items():
+                    total = total + getattr(self._settings.losses, name) * term / len(encoded)
+                    found[name] = found.get(name, torch.zeros_like(term)) + term.detach() / len(encoded)
+            terms.update({"loss": total.detach(), **found})
             return scaled(total / self._ranks.size)
 
         query_parts, query_order = self.encoder.parts(queries)
@@ -114,6 +114,11 @@ class Finetune:
         if settings.gradient_cache is not None:
             return settings.gradient_cache
         return sum(len(part) * int(part.lengths.max()) for part in parts) > settings.sub_batch_tokens
+
+    def _regularization(self, texts: EncodedTexts, base: EncodedTexts | None) -> dict[str, Tensor]:
+        """Terms that need no pairs, by their name in `LossSettings`."""
+        terms = {} if base is None else anchor_losses(texts, base)
+        return terms if self._prior is None else {**terms, "prior": self._prior.loss(texts)}
 
     def _anchored(self, texts: TokenBatch) -> EncodedTexts | None:
         """What the base makes of texts, where the losses ask for it."""

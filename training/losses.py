@@ -101,20 +101,16 @@ def total_loss(
     return total, {name: term.detach() for name, term in terms.items()}
 
 
-def anchor_loss(
-    texts: EncodedTexts, base: EncodedTexts, settings: LossSettings
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """How far dense and token vectors are from those of the base, weighted; and each term without a graph.
+def anchor_losses(texts: EncodedTexts, base: EncodedTexts) -> dict[str, Tensor]:
+    """How far dense and token vectors are from those of the base, by the term's name in `LossSettings`.
 
-    Each term is the mean of one minus the cosine, over texts or over their token vectors.
+    Each is the mean of one minus the cosine, over texts or over their token vectors.
     """
     apart = 1 - (texts.vectors * base.vectors).sum(dim=-1)[texts.vector_mask]
-    terms = {
+    return {
         "anchor_dense": (1 - (texts.dense * base.dense).sum(dim=-1)).mean(),
         "anchor_colbert": apart.mean(),
     }
-    total = settings.anchor_dense * terms["anchor_dense"] + settings.anchor_colbert * terms["anchor_colbert"]
-    return total, {name: term.detach() for name, term in terms.items()}
 
 
 def contrastive_loss(scores: Tensor, own: Tensor, allowed: Tensor, temperature: float) -> Tensor:

@@ -24,6 +24,7 @@ from training.distributed import Ranks, join_processes, leave_processes
 from training.finetune import Finetune
 from training.fresh_body import write_fresh_base
 from training.initial_heads import initial_heads
+from training.lexical_prior import LexicalPrior
 from training.loop import Report, train
 from training.losses import dense_only
 from training.mlm_head import load_mlm_head
@@ -156,7 +157,12 @@ def finetuning(
     if settings.losses.anchored:
         model = deepcopy(base.model).requires_grad_(False).eval()
         anchor = TextEncoder(model, base.tokenizer, batches.sub_batch_tokens, precision, device)
-    return Finetune(encoder, tables, settings, folder, ranks, anchor), counts
+    prior = None
+    if settings.losses.prior > 0:
+        passages = [table.passages for table in tables if table.settings.train]
+        scale = settings.losses.prior_scale
+        prior = LexicalPrior.of(passages, base.tokenizer.vocabulary_size, scale, device)
+    return Finetune(encoder, tables, settings, folder, ranks, anchor, prior), counts
 
 
 def pretraining(

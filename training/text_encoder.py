@@ -54,6 +54,7 @@ class TextEncoder:
             dense=heads.dense(states, mask),
             weights=heads.token_weights(states) * words,
             token_ids=ids,
+            is_term=words,
             vectors=heads.token_vectors(states[:, 1:]),
             vector_mask=vector_mask,
         )

@@ -22,6 +22,7 @@ def encode_texts(
         dense=heads.dense(states, mask),
         weights=heads.token_weights(states) * words,
         token_ids=token_ids,
+        is_term=words,
         vectors=heads.token_vectors(states[:, 1:]),
         vector_mask=mask[:, 1:].bool(),
     )
