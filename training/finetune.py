@@ -41,7 +41,7 @@ class Finetune:
         anchor: TextEncoder | None = None,
         prior: LexicalPrior | None = None,
     ) -> None:
-        """folder: where mined negatives are kept; anchor (the base) and prior: where the losses ask for them."""
+        """folder: where mined negatives are kept; anchor (the base), prior: where the losses ask for them."""
         self.encoder = encoder
         self.tables = tables
         self.negatives = [table.negatives for table in tables]
