@@ -73,7 +73,8 @@ class SourceSettings:
     them and of `development_passages` more, they choose the checkpoint. With `train = false` the file serves
     the development set only. `most`: at most so many pairs or texts are taken from the shuffled file.
     `join_up_to`: neighbouring passages of the file are joined in groups of 1 to this many.
-    `lines`: the first and last line of the file that are taken. `language`: only texts whose `lang` is this.
+    `lines`: the first and last line of the file that are taken. `language`: only texts whose `lang`, their
+    own or that of their `metadata`, is this.
     `mine`: whether hard negatives are mined for it. `title` and `licence` go into the model card.
     """
 
