@@ -98,7 +98,8 @@ class Finetune:
         else:
             total = loss_of_parts([self.encoder.encode(part) for part in parts])
             total.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        return StepReport(terms, int(queries.offsets[-1] + passages.offsets[-1]))
+        total_first = {"loss": terms.pop("loss"), **terms}
+        return StepReport(total_first, int(queries.offsets[-1] + passages.offsets[-1]))
 
     def evaluate(self) -> Figures:
         """Development figures of every source that holds pairs out."""
