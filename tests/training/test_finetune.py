@@ -129,7 +129,7 @@ def test_anchors_have_the_same_gradients_with_and_without_caching(
         found.append((report, gradients))
     (plain, expected), (cached_report, gradients) = found
     assert float(plain.losses["anchor_dense"]) > 1e-4
-    assert list(plain.losses)[0] == "loss"
+    assert next(iter(plain.losses)) == "loss"
     for name, loss in plain.losses.items():
         assert float(cached_report.losses[name]) == pytest.approx(float(loss), abs=1e-6)
     terms = plain.losses
