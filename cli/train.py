@@ -51,6 +51,7 @@ def train(
 
     settings = read_settings(RunSettings, config)
     try:
+        from training.distributed import is_first_process
         from training.run import run_training
     except ImportError as error:
         raise MissingExtraError(
@@ -59,7 +60,7 @@ def train(
     folder = output or TRAINED / settings.name
     with _reporting(as_json) as report:
         run_training(settings, data or config.parent, folder, report, threads=threads)
-    if not as_json:
+    if not as_json and is_first_process():
         console().print(f"Wrote {folder}")
 
 

@@ -7,21 +7,32 @@ from pathlib import Path
 from models.adapters.attach import adapter_base, attach, save_adapter
 from models.adapters.files import read_adapter
 from models.adapters.record import AdapterBase, ResolvedAdapter
+from models.adapters.settings import StackSettings, require_adapter_name
+from models.heads import Heads
 from models.torch_encoder import EncoderModel
 from training.config import AdapterTraining
 from training.errors import ConfigError
+
+# In the body, whatever the folder is called: a run goes on, too, after its folder was renamed.
+NAME = "trained"
 
 
 def attach_adapter(model: EncoderModel, base: Path, name: str, settings: AdapterTraining) -> AdapterBase:
     """Freezes the body and attaches a new adapter; returns what the adapter records of its base.
 
-    base: the checkpoint's folder. The heads train with the adapter if the settings say so.
-    Raises CheckpointError for a base without heads and for a damaged adapter, and ConfigError where one that
-    is to lie below belongs to another base.
+    base: the checkpoint's folder; name: that of the folder to be written. The heads train with the adapter if
+    the settings say so; they start from those of the adapters below, where these have any.
+    Raises CheckpointError for a bad name, a base without heads and a damaged adapter, and ConfigError where
+    one that is to lie below belongs to another base or is a stack.
     """
+    require_adapter_name(name)
     origin = adapter_base(base)
     below = [lower_adapter(Path(folder), origin) for folder in settings.below]
-    attach(model.body, name, settings.chosen, below=below)
+    attach(model.body, NAME, settings.chosen, below=below)
+    lower_heads = [adapter.heads for adapter in below if adapter.heads is not None]
+    if lower_heads:  # a stack has the heads of its last part that has any
+        like = next(model.heads.parameters())
+        model.heads = Heads.from_weights(lower_heads[-1], model.heads.settings).to(like)
     model.heads.requires_grad_(settings.heads)
     return origin
 
@@ -29,6 +40,11 @@ def attach_adapter(model: EncoderModel, base: Path, name: str, settings: Adapter
 def lower_adapter(folder: Path, origin: AdapterBase) -> ResolvedAdapter:
     """A trained adapter of the same base, to lie under the new one."""
     adapter = read_adapter(folder)
+    if isinstance(adapter.settings, StackSettings):
+        raise ConfigError(
+            f"adapter.below: {folder} is a stack; name its parts instead, the innermost first: "
+            f"{', '.join(adapter.settings.adapters)}"
+        )
     if adapter.base.fingerprint != origin.fingerprint:
         raise ConfigError(
             f"adapter.below: {folder} belongs to base {adapter.base.name!r} ({adapter.base.fingerprint}), "
@@ -41,12 +57,14 @@ def write_trained_adapter(
     folder: Path, model: EncoderModel, settings: AdapterTraining, origin: AdapterBase
 ) -> None:
     """Writes the adapter, with its heads where they trained with it; the folder's last part is its name."""
+    trained_heads = any(parameter.requires_grad for parameter in model.heads.parameters())
     save_adapter(
         folder,
         model.body,
         settings.chosen,
         origin,
-        heads=model.heads.weights() if settings.heads else None,
+        name=NAME,
+        heads=model.heads.weights() if trained_heads else None,
         description=settings.description,
         language=settings.language,
         domain=settings.domain,

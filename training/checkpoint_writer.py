@@ -9,7 +9,7 @@ from pathlib import Path
 from models.checkpoint import SETTINGS_FILE, EncodingSettings
 from models.head_weights import write_heads
 from models.tokenizer import TOKENIZER_FILE
-from models.torch_encoder import EncoderModel
+from models.torch_encoder import EncoderModel, without_loading_report
 
 TOKENIZER_FILES = (
     TOKENIZER_FILE,
@@ -25,7 +25,8 @@ def write_checkpoint(
 ) -> None:
     """Writes body, heads, tokenizer and `tercet.json`; without heads after a stage that trains none."""
     folder.mkdir(parents=True, exist_ok=True)
-    model.body.save_pretrained(folder)  # type: ignore[operator]  # every transformers body has it
+    with without_loading_report():
+        model.body.save_pretrained(folder)  # type: ignore[operator]  # every transformers body has it
     for name in TOKENIZER_FILES:
         if (base / name).is_file():
             shutil.copyfile(base / name, folder / name)

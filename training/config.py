@@ -73,7 +73,8 @@ class SourceSettings:
     them and of `development_passages` more, they choose the checkpoint. With `train = false` the file serves
     the development set only. `most`: at most so many pairs or texts are taken from the shuffled file.
     `join_up_to`: neighbouring passages of the file are joined in groups of 1 to this many.
-    `lines`: the first and last line of the file that are taken. `language`: only texts whose `lang` is this.
+    `lines`: the first and last line of the file that are taken. `language`: only texts whose `lang`, their
+    own or that of their `metadata`, is this.
     `mine`: whether hard negatives are mined for it. `title` and `licence` go into the model card.
     """
 
@@ -103,7 +104,8 @@ class SourceSettings:
 class DataSettings:
     """Sources, and the lengths in tokens at which training texts are cut.
 
-    A pair is left out where one of its positives occurs inside a document of a `held_out` BEIR folder.
+    A pair is left out where one of its positives occurs inside a document of a `held_out` BEIR folder, and so
+    is a document for pre-training that does.
     """
 
     sources: tuple[SourceSettings, ...]
@@ -319,6 +321,7 @@ class PretrainingSettings:
             require(0 < getattr(self, name) < 1, name, getattr(self, name), "above 0 and below 1")
         require(self.head_layers >= 1, "head_layers", self.head_layers, "at least 1")
         require(self.span_tokens >= 3, "span_tokens", self.span_tokens, "at least 3")
+        require(self.span_weight >= 0, "span_weight", self.span_weight, "at least 0")
         require(self.span_temperature > 0, "span_temperature", self.span_temperature, "above 0")
 
 
@@ -390,7 +393,6 @@ class RunSettings:
             require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         longest, cut = self.batches.groups[-1].tokens, self.data.passage_tokens
         require(longest >= cut, "batches.groups[-1].tokens", longest, f"at least data.passage_tokens, {cut}")
-        formats = {source.format for source in self.data.sources}
         frozen = self.optimization.frozen_body
         require(
             not frozen or self.stage == "finetune",
@@ -401,12 +403,22 @@ class RunSettings:
         pairs = self.stage in ("finetune", "contrastive")
         if self.adapter is not None:
             self._check_adapter(pairs)
-        require(
-            not pairs or "texts" not in formats,
-            "format of a source",
-            "texts",
-            f"one with pairs in stage {self.stage}",
-        )
+        for number, source in enumerate(self.data.sources):
+            self._check_source(source, f"data.sources[{number}]", pairs)
+        trains_heads = self.stage == "finetune" and (self.adapter is None or self.adapter.heads)
+        warmup = self.optimization.head_warmup_steps
+        rule = "0 where no heads are trained"
+        require(trains_heads or warmup == 0, "optimization.head_warmup_steps", warmup, rule)
+
+    def _check_source(self, source: SourceSettings, where: str, pairs: bool) -> None:
+        """Pairs go with fine-tuning, documents with pre-training, which holds nothing out."""
+        fits = (source.format != "texts") == pairs
+        made = "one that makes pairs" if pairs else "texts"
+        require(fits, f"{where}.format", source.format, f"{made} in stage {self.stage}")
+        if not pairs:
+            for name, only in (("train", True), ("development_pairs", 0), ("join_up_to", 1)):
+                value = getattr(source, name)
+                require(value == only, f"{where}.{name}", value, f"{only!r} in stage {self.stage}")
 
     def _check_adapter(self, pairs: bool) -> None:
         """An adapter goes with its base as it is."""

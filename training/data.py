@@ -109,18 +109,18 @@ def held_out_letters(folders: Iterable[Path]) -> str:
     return "\n".join(letters(text) for folder in folders for text in passages_of(folder))
 
 
-def occurs_in(pair: TrainingPair, held_out: str) -> bool:
-    """Whether a positive of the pair occurs inside a document of `held_out_letters`.
+def occurs_in(texts: Iterable[str], held_out: str) -> bool:
+    """Whether one of the texts occurs inside a document of `held_out_letters`.
 
     Compared by letters and digits alone, in lower case, so that other spacing hides nothing.
     """
-    return bool(held_out) and any(letters(passage) in held_out for passage in pair.positives)
+    return bool(held_out) and any(letters(text) in held_out for text in texts)
 
 
 def without_overlap(pairs: Sequence[TrainingPair], held_out: Iterable[str]) -> list[TrainingPair]:
     """The pairs of which no positive passage occurs inside a held-out text."""
     texts = "\n".join(letters(text) for text in held_out)
-    return [pair for pair in pairs if not occurs_in(pair, texts)]
+    return [pair for pair in pairs if not occurs_in(pair.positives, texts)]
 
 
 def joined_neighbours(pairs: Sequence[TrainingPair], up_to: int, seed: int) -> list[TrainingPair]:

@@ -40,6 +40,11 @@ def join_processes(device: str) -> Ranks:
     return Ranks(dist.get_rank(), dist.get_world_size())
 
 
+def is_first_process() -> bool:
+    """Whether this process speaks for all that torchrun started, also before they join."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def leave_processes(ranks: Ranks) -> None:
     """Ends the group that `join_processes` joined."""
     if ranks.size > 1:

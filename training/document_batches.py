@@ -39,9 +39,12 @@ class DocumentBatches:
         number, rows = self._planned[1].batches[place]
         return self._stores[number].take(np.array_split(rows, self._ranks.size)[self._ranks.rank])
 
-    def generator(self, step: int) -> torch.Generator:
-        """The random numbers of a step on this device."""
-        seeds = np.random.SeedSequence([self._settings.seed, step, self._ranks.rank])
+    def generator(self, step: int, stream: int = 0) -> torch.Generator:
+        """The random numbers of a step on this device; each of several streams has its own.
+
+        What is drawn text after text from one stream does not depend on how a batch is cut into sub-batches.
+        """
+        seeds = np.random.SeedSequence([self._settings.seed, step, self._ranks.rank, stream])
         return torch.Generator().manual_seed(int(seeds.generate_state(1, np.uint64)[0] >> 1))
 
     def sub_batches(self, texts: TokenBatch) -> list[TokenBatch]:

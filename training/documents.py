@@ -30,7 +30,7 @@ def read_texts(path: Path, span: Sequence[int] = (), language: str | None = None
     """Documents of a file, in order: JSON lines `{"text", "title"?, "lang"?}`, the positives of training
     pairs, or plain text (`.txt`), one a line.
 
-    span: first and last line that are taken; language: only documents whose `lang` is this.
+    span: first and last line that are taken; language: only documents whose `language_of` is this.
     Raises TrainingDataError naming file and line.
     """
     plain = path.name.endswith(PLAIN_SUFFIXES)
@@ -39,7 +39,7 @@ def read_texts(path: Path, span: Sequence[int] = (), language: str | None = None
             yield TrainingText("", line.strip())
             continue
         value = parse_object(line, where, '"text"')
-        if language is not None and value.get("lang") != language:
+        if language is not None and language_of(value) != language:
             continue
         if "pos" in value:
             yield from (TrainingText("", passage) for passage in passages(value["pos"], "pos", where))
@@ -55,6 +55,14 @@ def text_of(value: dict[str, object], where: str) -> TrainingText:
     if not isinstance(title, str):
         raise TrainingDataError(f'{where}: "title" must be a text')
     return TrainingText(title, text)
+
+
+def language_of(value: dict[str, object]) -> object:
+    """The `lang` of a JSON object or, where it has none, of its metadata, as documents of collections do."""
+    metadata = value.get("metadata")
+    if "lang" not in value and isinstance(metadata, dict):
+        return metadata.get("lang")
+    return value.get("lang")
 
 
 def title_pairs(texts: Iterator[TrainingText]) -> Iterator[TrainingPair]:

@@ -11,6 +11,7 @@ from transformers import BertConfig, BertModel
 
 from models.checkpoint import SETTINGS_FILE, EncodingSettings
 from models.tokenizer import TOKENIZER_FILE, Tokenizer
+from models.torch_encoder import without_loading_report
 from training.config import ArchitectureSettings
 
 COPIED = (TOKENIZER_FILE, "tokenizer_config.json")
@@ -36,8 +37,9 @@ def write_fresh_base(settings: ArchitectureSettings, source: Path, folder: Path,
         max_position_embeddings=settings.positions,
         pad_token_id=tokenizer.pad_id,
     )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with torch.random.fork_rng(devices=[]), without_loading_report():
+        # The CPU's generator alone: on GPUs each process has seeded its own, and goes on from there.
+        torch.default_generator.manual_seed(seed)
         BertModel(config, add_pooling_layer=False).save_pretrained(folder)
     values = {"pooling": encoding.pooling, "max_length": encoding.max_length}
     (folder / SETTINGS_FILE).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")

@@ -13,16 +13,19 @@ from training.run_log import read_log
 
 CARD_FILE = "README.md"
 SIDES = ("dense", "sparse", "colbert", "sum")
+ADAPTER = """An adapter of kind {kind} for {base}{heads}, served beside it: see docs/adapters.md.{below}
+
+"""
 CARD = """# {name}
 
-Trained from {base} (licence {licence}) by `tercet train`, stage `{stage}`.
+{adapter}Trained from {base} (licence {licence}) by `tercet train`, stage `{stage}`.
 
 ## Data
 
 {sources}
 
-Texts were cut at {query_tokens} tokens (queries) and {passage_tokens} tokens (passages). Pairs whose passage
-occurs inside a document of these collections were left out: {held_out}.
+Texts were cut at {query_tokens} tokens (queries) and {passage_tokens} tokens (passages). What occurs
+inside a document of these collections was left out: {held_out}.
 
 ## Run
 
@@ -63,6 +66,7 @@ def write_card(
     data = settings.data
     card = CARD.format(
         name=settings.name,
+        adapter=adapter_lines(settings),
         base=settings.base.name,
         licence=settings.base.licence,
         stage=settings.stage,
@@ -81,6 +85,20 @@ def write_card(
         settings=json.dumps(without_empty(asdict(settings)), indent=1, ensure_ascii=False),
     )
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
+
+
+def adapter_lines(settings: RunSettings) -> str:
+    """What an adapter is and needs; nothing for a checkpoint."""
+    adapter = settings.adapter
+    if adapter is None:
+        return ""
+    below = ", ".join(f"`{Path(folder).name}`" for folder in adapter.below)
+    return ADAPTER.format(
+        kind=adapter.kind,
+        base=settings.base.name,
+        heads=" with heads of its own" if adapter.heads and settings.stage == "finetune" else "",
+        below=f" It was trained on top of {below}: stack it on these." if below else "",
+    )
 
 
 def source_table(settings: RunSettings, counts: Sequence[SourceCount]) -> str:

@@ -11,19 +11,22 @@ from models.torch_encoder import EncoderModel
 from training.config import OptimizationSettings
 
 LEAST_DIMENSIONS_DECAYED = 2
+# PEFT's name of the scales of (IA)³, which start at 1: decay would draw them, and what they scale, to 0.
+SCALES = "ia3_l"
 
 
 def make_optimizer(model: nn.Module, settings: OptimizationSettings) -> torch.optim.AdamW:
-    """AdamW; biases and normalization, which have one dimension, get no weight decay.
+    """AdamW; biases and normalization, which have one dimension, get no weight decay, nor do (IA)³'s scales.
 
     Each group's `peak` is its largest learning rate.
     """
     heads = set(model.heads.parameters()) if isinstance(model, EncoderModel) else set()
     rates = (settings.learning_rate, settings.heads_learning_rate or settings.learning_rate)
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-    for parameter in model.parameters():
+    for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            decay = settings.weight_decay if parameter.ndim >= LEAST_DIMENSIONS_DECAYED else 0.0
+            decays = parameter.ndim >= LEAST_DIMENSIONS_DECAYED and SCALES not in name
+            decay = settings.weight_decay if decays else 0.0
             groups.setdefault((rates[parameter in heads], decay), []).append(parameter)
     return torch.optim.AdamW(
         [

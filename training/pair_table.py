@@ -72,24 +72,24 @@ def read_tables(
     for number, source in enumerate(settings.sources):
         if source.format == "texts":
             continue
-        pairs = source_pairs(source, data, seed)
-        kept = (pair for pair in pairs if not occurs_in(pair, letters))
+        kept = source_pairs(source, data, seed, letters)
         folder = work / f"source-{number}"
         folder.mkdir(parents=True, exist_ok=True)
         tables.append(build_table(source, kept, folder, tokenizer, settings, neighbours, seed))
     return tables
 
 
-def source_pairs(source: SourceSettings, data: Path, seed: int) -> Iterator[TrainingPair]:
-    """The pairs of a source's file, in file order."""
+def source_pairs(source: SourceSettings, data: Path, seed: int, held_out: str) -> Iterator[TrainingPair]:
+    """The pairs of a source's file, in file order, but for those that occur in `held_out_letters`."""
     path = data / source.path
     if source.format == "pairs":
         pairs = read_pairs(path, source.lines)
-        return (
-            iter(joined_neighbours(list(pairs), source.join_up_to, seed)) if source.join_up_to > 1 else pairs
-        )
-    texts = read_texts(path, source.lines, source.language)
-    return title_pairs(texts) if source.format == "titles" else span_pairs(texts, seed)
+    else:
+        texts = read_texts(path, source.lines, source.language)
+        pairs = title_pairs(texts) if source.format == "titles" else span_pairs(texts, seed)
+    # Before they are joined: beside a passage from elsewhere a held-out one would occur no more.
+    kept = (pair for pair in pairs if not occurs_in(pair.positives, held_out))
+    return iter(joined_neighbours(list(kept), source.join_up_to, seed)) if source.join_up_to > 1 else kept
 
 
 def build_table(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -52,8 +53,9 @@ class RetroMaePretraining:
 
     def accumulate(self, step: int, scaled: Scaled) -> StepReport:
         """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
-        documents, generator = self._batches.documents(step), self._batches.generator(step)
-        parts = [self._draw(part, generator) for part in self._batches.sub_batches(documents)]
+        documents = self._batches.documents(step)
+        encoder, decoder = (self._batches.generator(step, stream) for stream in range(2))
+        parts = [self._draw(part, encoder, decoder) for part in self._batches.sub_batches(documents)]
         predicted = Counter[str]()
         for part in parts:
             predicted.update(part.predicted)
@@ -69,14 +71,15 @@ class RetroMaePretraining:
         """Nothing is held out: what pre-training is worth shows after fine-tuning."""
         return {}
 
-    def _draw(self, texts: TokenBatch, generator: torch.Generator) -> RetroMaeInputs:
+    def _draw(self, texts: TokenBatch, encoder: torch.Generator, decoder: torch.Generator) -> RetroMaeInputs:
         ids, mask = (torch.from_numpy(array) for array in texts.padded(self._pad_id))
         settings = self._settings.pretraining
         return draw_retromae_inputs(
             ids,
             mask,
             self._vocabulary,
-            generator,
+            encoder,
+            decoder,
             decoding=settings.decoding,
             encoder_ratio=settings.encoder_ratio,
             decoder_ratio=settings.decoder_ratio,
@@ -163,7 +166,7 @@ class CondenserPretraining:
             return outputs, scaled(outputs.total() / self._ranks.size)
 
         cached_backward(parts, embed, contrast, forward)
-        return report(losses, *spans)
+        return report(losses, *spans, factors={"spans": settings.span_weight})
 
     def _draw(self, texts: TokenBatch, generator: torch.Generator) -> MaskedText:
         ids, mask = (torch.from_numpy(array) for array in texts.padded(self._pad_id))
@@ -182,7 +185,9 @@ def add_losses(losses: dict[str, Tensor], outputs: PretrainingOutputs) -> None:
         losses[name] = losses[name] + loss.detach() if name in losses else loss.detach()
 
 
-def report(losses: dict[str, Tensor], *texts: TokenBatch) -> StepReport:
-    """The losses by name with their sum, and the tokens read."""
-    total = torch.stack(list(losses.values())).sum()
+def report(
+    losses: dict[str, Tensor], *texts: TokenBatch, factors: Mapping[str, float] = MappingProxyType({})
+) -> StepReport:
+    """The losses by name with their sum, in which some have a factor, and the tokens read."""
+    total = torch.stack([factors.get(name, 1.0) * loss for name, loss in losses.items()]).sum()
     return StepReport({"loss": total, **losses}, sum(int(batch.offsets[-1]) for batch in texts))

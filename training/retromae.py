@@ -63,6 +63,7 @@ def draw_retromae_inputs(
     mask: Tensor,
     vocabulary: MaskingVocabulary,
     generator: torch.Generator,
+    decoder_generator: torch.Generator | None = None,
     *,
     decoding: Decoding = "enhanced",
     encoder_ratio: float = 0.3,
@@ -73,8 +74,12 @@ def draw_retromae_inputs(
     The paper's ratios are 0.15 to 0.3 and 0.5 to 0.7. Basic decoding hides words behind the mask token alone:
     random and unchanged tokens prepare a model for text without masks, and the decoder is thrown away.
     Enhanced decoding reads the text as it is and predicts all tokens, but for special ones, which carry
-    nothing; its attention hides them. Raises ValueError for a ratio out of range.
+    nothing; its attention hides them.
+
+    decoder_generator: of the decoder's draws, by default the encoder's. With one of its own a batch gets the
+    same draws however it is cut. Raises ValueError for a ratio out of range.
     """
+    decoder_generator = decoder_generator or generator
     encoder = mask_tokens(token_ids, mask, ratio=encoder_ratio, vocabulary=vocabulary, generator=generator)
     if decoding == "basic":
         decoder = mask_tokens(
@@ -82,13 +87,13 @@ def draw_retromae_inputs(
             mask,
             ratio=decoder_ratio,
             vocabulary=vocabulary,
-            generator=generator,
+            generator=decoder_generator,
             random=0.0,
             kept=0.0,
         )
         return RetroMaeInputs(encoder, decoder, None)
     labels = content_labels(token_ids, mask, vocabulary)
-    visible = enhanced_decoding_mask(mask, decoder_ratio, generator)
+    visible = enhanced_decoding_mask(mask, decoder_ratio, decoder_generator)
     return RetroMaeInputs(encoder, MaskedText(token_ids, labels, mask), visible)
 
 

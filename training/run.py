@@ -21,6 +21,7 @@ from training.condenser import Condenser
 from training.config import RunSettings
 from training.development import judged_side
 from training.distributed import Ranks, join_processes, leave_processes
+from training.errors import ConfigError
 from training.finetune import Finetune
 from training.fresh_body import write_fresh_base
 from training.initial_heads import initial_heads
@@ -69,11 +70,13 @@ def run_on(
     work_folder(folder, ranks).mkdir(parents=True, exist_ok=True)
     base = open_base(settings, folder, ranks)
     base.model.to(device)
+    # What anchors hold on to is the base as it is, without the adapter that is attached next.
+    anchor = deepcopy(base.model) if settings.losses.anchored else None
     origin = None
     if settings.adapter is not None:
         origin = attach_adapter(base.model, base.folder, output.name, settings.adapter)
     if settings.stage in ("finetune", "contrastive"):
-        stage, counts = finetuning(settings, base, data, folder, device, ranks)
+        stage, counts = finetuning(settings, base, data, folder, device, ranks, anchor)
         trained: nn.Module = base.model
     else:
         stage, counts, trained = pretraining(settings, base, data, folder, device, ranks)
@@ -134,9 +137,18 @@ def open_base(settings: RunSettings, run: Path, ranks: Ranks) -> Base:
 
 
 def finetuning(
-    settings: RunSettings, base: Base, data: Path, folder: Path, device: str, ranks: Ranks
+    settings: RunSettings,
+    base: Base,
+    data: Path,
+    folder: Path,
+    device: str,
+    ranks: Ranks,
+    anchor: EncoderModel | None,
 ) -> tuple[Stage, list[SourceCount]]:
-    """The stage that trains on pairs. Heads that the base lacks get their starting point here."""
+    """The stage that trains on pairs. Heads that the base lacks get their starting point here.
+
+    anchor: a copy of the base, for losses that hold on to it.
+    """
     batches = settings.batches
     work = work_folder(folder, ranks)
     tables = read_tables(settings.data, data, work, base.tokenizer, batches.neighbours, settings.seed)
@@ -153,23 +165,25 @@ def finetuning(
         weights = initial_heads(encoder, passages, settings.heads, settings.seed)
         base.model.heads = Heads.from_weights(weights, base.encoding).to(device)
     counts = [SourceCount(len(table.training), len(table.development)) for table in tables]
-    anchor = None
-    if settings.losses.anchored:
-        model = deepcopy(base.model).requires_grad_(False).eval()
-        anchor = TextEncoder(model, base.tokenizer, batches.sub_batch_tokens, precision, device)
+    held = None
+    if anchor is not None:
+        if not base.has_heads:
+            anchor.heads = deepcopy(base.model.heads)
+        anchor.requires_grad_(False).eval()
+        held = TextEncoder(anchor, base.tokenizer, batches.sub_batch_tokens, precision, device)
     prior = None
     if settings.losses.prior > 0:
         passages = [table.passages for table in tables if table.settings.train]
         scale = settings.losses.prior_scale
         prior = LexicalPrior.of(passages, base.tokenizer.vocabulary_size, scale, device)
-    return Finetune(encoder, tables, settings, folder, ranks, anchor, prior), counts
+    return Finetune(encoder, tables, settings, folder, ranks, held, prior), counts
 
 
 def pretraining(
     settings: RunSettings, base: Base, data: Path, folder: Path, device: str, ranks: Ranks
 ) -> tuple[Stage, list[SourceCount], nn.Module]:
     """The stage that trains on documents, and its model, which shares the base's body."""
-    stores = read_text_table(settings.data, data, work_folder(folder, ranks), base.tokenizer)
+    stores = read_text_table(settings.data, data, work_folder(folder, ranks), base.tokenizer, settings.seed)
     claim_folder(folder, run_identity(settings, base.folder, base.tokenizer, stores, ranks), ranks)
     counts = [SourceCount(len(store), 0) for store in stores]
     body = base.model.body
@@ -178,9 +192,12 @@ def pretraining(
     if settings.stage == "retromae":
         decoder = RetroMae(body, head, base.encoding).to(device)
         return RetroMaePretraining(decoder, base.tokenizer, stores, settings, device, ranks), counts, decoder
-    condenser = Condenser(
-        body, head, base.encoding, early_layers=chosen.early_layers, head_layers=chosen.head_layers
-    ).to(device)
+    try:
+        condenser = Condenser(
+            body, head, base.encoding, early_layers=chosen.early_layers, head_layers=chosen.head_layers
+        ).to(device)
+    except ValueError as error:
+        raise ConfigError(f"pretraining.early_layers: {error}") from error
     contrast = settings.stage == "cocondenser"
     stage = CondenserPretraining(
         condenser, base.tokenizer, stores, settings, device, ranks, contrast=contrast

@@ -36,7 +36,7 @@ from models.adapters.settings import (
     LoraSettings,
     PrefixSettings,
     StackSettings,
-    is_adapter_name,
+    require_adapter_name,
 )
 from models.checkpoint import CONFIG_FILE, checkpoint_name, read_json, read_settings
 from models.errors import CheckpointError, UnsupportedError
@@ -79,10 +79,7 @@ def attach(
     """
     if isinstance(settings, StackSettings):
         raise CheckpointError("a stack has nothing to train; attach its last adapter with the others below")
-    if not is_adapter_name(name):
-        raise CheckpointError(
-            f"adapter name {name[:80]!r} does not match [a-z0-9][a-z0-9_-]{{0,63}}; choose another"
-        )
+    require_adapter_name(name)
     body.requires_grad_(False)
     lower = [part for adapter in below for part in load_parts(adapter, body)]
     if isinstance(settings, BottleneckSettings):
@@ -92,7 +89,7 @@ def attach(
     else:
         if lower:
             install(body, FixedAdapters(lower))
-        inject_adapter_in_model(_peft_config(body, settings), body, name)
+        inject_adapter_in_model(_peft_config(body, settings), body, _attribute(name))
     for parameter in trainable_parameters(body):
         parameter.data = parameter.data.float()
     return body
@@ -219,10 +216,10 @@ def _named_tensors(body: nn.Module, name: str, settings: AdapterSettings) -> Ite
         for role in getattr(settings, "targets", ()):
             at, wrapped = f"layers.{layer}.{role}", _wrapper(body, name, (layer, role), settings)
             if isinstance(settings, LoraSettings):
-                yield f"{at}.lora_a", wrapped.lora_A[name].weight
-                yield f"{at}.lora_b", wrapped.lora_B[name].weight
+                yield f"{at}.lora_a", wrapped.lora_A[_attribute(name)].weight
+                yield f"{at}.lora_b", wrapped.lora_B[_attribute(name)].weight
             elif isinstance(settings, Ia3Settings):
-                yield f"{at}.scale", wrapped.ia3_l[name].view(-1)
+                yield f"{at}.scale", wrapped.ia3_l[_attribute(name)].view(-1)
             else:
                 for key, parameter in wrapped.named_parameters():
                     yield f"{at}.{key}", parameter
@@ -236,6 +233,7 @@ def _wrapper(body: nn.Module, name: str, place: Place, settings: AdapterSettings
 
 
 def _attribute(name: str) -> str:
+    """A name for modules that is no attribute of theirs, as `keys` or `train` is."""
     return f"adapter_{name}"
 
 

@@ -17,7 +17,13 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from models.adapters.record import HEAD_PREFIX, Adapter, AdapterBase
-from models.adapters.settings import BodyShape, StackSettings, is_adapter_name, settings_json, settings_of
+from models.adapters.settings import (
+    BodyShape,
+    StackSettings,
+    require_adapter_name,
+    settings_json,
+    settings_of,
+)
 from models.checkpoint import JsonObject, read_json
 from models.errors import CheckpointError
 from models.head_weights import HeadWeights
@@ -40,10 +46,7 @@ def write_adapter(folder: Path, adapter: Adapter) -> None:
 
     Raises CheckpointError where that does not match [a-z0-9][a-z0-9_-]{0,63}.
     """
-    if not is_adapter_name(folder.name):
-        raise CheckpointError(
-            f"adapter name {folder.name[:80]!r} does not match [a-z0-9][a-z0-9_-]{{0,63}}; choose another"
-        )
+    require_adapter_name(folder.name)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = None if isinstance(adapter.settings, StackSettings) else save(adapter.tensors())
     if tensors is not None:

@@ -224,6 +224,14 @@ def is_adapter_name(name: object) -> bool:
     return isinstance(name, str) and NAME.fullmatch(name) is not None
 
 
+def require_adapter_name(name: str) -> None:
+    """Raises CheckpointError unless a name is that of an adapter's folder."""
+    if not is_adapter_name(name):
+        raise CheckpointError(
+            f"adapter name {name[:80]!r} does not match [a-z0-9][a-z0-9_-]{{0,63}}; choose another"
+        )
+
+
 def _places(body: BodyShape, roles: tuple[Role, ...]) -> list[tuple[str, Role]]:
     return [(f"layers.{layer}.{role}", role) for layer in range(body.layers) for role in roles]
 

@@ -78,6 +78,7 @@ def test_a_run_reports_and_writes_a_checkpoint_that_embeds(tercet: Run, config: 
     assert "step 0: held-out nDCG@10\n  P: dense" in result.stderr
     assert "step 3/3  loss " in result.stderr
     assert "tokens/s" in result.stderr
+    assert "Writing model shards" not in result.stderr
     texts, arrays = tmp_path / "texts.jsonl", tmp_path / "arrays.safetensors"
     texts.write_text('{"text": "word1 word2"}\n')
     places = ["--input", str(texts), "--output", str(arrays)]

@@ -9,8 +9,10 @@ import hashlib
 import json
 import random
 import shutil
+from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,6 +20,9 @@ from models.checkpoint import EncodingSettings
 from models.tokenizer import Tokenizer
 from training.config import RunSettings
 from training.settings_reader import settings_from
+
+if TYPE_CHECKING:
+    from training.run_state import Progress
 
 torch = pytest.importorskip("torch", reason="training needs torch: install tercet[train]")
 pytest.importorskip("transformers", reason="training needs transformers: install tercet[train]")
@@ -141,6 +146,33 @@ def run_values(base_values: dict[str, object]) -> dict[str, Any]:
         "evaluate_steps": 4,
         "save_steps": 4,
     }
+
+
+@pytest.fixture
+def run(tmp_path: Path, run_values: dict[str, Any]) -> Callable[..., Progress]:
+    """Runs the tiny settings, changed at dotted paths, into a folder of the given name."""
+    from training.run import run_training
+
+    def run(
+        name: str, changes: dict[str, Any] | None = None, report: Callable[[Any], None] | None = None
+    ) -> Progress:
+        settings = settings_from(RunSettings, changed(run_values, changes or {}), "")
+        told = report or (lambda line: None)
+        return run_training(settings, tmp_path / "data", tmp_path / name, told, threads=1)
+
+    return run
+
+
+def changed(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Values changed at dotted paths."""
+    values = deepcopy(values)
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        inner = values
+        for key in parents:
+            inner = inner.setdefault(key, {})
+        inner[last] = value
+    return values
 
 
 @pytest.fixture

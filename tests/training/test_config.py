@@ -63,7 +63,17 @@ def test_the_defaults_are_those_of_the_paper() -> None:
             r"data.sources\[0\].development_pairs: it is -1",
         ),
         ("data.sources", [{**SOURCE, "development_pairs": 1}] * 2, r"data.titles of .* it is \['P'\]"),
-        ("data.sources", [{**SOURCE, "format": "texts"}], "format of a source: it is 'texts'"),
+        (
+            "data.sources",
+            [SOURCE, {**SOURCE, "format": "texts"}],
+            r"data.sources\[1\].format: it is 'texts', but must be one that makes pairs in stage finetune",
+        ),
+        ("pretraining.span_weight", -1, "pretraining.span_weight: it is -1"),
+        (
+            "adapter",
+            {"kind": "lora", "lora": {"rank": 0}},
+            "adapter.lora.rank is 0; it must be a whole number of at least 1",
+        ),
         ("data.query_tokens", 3, "data.query_tokens: it is 3, but must be at least 4"),
         ("batches.groups", [], "batches.groups: it is 0"),
         ("batches.groups", [{"tokens": 64, "batch": 1}], r"batches.groups\[0\].batch: it is 1"),

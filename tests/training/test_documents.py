@@ -54,6 +54,27 @@ def test_one_language_and_a_span_of_lines(corpus: Path) -> None:
     assert list(read_texts(corpus, (2, 3), "en")) == [TEXTS[2]]
 
 
+def test_the_language_may_be_in_the_metadata(tmp_path: Path) -> None:
+    path = tmp_path / "documents.jsonl"
+    documents = [
+        {"text": "a", "metadata": {"lang": "en"}},
+        {"text": "b", "metadata": {"lang": "ko"}},
+        {"text": "c", "lang": "en", "metadata": {"lang": "ko"}},
+        {"text": "d", "metadata": None},
+        {"text": "e"},
+    ]
+    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+    assert [document.text for document in read_texts(path, language="en")] == ["a", "c"]
+    assert [document.text for document in read_texts(path, language="ko")] == ["b"]
+
+
+def test_the_demo_corpus_has_its_languages(repository: Path) -> None:
+    corpus = repository / "examples" / "demo" / "corpus.jsonl"
+    every = list(read_texts(corpus))
+    english, korean = (list(read_texts(corpus, language=language)) for language in ("en", "ko"))
+    assert 0 < len(korean) < len(english) < len(every)
+
+
 @pytest.mark.parametrize("name", ["plain.txt", "plain.txt.gz"])
 def test_plain_text_is_a_document_a_line(tmp_path: Path, name: str) -> None:
     content = b'First one.\n\n  {"text": "as it is"}  \n'

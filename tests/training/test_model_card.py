@@ -50,7 +50,7 @@ def test_sources_licences_and_figures(run: Path) -> None:
     assert text.startswith("# carded\n\nTrained from Some BERT (licence Apache-2.0) by `tercet train`")
     assert "| Source A | CC BY 4.0 | 12,345 pairs | 5 |" in text
     assert "| Source B | MIT | nothing: chooses the weights only | 0 |" in text
-    assert "were left out: cranfield, npl." in text
+    assert "was left out: cranfield, npl." in text
     assert "2 steps, 2,000 tokens, 1.0 hours of training on one GPU." in text
     assert "those after step 2" in text
     assert "| Source A | 0 | 0.1000 | 0.2000 | 0.3000 | 0.4000 |" in text

@@ -31,6 +31,18 @@ def test_heads_have_a_rate_of_their_own_and_biases_do_not_decay(base_folder: Pat
     assert {group["peak"] for group in alike} == {0.01}
 
 
+def test_scales_that_start_at_1_do_not_decay(base_folder: Path) -> None:
+    pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
+    from models.adapters.attach import attach
+    from models.adapters.settings import Ia3Settings, LoraSettings
+
+    for settings, decay in ((Ia3Settings(), 0.0), (LoraSettings(), 0.05)):
+        model = EncoderModel(load_body(base_folder), Heads(16, 8, EncodingSettings()))
+        attach(model.body, "a", settings)
+        model.heads.requires_grad_(False)
+        assert {group["weight_decay"] for group in make_optimizer(model, SETTINGS).param_groups} == {decay}
+
+
 @pytest.mark.parametrize(
     ("decay", "expected"),
     [

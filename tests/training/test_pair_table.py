@@ -149,6 +149,18 @@ def test_pairs_inside_held_out_collections_are_left_out(tmp_path: Path, tokenize
         read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, 1)
 
 
+def test_a_held_out_passage_does_not_hide_among_joined_ones(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    write(tmp_path, [{"query": f"word{n}", "pos": [f"word{n} word{n + 10}"]} for n in range(6)])
+    (tmp_path / "beir").mkdir()
+    write(tmp_path / "beir", [{"_id": "1", "text": "word2 word12"}], "corpus.jsonl")
+    source = replace(SOURCE, join_up_to=6)
+    settings = DataSettings((source,), query_tokens=8, passage_tokens=16, held_out=("beir",))
+    for seed in range(3):
+        (table,) = read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, seed)
+        assert "word2" not in words(table.queries, range(len(table.queries)))
+        assert "word12" not in " ".join(words(table.passages, range(len(table.passages))))
+
+
 def test_groups_stay_together_in_random_order() -> None:
     order = shuffled_groups(11, 4, np.random.default_rng(1)).tolist()
     assert sorted(order) == list(range(11))

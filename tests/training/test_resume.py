@@ -17,6 +17,8 @@ import torch
 from training.run_log import read_log
 
 STEPS = 24
+# A run killed after step 17 goes on from a step soon after 15, and 50 steps and more follow.
+LONG_STEPS = 80
 DEADLINE_SECONDS = 240
 
 
@@ -74,9 +76,12 @@ def kept(folder: Path) -> list[dict[str, Any]]:
 def test_a_killed_run_goes_on_with_the_same_losses_to_the_last_bit(
     tmp_path: Path, command: list[str]
 ) -> None:
+    config = tmp_path / "run.json"
+    values = json.loads(config.read_text())
+    config.write_text(json.dumps({**values, "optimization": {**values["optimization"], "steps": LONG_STEPS}}))
     finish(command, tmp_path / "whole")
     whole = kept(tmp_path / "whole")
-    assert [line["step"] for line in whole if "losses" in line] == list(range(1, STEPS + 1))
+    assert [line["step"] for line in whole if "losses" in line] == list(range(1, LONG_STEPS + 1))
 
     broken = tmp_path / "broken"
     kill_after(command, broken, 2)  # before anything was saved
@@ -86,6 +91,7 @@ def test_a_killed_run_goes_on_with_the_same_losses_to_the_last_bit(
     with (broken / "run" / "log.jsonl").open("a") as log:
         log.write('{"step": 9, "lo')  # a kill may cut a line off
     kill_after(command, broken, 17)
+    assert LONG_STEPS - torch.load(broken / "run" / "state.pt", weights_only=True)["step"] >= 50
     # A kill while the state is written leaves the former one beside the beginning of the new one.
     (broken / "run" / "state.writing").write_bytes(b"PK\x03\x04 cut off")
     finish(command, broken)
@@ -131,6 +137,8 @@ def test_two_processes_of_torchrun_make_one_run(tmp_path: Path, command: list[st
 
     result = run()
     assert result.returncode == 0, result.stderr
+    assert result.stdout.count("Wrote ") == 1
+    assert "Writing model shards" not in result.stderr
     lines = kept(output)
     assert [line["step"] for line in lines if "losses" in line] == list(range(1, STEPS + 1))
     figures = [line["development"]["Made pairs"]["sum"] for line in lines if "development" in line]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,30 +22,11 @@ from training.config import RunSettings
 from training.development import ndcg
 from training.distributed import Ranks
 from training.errors import DivergedError, RunStateError, TrainingDataError
-from training.run import open_base, run_training
+from training.run import open_base
 from training.run_log import read_log
 from training.run_state import Progress
-from training.settings_reader import settings_from
 
 Run = Callable[..., Progress]
-
-
-@pytest.fixture
-def run(tmp_path: Path, run_values: dict[str, Any]) -> Run:
-    """Runs the tiny settings, changed at dotted paths, into a folder of the given name."""
-
-    def run(name: str, changes: dict[str, Any] | None = None) -> Progress:
-        values = deepcopy(run_values)
-        for path, value in (changes or {}).items():
-            *parents, last = path.split(".")
-            inner = values
-            for key in parents:
-                inner = inner.setdefault(key, {})
-            inner[last] = value
-        settings = settings_from(RunSettings, values, "")
-        return run_training(settings, tmp_path / "data", tmp_path / name, lambda line: None, threads=1)
-
-    return run
 
 
 def losses(folder: Path) -> list[float]:
