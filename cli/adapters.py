@@ -1,4 +1,4 @@
-"""`tercet adapters`: list those of an encoder, merge several into one, stack one on another."""
+"""`tercet adapters`: list those of an encoder, merge, stack, and route among several."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import typer
 from rich.table import Table
 
 from cli import options
+from cli.adapter_routes import route
 from cli.output import console, error_console, print_json
 
 if TYPE_CHECKING:
     from models.adapters.record import Adapter
     from models.encoder import AdapterDescription
 
-app = typer.Typer(help="List, merge and stack adapters.", no_args_is_help=True)
+app = typer.Typer(help="List, merge, stack and route among adapters.", no_args_is_help=True)
+app.command()(route)
 
 Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="Folders of adapters, two or more.")]
 Output = Annotated[Path, typer.Option(help="Folder to write; its last part is the adapter's name.")]
@@ -32,7 +34,7 @@ def list_adapters(
     revision: options.Revision = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Show the adapters of an encoder, and what keeps one from being used."""
+    """Show the adapters and routers of an encoder, and what keeps one from being used."""
     from service.encoding import local_encoder
 
     settings = options.settings_from(
@@ -120,12 +122,24 @@ def _tell(output: Path, adapter: Adapter) -> None:
     )
 
 
+def _routing_words(each: AdapterDescription) -> str:
+    """What a router chooses among."""
+    if each.router is None:
+        return ""
+    table = each.router.get("table")
+    if table is None:
+        return f"among {', '.join(name or 'the base' for name in each.router['adapters'])}"
+    rules = [*table.items(), ("any other", each.router["default"])]
+    words = ", ".join(f"{tag} {name or 'the base'}" for tag, name in rules)
+    return f"by {each.router['by']}: {words}"
+
+
 def _table(adapters: list[AdapterDescription]) -> Table:
     table = Table(box=None, padding=(0, 2))
     for column in ("adapter", "kind", "fingerprint", ""):
         table.add_column(column, overflow="fold")
     for each in adapters:
         tags = (each.language, each.domain, each.description, each.problem)
-        remark = ", ".join(tag for tag in tags if tag)
+        remark = ", ".join(tag for tag in (_routing_words(each), *tags) if tag)
         table.add_row(each.name, each.kind or "", (each.fingerprint or "")[:12], remark)
     return table

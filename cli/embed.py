@@ -66,7 +66,8 @@ def embed(
         if count == 0:
             raise ServiceError(f"{texts}: no texts; give at least one line")
         metadata = {"model": encoder.info.name, "fingerprint": encoder.info.fingerprint}
-        file.finish(metadata if adapter is None else {**metadata, "adapter": adapter})
+        found = encoder.info.adapter
+        file.finish(metadata if found is None else {**metadata, "adapter": found})
     remark = f"{count:,} texts, {tokens:,} tokens, written to {output}"
     if truncated:
         remark += f"; {truncated:,} texts are longer than the limit and were cut"

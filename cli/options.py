@@ -38,7 +38,13 @@ Device = Annotated[
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Encoder threads; by default one per core.", show_default=False)
 ]
-Adapter = Annotated[str | None, typer.Option(help="Adapter of the encoder, by its name.", show_default=False)]
+Adapter = Annotated[
+    str | None,
+    typer.Option(
+        help="Adapter or router of the encoder, by its name; a fixed router as NAME or NAME:TAG.",
+        show_default=False,
+    ),
+]
 Adapters = Annotated[
     Path | None,
     typer.Option(

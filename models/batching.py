@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from models.representations import (
     Int64,
     Output,
     Representations,
+    Route,
     SparseRows,
     TokenBatch,
     TokenVectors,
@@ -36,8 +38,9 @@ class PaddedOutputs:
     colbert: Float32 | None
 
 
-Adapters = Sequence[str | None]
-"""The adapter of each text; None for the base alone."""
+Key = TypeVar("Key", bound=Hashable)
+Adapters = Sequence[str | Route | None]
+"""The adapter of each text, or several by weight; None for the base alone."""
 Forward = Callable[[Int64, Int64, Sequence[Output], Adapters], PaddedOutputs]
 
 
@@ -94,9 +97,9 @@ def encode_in_batches(
     return Representations.concatenate(parts).take(input_order)
 
 
-def rows_by_adapter(adapters: Adapters) -> dict[str | None, Int64]:
+def rows_by_adapter(adapters: Sequence[Key]) -> dict[Key, Int64]:
     """The rows int64[R] of each adapter, in order of first appearance."""
-    rows: dict[str | None, list[int]] = {}
+    rows: dict[Key, list[int]] = {}
     for row, adapter in enumerate(adapters):
         rows.setdefault(adapter, []).append(row)
     return {adapter: np.array(found, np.int64) for adapter, found in rows.items()}

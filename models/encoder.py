@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from models.representations import OUTPUTS, InputType, Output, Representations, TokenBatch
 from models.tokenizer import Tokenizer
@@ -30,7 +30,10 @@ class EncoderInfo:
 
 @dataclass(frozen=True, slots=True)
 class AdapterDescription:
-    """An adapter for people: what it is, and why it cannot be used where `fingerprint` is None."""
+    """An adapter or router for people: what it is, and why it cannot be used where `fingerprint` is None.
+
+    router: the settings of a router as in its `router.json`; None for an adapter.
+    """
 
     name: str
     kind: str | None
@@ -39,6 +42,7 @@ class AdapterDescription:
     language: str | None = None
     domain: str | None = None
     problem: str | None = None
+    router: Mapping[str, Any] | None = None
 
 
 class Encoder(Protocol):
@@ -51,7 +55,7 @@ class Encoder(Protocol):
     def tokenizer(self) -> Tokenizer: ...
 
     def adapter_info(self, name: str) -> EncoderInfo:
-        """What identifies this encoder with an adapter; reads the adapter at its first use.
+        """What identifies this encoder with an adapter or a router; reads it at its first use.
 
         Raises AdapterNotFoundError, and AdapterUnusableError or AdapterNotServedError where it is there but
         cannot be used: after this, encoding with it does not fail for its sake.
@@ -59,7 +63,15 @@ class Encoder(Protocol):
         ...
 
     def describe_adapters(self) -> list[AdapterDescription]:
-        """All adapters there are, in order of name."""
+        """All adapters and routers there are, each in order of name."""
+        ...
+
+    def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
+        """What a name stands for: itself, or what a fixed router has for its tag, where None is the base.
+
+        collection: the one that is made or searched, if any. Says nothing of whether the adapter is there;
+        raises as `adapter_info` for a router.
+        """
         ...
 
     def encode_tokens(
@@ -71,8 +83,8 @@ class Encoder(Protocol):
         """Representations of each text of the batch, in the batch's order.
 
         Any number of texts: the engine sorts by length and works in batches of its token budget.
-        adapters: the adapter of each text, None for the base; by default the base for all. Raises as
-        `adapter_info` does.
+        adapters: the adapter or router of each text, None for the base; by default the base for all. Raises
+        as `adapter_info` does.
         """
         ...
 
@@ -100,6 +112,10 @@ class AdaptedEncoder:
         """As of the encoder itself."""
         return self.encoder.describe_adapters()
 
+    def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
+        """As of the encoder itself."""
+        return self.encoder.resolve_adapter(name, collection)
+
     def encode_tokens(
         self,
         batch: TokenBatch,
@@ -111,12 +127,16 @@ class AdaptedEncoder:
         return self.encoder.encode_tokens(batch, outputs, chosen)
 
 
-def with_adapter(encoder: Encoder, adapter: str | None) -> Encoder:
-    """The encoder with an adapter, or as it is without one. Raises as `Encoder.adapter_info`."""
-    if adapter is None:
+def with_adapter(encoder: Encoder, adapter: str | None, collection: str | None = None) -> Encoder:
+    """The encoder with an adapter or router, or as it is without one. Raises as `Encoder.adapter_info`.
+
+    collection: the one that is made or searched, if any, as a fixed router may choose by it.
+    """
+    found = None if adapter is None else encoder.resolve_adapter(adapter, collection)
+    if found is None:
         return encoder
-    encoder.adapter_info(adapter)
-    return AdaptedEncoder(encoder, adapter)
+    encoder.adapter_info(found)
+    return AdaptedEncoder(encoder, found)
 
 
 def encode(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from models.adapters.routing import with_routers
 from models.adapters.settings import ADAPTER_SESSIONS
 from models.checkpoint import checkpoint_name, resolve_checkpoint
 from models.encoder import Encoder, Engine
@@ -27,8 +28,8 @@ def load_encoder(
     device: auto, cpu or cuda; threads: CPU threads of one pass, by default the CPUs of this process;
     batch_tokens: padded tokens of one pass; precision: float32, int8 (onnx), float16 or bfloat16
     (torch on CUDA), by default int8 where it was exported and the device is a CPU, else float32;
-    adapters: folder of the adapters that may be asked for; adapter_sessions: exported graphs of adapters
-    kept open at a time (onnx).
+    adapters: folder of the adapters and routers that may be asked for; adapter_sessions: exported graphs of
+    adapters kept open at a time (onnx).
     Raises CheckpointError, or UnsupportedError where the engine is not installed.
     """
     folder = resolve_checkpoint(checkpoint, revision)
@@ -37,15 +38,17 @@ def load_encoder(
     if engine == "onnx":
         from models.onnx_encoder import OnnxEncoder
 
-        return OnnxEncoder(
-            folder,
-            name,
-            device=device,
-            threads=threads,
-            batch_tokens=batch_tokens,
-            precision=precision,
-            adapters=adapters,
-            adapter_sessions=adapter_sessions,
+        return with_routers(
+            OnnxEncoder(
+                folder,
+                name,
+                device=device,
+                threads=threads,
+                batch_tokens=batch_tokens,
+                precision=precision,
+                adapters=adapters,
+                adapter_sessions=adapter_sessions,
+            )
         )
     if engine == "torch":
         try:
@@ -55,13 +58,15 @@ def load_encoder(
                 f"the torch engine needs torch and transformers ({error}): "
                 "pip install -c constraints.txt -e '.[torch]'"
             ) from error
-        return TorchEncoder(
-            folder,
-            name,
-            device=device,
-            threads=threads,
-            batch_tokens=batch_tokens,
-            precision=precision,
-            adapters=adapters,
+        return with_routers(
+            TorchEncoder(
+                folder,
+                name,
+                device=device,
+                threads=threads,
+                batch_tokens=batch_tokens,
+                precision=precision,
+                adapters=adapters,
+            )
         )
     raise UnsupportedError(f"engine {engine!r} is not known; choose onnx or torch")

@@ -10,16 +10,18 @@ from pathlib import Path
 
 from models.adapters.graphs import AdapterGraphs
 from models.adapters.library import AdapterLibrary, describe
+from models.adapters.routing import MIXING_REFUSED
 from models.adapters.settings import ADAPTER_SESSIONS
-from models.batching import PaddedOutputs, encode_in_batches
+from models.batching import Adapters, PaddedOutputs, encode_in_batches
 from models.checkpoint import hidden_size, read_settings
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
+from models.errors import AdapterNotServedError
 from models.fingerprint import fingerprint, heads_digest
 from models.graphs import check_settings, choose_graph, read_export, verify_graph
 from models.head_weights import read_heads
 from models.onnx_graph import OnnxGraph, Placement, has_cuda
-from models.representations import OUTPUTS, Int64, Output, Representations, TokenBatch
+from models.representations import OUTPUTS, Int64, Output, Representations, Route, TokenBatch
 from models.tokenizer import Tokenizer
 
 # Small enough for a batch's activations to stay in the caches.
@@ -33,6 +35,8 @@ class OnnxEncoder:
     adapters: folder of the adapters that may be asked for, each with a graph of its own; adapter_sessions:
     how many of these are open at a time.
     """
+
+    mixes_adapters = False
 
     def __init__(
         self,
@@ -96,15 +100,25 @@ class OnnxEncoder:
         """All adapters, in order of name."""
         return describe(self._adapters.library, self.adapter_info)
 
+    def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
+        """The name itself: an engine has no routers."""
+        return name
+
+    @property
+    def library(self) -> AdapterLibrary:
+        """The adapters that it can use."""
+        return self._adapters.library
+
     def encode_tokens(
         self,
         batch: TokenBatch,
         outputs: Sequence[Output] = OUTPUTS,
-        adapters: Sequence[str | None] | None = None,
+        adapters: Adapters | None = None,
     ) -> Representations:
         """Representations of each text of the batch, in the batch's order; each pass has one adapter."""
-        for name in {name for name in adapters or () if name is not None}:
-            self._adapters.get(name)
+        for adapter in set(adapters or ()):
+            if adapter is not None:
+                self._adapters.get(_single(adapter))
         return encode_in_batches(
             batch,
             outputs,
@@ -117,8 +131,15 @@ class OnnxEncoder:
         )
 
     def _forward(
-        self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Sequence[str | None]
+        self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Adapters
     ) -> PaddedOutputs:
         adapter = adapters[0]  # that of all rows, since passes of this engine mix none
-        graph = self._graph if adapter is None else self._adapters.open(adapter)
+        graph = self._graph if adapter is None else self._adapters.open(_single(adapter))
         return graph.forward(ids, mask, outputs)
+
+
+def _single(adapter: str | Route) -> str:
+    """The adapter. Raises AdapterNotServedError for several by weight."""
+    if isinstance(adapter, Route):
+        raise AdapterNotServedError(f"{list(adapter.adapters)} cannot be mixed: {MIXING_REFUSED}")
+    return adapter

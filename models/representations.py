@@ -150,11 +150,23 @@ class TokenVectors:
 
 
 @dataclass(frozen=True, slots=True)
+class Route:
+    """What a router chose for a text: adapters, None for the base, and the weight of each.
+
+    Weights are at least 0 and sum to 1; a hard choice is one adapter of weight 1.
+    """
+
+    adapters: tuple[str | None, ...]
+    weights: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Representations:
     """What one encoder pass gives for B texts; an output that was not asked for is None.
 
     dense: float32[B, D], unit length; tokens: int64[B], tokens encoded of each text, special tokens
-    included; truncated: bool[B].
+    included; truncated: bool[B]; routes: of each text that a router chose for, None for others and, as a
+    whole, where there are none.
     """
 
     tokens: Int64
@@ -162,6 +174,7 @@ class Representations:
     dense: Float32 | None = field(default=None)
     sparse: SparseRows | None = field(default=None)
     colbert: TokenVectors | None = field(default=None)
+    routes: tuple[Route | None, ...] | None = field(default=None)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -174,6 +187,7 @@ class Representations:
             None if self.dense is None else self.dense[rows],
             None if self.sparse is None else self.sparse.take(rows),
             None if self.colbert is None else self.colbert.take(rows),
+            None if self.routes is None else tuple(self.routes[row] for row in rows.tolist()),
         )
 
     def keep(self, outputs: Sequence[Output]) -> Representations:
@@ -184,6 +198,7 @@ class Representations:
             self.dense if "dense" in outputs else None,
             self.sparse if "sparse" in outputs else None,
             self.colbert if "colbert" in outputs else None,
+            self.routes,
         )
 
     def with_dimensions(self, dimensions: int) -> Representations:
@@ -201,6 +216,7 @@ class Representations:
             cut / np.maximum(norms, np.float32(1e-12)),
             self.sparse,
             self.colbert,
+            self.routes,
         )
 
     @staticmethod
@@ -209,10 +225,12 @@ class Representations:
         dense = [p.dense for p in parts if p.dense is not None]
         sparse = [p.sparse for p in parts if p.sparse is not None]
         colbert = [p.colbert for p in parts if p.colbert is not None]
+        routes = tuple(route for p in parts for route in p.routes or (None,) * len(p))
         return Representations(
             np.concatenate([p.tokens for p in parts]),
             np.concatenate([p.truncated for p in parts]),
             np.concatenate(dense) if dense else None,
             SparseRows.concatenate(sparse) if sparse else None,
             TokenVectors.concatenate(colbert) if colbert else None,
+            routes if any(routes) else None,
         )

@@ -17,7 +17,7 @@ from transformers.utils import logging as library_logging
 from models.adapters.library import AdapterLibrary, describe
 from models.adapters.record import ResolvedAdapter
 from models.adapters.serving import ServedAdapters
-from models.batching import PaddedOutputs, encode_in_batches
+from models.batching import Adapters, PaddedOutputs, encode_in_batches
 from models.checkpoint import EncodingSettings, hidden_size, read_settings
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
@@ -25,7 +25,7 @@ from models.errors import CheckpointError, UnsupportedError
 from models.fingerprint import fingerprint, heads_digest, weight_files
 from models.graphs import Graph, body_digest, packed_graph, verify_graph
 from models.heads import Heads, load_heads
-from models.representations import OUTPUTS, Int64, Output, Representations, TokenBatch
+from models.representations import OUTPUTS, Int64, Output, Representations, Route, TokenBatch
 from models.tokenizer import Tokenizer
 
 PRECISIONS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -133,6 +133,8 @@ class TorchEncoder:
     adapters: folder of the adapters that may be asked for.
     """
 
+    mixes_adapters = True
+
     def __init__(
         self,
         folder: Path,
@@ -195,15 +197,26 @@ class TorchEncoder:
         """All adapters, in order of name."""
         return describe(self._adapters.library, self.adapter_info)
 
+    def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
+        """The name itself: an engine has no routers."""
+        return name
+
+    @property
+    def library(self) -> AdapterLibrary:
+        """The adapters that it can use."""
+        return self._adapters.library
+
     def encode_tokens(
         self,
         batch: TokenBatch,
         outputs: Sequence[Output] = OUTPUTS,
-        adapters: Sequence[str | None] | None = None,
+        adapters: Adapters | None = None,
     ) -> Representations:
         """Representations of each text of the batch, in the batch's order; one pass may mix adapters."""
-        for name in {name for name in adapters or () if name is not None}:
-            self._adapters.load(name)
+        for adapter in set(adapters or ()):
+            for name in adapter.adapters if isinstance(adapter, Route) else (adapter,):
+                if name is not None:
+                    self._adapters.load(name)
         return encode_in_batches(
             batch,
             outputs,
@@ -217,7 +230,7 @@ class TorchEncoder:
 
     @torch.inference_mode()
     def _forward(
-        self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Sequence[str | None]
+        self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Adapters
     ) -> PaddedOutputs:
         heads = self._model.heads
         attended = torch.from_numpy(mask).to(self._device)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from index.errors import FingerprintMismatchError
 from index.manifest import CollectionSettings
 from models.encoder import EncoderInfo
 from models.errors import AdapterNotFoundError
 
-InfoOf = Callable[[str | None], Awaitable[EncoderInfo]]
-"""`EncodingService.info_of`."""
+
+class InfoOf(Protocol):
+    """`EncodingService.info_of`."""
+
+    async def __call__(self, adapter: str | None, collection: str | None = None) -> EncoderInfo: ...
 
 
-def adapter_of(settings: CollectionSettings, asked: str | None) -> str | None:
-    """The collection's adapter. Raises FingerprintMismatchError where another is asked for."""
-    if asked is not None and asked != settings.adapter:
+def adapter_of(settings: CollectionSettings, asked: str | None, found: str | None) -> str | None:
+    """The collection's adapter. Raises FingerprintMismatchError where another is asked for.
+
+    found: what the asked name stands for: itself, or the choice of a fixed router.
+    """
+    if asked is not None and found != settings.adapter:
+        meant = "" if found == asked else f", which stands for {adapter_words(found)},"
         raise FingerprintMismatchError(
-            f"collection {settings.name!r} goes with {adapter_words(settings.adapter)}, and {asked!r} is "
-            "asked for: leave the adapter out, or use a collection that was created with it"
+            f"collection {settings.name!r} goes with {adapter_words(settings.adapter)}, and {asked!r}{meant} "
+            "is asked for: leave the adapter out, or use a collection that was created with it"
         )
     return settings.adapter
 
@@ -29,9 +36,8 @@ async def info_for(settings: CollectionSettings, asked: str | None, info_of: Inf
     Raises AdapterNotFoundError for an adapter that is asked for and unknown, FingerprintMismatchError where
     it is not the collection's or where the collection's is not here, and what `info_of` raises.
     """
-    if asked is not None:
-        await info_of(asked)
-    adapter = adapter_of(settings, asked)
+    found = None if asked is None else (await info_of(asked, settings.name)).adapter
+    adapter = adapter_of(settings, asked, found)
     try:
         return await info_of(adapter)
     except AdapterNotFoundError as error:

@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 
 from models.encoder import EncoderInfo
-from models.representations import Float32, Representations
+from models.representations import Float32, Representations, Route
 from models.tokenizer import Tokenizer
 
 
@@ -22,6 +22,9 @@ def embeddings_json(
     embeddings: list[dict[str, Any]] = [
         {"tokens": count, "truncated": cut} for count, cut in zip(tokens, truncated, strict=True)
     ]
+    for embedding, route in zip(embeddings, representations.routes or (), strict=False):
+        if route is not None:
+            embedding.update(_route_json(route))
     if representations.dense is not None:
         for embedding, vector in zip(embeddings, representations.dense, strict=True):
             embedding["dense"] = array(vector)
@@ -56,6 +59,13 @@ def values_of(representations: Representations) -> int:
         + (0 if sparse is None else 3 * len(sparse.token_ids))
         + (0 if colbert is None else colbert.vectors.size)
     )
+
+
+def _route_json(route: Route) -> dict[str, Any]:
+    if len(route.adapters) == 1:
+        return {"adapter": route.adapters[0]}
+    pairs = zip(route.adapters, route.weights, strict=True)
+    return {"adapters": [{"adapter": name, "weight": weight} for name, weight in pairs]}
 
 
 def _packed(array: Float32) -> dict[str, Any]:

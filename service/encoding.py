@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from models.encoder import AdapterDescription, Encoder, EncoderInfo
+from models.encoder import AdapterDescription, Encoder, EncoderInfo, with_adapter
 from models.loader import load_encoder
 from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
@@ -43,15 +43,17 @@ class EncodingService(Protocol):
         """Tokens accepted here and not yet encoded."""
         ...
 
-    async def info_of(self, adapter: str | None) -> EncoderInfo:
-        """What identifies the encoder with an adapter, or without one.
+    async def info_of(self, adapter: str | None, collection: str | None = None) -> EncoderInfo:
+        """What identifies the encoder with an adapter or router, or without one.
 
+        Its `adapter` is the one that the name stands for, as a fixed router stands for its choice.
+        collection: the one that is made or searched, if any, as a fixed router may choose by it.
         Raises AdapterNotFoundError, AdapterUnusableError or AdapterNotServedError.
         """
         ...
 
     async def adapters(self) -> list[AdapterDescription]:
-        """All adapters there are, in order of name."""
+        """All adapters and routers there are."""
         ...
 
     async def encode(
@@ -103,14 +105,14 @@ class LocalEncoding:
     def pending_tokens(self) -> int:
         return self._batcher.pending_tokens
 
-    async def info_of(self, adapter: str | None) -> EncoderInfo:
+    async def info_of(self, adapter: str | None, collection: str | None = None) -> EncoderInfo:
         """What identifies the encoder with an adapter, which is read at its first use."""
         if adapter is None:
             return self._encoder.info
-        return await asyncio.to_thread(self._encoder.adapter_info, adapter)
+        return await asyncio.to_thread(lambda: with_adapter(self._encoder, adapter, collection).info)
 
     async def adapters(self) -> list[AdapterDescription]:
-        """All adapters there are."""
+        """All adapters and routers there are."""
         return await asyncio.to_thread(self._encoder.describe_adapters)
 
     async def encode(
@@ -124,11 +126,11 @@ class LocalEncoding:
         adapter: str | None = None,
     ) -> Representations:
         """Representations of at least one text, in order."""
-        await self.info_of(adapter)  # an adapter that cannot be used should fail no batch but its own
+        info = await self.info_of(adapter)  # an adapter that cannot be used should fail no batch but its own
         tokens = await asyncio.to_thread(
             self._encoder.tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=truncate
         )
-        return await self._batcher.submit(tokens, outputs, adapter)
+        return await self._batcher.submit(tokens, outputs, info.adapter)
 
     async def check(self) -> None:
         """An encoder of this process is always there."""

@@ -94,7 +94,9 @@ def build_collection(
     where it has other settings than those asked for, BuildCancelledError, and what encoder and index raise.
     """
     check_collection_name(name)
-    documents = _documents_encoder(encoder, chosen_adapter(collections_root, name, adapter))
+    documents = _documents_encoder(
+        encoder, chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter)
+    )
     source_files(source)  # a missing source should not get as far as creating the collection
     asked = {"dense_kind": dense_kind, "token_codec": token_codec, "fields": fields}
     settings = {key: value for key, value in asked.items() if value is not None}

@@ -31,6 +31,7 @@ HOMES = {
         "models/adapters/attach.py",
         "models/adapters/body.py",
         "models/adapters/changes.py",
+        "models/adapters/mixing.py",
         "models/adapters/serving.py",
         "training",
     },

@@ -49,6 +49,8 @@ SELF_ATTENTION = "attention.self"
 ACTIVE = "active_adapters"
 Place = tuple[int, Role]
 KeysAndValues = tuple[Tensor, Tensor]
+# A prefix, or None for attention without one, and its weight float[R] for each row, or None for 1.
+WeightedPrefix = tuple[Tensor | None, KeysAndValues | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,12 +81,31 @@ class Share:
             return None
         return torch.cat([keys for keys, _ in found]), torch.cat([values for _, values in found])
 
+    def prefixes(self, layer: int) -> list[WeightedPrefix]:
+        """The one attention of a block."""
+        return [(None, self.prefix(layer))]
+
+
+class ActingShare(Protocol):
+    """Rows of a batch, int64[R], or None for all of them, and what acts on them."""
+
+    @property
+    def rows(self) -> Tensor | None: ...
+
+    def changes(self, place: Place) -> list[Change]:
+        """What is done to the linear layer at a place, the innermost first."""
+        ...
+
+    def prefixes(self, layer: int) -> list[WeightedPrefix]:
+        """The attentions of a block, whose outputs are added by weight."""
+        ...
+
 
 class ActiveAdapters(Protocol):
     """Which adapters act now. The shares cover every row once; none at all means the base alone."""
 
     @property
-    def shares(self) -> Sequence[Share]: ...
+    def shares(self) -> Sequence[ActingShare]: ...
 
 
 class FixedAdapters:
@@ -97,10 +118,10 @@ class FixedAdapters:
 class ThreadAdapters(threading.local):
     """Shares that a thread chooses for its own pass, beside passes of other threads."""
 
-    shares: tuple[Share, ...] = ()
+    shares: tuple[ActingShare, ...] = ()
 
     @contextmanager
-    def use(self, shares: Sequence[Share]) -> Iterator[None]:
+    def use(self, shares: Sequence[ActingShare]) -> Iterator[None]:
         """These shares act within the context."""
         self.shares = tuple(shares)
         try:
@@ -150,23 +171,38 @@ def adapted_attention(
     Returns float[B, L, heads, d/heads].
     """
     shares = _active(module).shares
-    prefixes = [share.prefix(_layer_of(module)) for share in shares]
-    if all(prefix is None for prefix in prefixes):
+    found = [share.prefixes(_layer_of(module)) for share in shares]
+    if all(prefix is None for prefixes in found for _, prefix in prefixes):
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
-    attended = query.new_empty(query.transpose(1, 2).shape)
-    for share, prefix in zip(shares, prefixes, strict=True):
+    attended = query.new_zeros(query.transpose(1, 2).shape)
+    for share, prefixes in zip(shares, found, strict=True):
         rows = slice(None) if share.rows is None else share.rows
         mask = None if attention_mask is None else attention_mask[rows]
-        keys, values = key[rows], value[rows]
-        if prefix is not None:
-            keys, values = with_prefix(prefix, keys, values)
-            if mask is not None:
-                mask = functional.pad(mask, (keys.shape[2] - key.shape[2], 0), value=True)
-        part, _ = sdpa_attention_forward(module, query[rows], keys, values, mask, **options)
-        if share.rows is None:
-            return part, None
-        attended[rows] = part
+        for weight, prefix in prefixes:
+            part = _attention_with(prefix, module, query[rows], key[rows], value[rows], mask, **options)
+            if share.rows is None and weight is None:
+                return part, None
+            attended[rows] += part if weight is None else part * weight.view(-1, 1, 1, 1).to(part.dtype)
     return attended, None
+
+
+def _attention_with(
+    prefix: KeysAndValues | None,
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    **options: Any,
+) -> Tensor:
+    """Attention over a prefix, if any, and the tokens. Shapes as of `adapted_attention`."""
+    if prefix is not None:
+        length = key.shape[2]
+        key, value = with_prefix(prefix, key, value)
+        if mask is not None:
+            mask = functional.pad(mask, (key.shape[2] - length, 0), value=True)
+    attended, _ = sdpa_attention_forward(module, query, key, value, mask, **options)
+    return attended
 
 
 def with_prefix(prefix: KeysAndValues, key: Tensor, value: Tensor) -> KeysAndValues:
@@ -183,7 +219,7 @@ def with_prefix(prefix: KeysAndValues, key: Tensor, value: Tensor) -> KeysAndVal
 def fixed_prefix(module: nn.Module) -> KeysAndValues | None:
     """Keys and values that a self-attention module gets for every row, where its adapters are fixed."""
     active: ActiveAdapters | None = getattr(module, ACTIVE, None)
-    return None if active is None else active.shares[0].prefix(_layer_of(module))
+    return None if active is None else active.shares[0].prefixes(_layer_of(module))[0][1]
 
 
 def body_shape(body: nn.Module) -> BodyShape:

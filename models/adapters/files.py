@@ -50,9 +50,9 @@ def write_adapter(folder: Path, adapter: Adapter) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     tensors = None if isinstance(adapter.settings, StackSettings) else save(adapter.tensors())
     if tensors is not None:
-        _replace(folder / TENSORS_FILE, tensors)
+        replace_file(folder / TENSORS_FILE, tensors)
     record = json.dumps(_record(adapter, tensors), indent=2, ensure_ascii=False)
-    _replace(folder / RECORD_FILE, f"{record}\n".encode())
+    replace_file(folder / RECORD_FILE, f"{record}\n".encode())
     if tensors is None:
         (folder / TENSORS_FILE).unlink(missing_ok=True)
 
@@ -147,7 +147,7 @@ def _read_tensors(
     return arrays, HeadWeights.from_arrays(named, str(path), shape.hidden_size)
 
 
-def _replace(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
     """Writes a file for all to read, on the disk before it takes the place of the one before it."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     try:

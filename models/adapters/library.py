@@ -34,7 +34,7 @@ class AdapterLibrary:
         """checkpoint: folder of the base; base_fingerprint: that of its float encoder."""
         self.root = root
         self.names = tuple(adapter_names(root))
-        self._base_fingerprint = base_fingerprint
+        self.base_fingerprint = base_fingerprint
         self._checkpoint = checkpoint
         self._colbert_dimension = colbert_dimension
         self._lock = threading.Lock()
@@ -73,10 +73,10 @@ class AdapterLibrary:
             raise CheckpointError(f"it stacks adapter {name!r}, which is not there; add it, and start again")
         adapter = read_adapter(self.folder(name))
         body = BodyShape.of_config(read_json(self._checkpoint / CONFIG_FILE))
-        if adapter.base.fingerprint != self._base_fingerprint or adapter.base.body != body:
+        if adapter.base.fingerprint != self.base_fingerprint or adapter.base.body != body:
             raise CheckpointError(
                 f"{name} belongs to base {adapter.base.name!r} (fingerprint {adapter.base.fingerprint}), not "
-                f"to this encoder's ({self._base_fingerprint}); serve it with its base, or train it on this"
+                f"to this encoder's ({self.base_fingerprint}); serve it with its base, or train it on this"
             )
         if adapter.heads is not None and adapter.heads.colbert_dimension != self._colbert_dimension:
             raise CheckpointError(

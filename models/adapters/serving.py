@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from models.adapters.body import Part, Share, ThreadAdapters, install, load_parts
+from models.adapters.body import ActingShare, Part, Share, ThreadAdapters, install, load_parts
 from models.adapters.library import AdapterLibrary
+from models.adapters.mixing import MixedHeads, MixedShare
 from models.adapters.record import ResolvedAdapter
-from models.batching import rows_by_adapter
+from models.batching import Adapters, rows_by_adapter
 from models.errors import AdapterNotServedError, UnsupportedError
 from models.heads import Heads
+from models.representations import Route
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,6 +26,15 @@ class LoadedAdapter:
     resolved: ResolvedAdapter
     parts: tuple[Part, ...]
     heads: Heads | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """Rows int64[R] of a batch that go through the same adapters, with weights float32[R, K]."""
+
+    names: tuple[str | None, ...]
+    rows: Tensor
+    weights: Tensor
 
 
 class ServedAdapters:
@@ -54,26 +64,43 @@ class ServedAdapters:
                 self._loaded[name] = self._load(resolved)
         return resolved
 
-    def acting(self, adapters: Sequence[str | None]) -> AbstractContextManager[None]:
-        """Within the context, each row of this thread's pass goes through its adapter, already loaded."""
-        found = rows_by_adapter(adapters)
-        if not any(found):
+    def acting(self, adapters: Adapters) -> AbstractContextManager[None]:
+        """Within the context, each row of this thread's pass goes through its adapter, or several by
+        weight, all of them loaded.
+        """
+        groups = self._groups(adapters)
+        if all(group.names == (None,) for group in groups):
             return self._active.use(())
-        shares = [
-            Share(
-                None if len(found) == 1 else self._on_device(rows),
-                () if name is None else self._loaded[name].parts,
-            )
-            for name, rows in ((name, torch.from_numpy(rows)) for name, rows in found.items())
-        ]
+        shares: list[ActingShare] = []
+        for group in groups:
+            rows = None if len(groups) == 1 else group.rows
+            parts = tuple(() if name is None else self._loaded[name].parts for name in group.names)
+            mixed = len(parts) > 1
+            shares.append(MixedShare(rows, parts, group.weights) if mixed else Share(rows, parts[0]))
         return self._active.use(shares)
 
-    def heads(self, adapters: Sequence[str | None]) -> list[tuple[Tensor, Heads]]:
-        """Rows int64[R] whose adapter has heads of its own, with these heads."""
+    def heads(self, adapters: Adapters) -> list[tuple[Tensor, Heads | MixedHeads]]:
+        """Rows int64[R] whose adapters have heads of their own, with these heads."""
+        found: list[tuple[Tensor, Heads | MixedHeads]] = []
+        for group in self._groups(adapters):
+            own = [None if name is None else self._loaded[name].heads for name in group.names]
+            if any(own):
+                members = [heads or self._base_heads for heads in own]
+                mixed = len(members) > 1
+                found.append((group.rows, MixedHeads(members, group.weights) if mixed else members[0]))
+        return found
+
+    def _groups(self, adapters: Adapters) -> list[_Group]:
+        """Rows that go through the same adapters, whatever the weights."""
+        routes = [each if isinstance(each, Route) else Route((each,), (1.0,)) for each in adapters]
+        device = next(self._base_heads.parameters()).device
         return [
-            (self._on_device(torch.from_numpy(rows)), heads)
-            for name, rows in rows_by_adapter(adapters).items()
-            if name is not None and (heads := self._loaded[name].heads) is not None
+            _Group(
+                names,
+                torch.from_numpy(rows).to(device),
+                torch.tensor([routes[row].weights for row in rows.tolist()], device=device),
+            )
+            for names, rows in rows_by_adapter([route.adapters for route in routes]).items()
         ]
 
     def _load(self, resolved: ResolvedAdapter) -> LoadedAdapter:
@@ -82,6 +109,3 @@ class ServedAdapters:
             like = next(self._base_heads.parameters())
             heads = Heads.from_weights(resolved.heads, self._base_heads.settings).to(like).eval()
         return LoadedAdapter(resolved, load_parts(resolved, self._body), heads)
-
-    def _on_device(self, rows: Tensor) -> Tensor:
-        return rows.to(next(self._base_heads.parameters()).device)

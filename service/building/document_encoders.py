@@ -83,6 +83,10 @@ class RemoteDocuments:
     def info(self) -> EncoderInfo:
         return self._info
 
+    def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
+        """What a name stands for, as `Encoder.resolve_adapter`."""
+        return self._remote.resolve_adapter(name, collection)
+
     def use_adapter(self, adapter: str | None) -> None:
         """From now on texts are encoded with this adapter. Raises as `EncodingService.info_of`."""
         self._info = self._wait(self._remote.info_of(adapter))

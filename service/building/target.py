@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +51,18 @@ def open_or_create(
     return collection, False
 
 
-def chosen_adapter(root: Path, name: str, asked: str | None) -> str | None:
+def chosen_adapter(
+    root: Path, name: str, asked: str | None, resolve: Callable[[str, str], str | None]
+) -> str | None:
     """The adapter to build a collection with: its own, or for a new one what is asked for.
 
-    Raises FingerprintMismatchError where it exists with another.
+    resolve: `Encoder.resolve_adapter`. Raises FingerprintMismatchError where it exists with another.
     """
+    found = None if asked is None else resolve(asked, name)
     try:
-        return adapter_of(Collection.open(root, name).settings, asked)
+        return adapter_of(Collection.open(root, name).settings, asked, found)
     except CollectionNotFoundError:
-        return asked
+        return found
 
 
 def remove_unpublished(collection: Collection, root: Path) -> None:

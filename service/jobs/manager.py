@@ -143,7 +143,7 @@ class JobManager:
         try:
             opened = await asyncio.to_thread(Collection.open, self._data / "collections", collection)
         except CollectionNotFoundError:
-            info = await self._info_of(adapter)
+            info = await self._info_of(adapter, collection)
         else:
             info = await info_for(opened.settings, adapter, self._info_of)
             require_encoder(opened.settings, info)

@@ -53,7 +53,7 @@ async def create_collection(
 ) -> Response:
     """Create an empty collection for this server's encoder. One that exists already is a conflict, 409."""
     wanted = body or EMPTY
-    info = await services.encoding.info_of(wanted.adapter)
+    info = await services.encoding.info_of(wanted.adapter, name)
     try:
         settings = CollectionSettings(
             name=name,

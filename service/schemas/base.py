@@ -15,8 +15,14 @@ def _whole(value: object) -> object:
 
 
 Integer = Annotated[int, BeforeValidator(_whole)]
+ADAPTER_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}(:[A-Za-z0-9][A-Za-z0-9_-]{0,63})?$"
 AdapterName = Annotated[
-    str, Field(pattern=NAME_PATTERN, description="An adapter of the encoder; `GET /info` lists them.")
+    str,
+    Field(
+        pattern=ADAPTER_PATTERN,
+        description="An adapter or router of the encoder; `GET /info` lists them. A fixed router may be "
+        "given a tag, as `by-language:ko`.",
+    ),
 ]
 Text = Annotated[str, Field(description="A text; characters are limited by the setting `max_characters`.")]
 Texts = Annotated[list[Text], Field(min_length=1, fail_fast=True)]

@@ -31,7 +31,9 @@ class CollectionRequest(Request):
     dense_kind: DenseKind | None = Field("auto", description="The dense index; `auto` chooses by size.")
     token_codec: TokenCodec | None = Field("int8", description="How token vectors are stored.")
     adapter: AdapterName | None = Field(
-        None, description="An adapter that encodes its documents and queries; by default none."
+        None,
+        description="An adapter or router for its documents and queries; by default none. Of a fixed router "
+        "the adapter that it chooses now is kept.",
     )
     fields: Annotated[dict[str, FieldType], BeforeValidator(_few_fields)] | None = Field(
         None, description="Metadata fields that filters may use."

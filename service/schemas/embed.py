@@ -31,7 +31,9 @@ class EmbedRequest(Request):
     dimensions: Annotated[Integer, Field(ge=1)] | None = Field(
         None, description="Keep this many values of the dense vector, normalized again."
     )
-    adapter: AdapterName | None = Field(None, description="An adapter; by default none.")
+    adapter: AdapterName | None = Field(
+        None, description="An adapter, or a router that chooses one for each text; by default none."
+    )
     encoding: Literal["float", "base64"] | None = Field(
         "float", description="`base64`: dense and colbert as little-endian float32 with their shape."
     )
@@ -53,6 +55,13 @@ class SparseEmbedding(BaseModel):
     tokens: list[str]
 
 
+class WeighedAdapter(BaseModel):
+    """An adapter, null for the base, and its weight for a text; a text's weights sum to 1."""
+
+    adapter: str | None
+    weight: float
+
+
 class Embedding(BaseModel):
     """What was asked for of one text."""
 
@@ -61,13 +70,21 @@ class Embedding(BaseModel):
     colbert: list[list[float]] | PackedArray | None = Field(None, description="One unit vector per token.")
     tokens: int = Field(description="Tokens encoded, special tokens included.")
     truncated: bool = Field(description="Whether the text was longer.")
+    adapter: str | None = Field(
+        None, description="What a router chose, null for the base; only where a hard router was asked for."
+    )
+    adapters: list[WeighedAdapter] | None = Field(
+        None, description="What the text went through; only where a soft router was asked for."
+    )
 
 
 class EmbedResponse(BaseModel):
     """One embedding for each text, in order."""
 
     model: str
-    adapter: str | None = Field(description="The adapter that was asked for.")
+    adapter: str | None = Field(
+        description="The adapter or router that was asked for; of a fixed router the adapter that it chose."
+    )
     fingerprint: str = Field(description="That of the encoder with the adapter.")
     usage: Usage
     embeddings: list[Embedding]

@@ -29,7 +29,9 @@ class EncoderResponse(BaseModel):
 
 
 class AdapterResponse(BaseModel):
-    """An adapter. `fingerprint`: of the encoder with it, or null where it cannot be used; see `problem`."""
+    """An adapter or router. `fingerprint`: of the encoder with it, or null where it cannot be used; see
+    `problem`. `router`: a router's settings, such as the adapters that it chooses among.
+    """
 
     name: str
     kind: str | None
@@ -38,6 +40,7 @@ class AdapterResponse(BaseModel):
     language: str | None
     domain: str | None
     problem: str | None
+    router: dict[str, Any] | None = Field(description="Null for an adapter.")
 
 
 class LimitsResponse(BaseModel):

@@ -210,7 +210,9 @@ class RerankRequest(Request):
     weights: WeightsRequest | PresetName | None = Field(
         None, description="As in `/search`, but without a collection: by default `sum`: 1, 1, 1."
     )
-    adapter: AdapterName | None = Field(None, description="An adapter; by default none.")
+    adapter: AdapterName | None = Field(
+        None, description="An adapter, or a router that chooses one for each text; by default none."
+    )
 
 
 class RerankResult(BaseModel):

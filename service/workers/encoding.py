@@ -11,6 +11,7 @@ from itertools import count
 import httpx
 
 from models.adapters.library import unknown_adapter
+from models.adapters.routers import FixedSettings, resolve, router_settings
 from models.checkpoint import EncodingSettings
 from models.encoder import AdapterDescription, EncoderInfo
 from models.errors import (
@@ -94,8 +95,21 @@ class RemoteEncoding:
     def tokenizer(self) -> Tokenizer:
         return self._tokenizer
 
-    async def info_of(self, adapter: str | None) -> EncoderInfo:
+    def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
+        """As `Encoder.resolve_adapter`, by what the first worker told of its fixed routers."""
+
+        def fixed(plain: str) -> FixedSettings | None:
+            described = self._adapters.get(plain)
+            if described is None or described.kind != FixedSettings.kind:
+                return None
+            settings = router_settings(described.kind, described.router or {})
+            return settings if isinstance(settings, FixedSettings) else None
+
+        return resolve(name, collection, fixed)
+
+    async def info_of(self, adapter: str | None, collection: str | None = None) -> EncoderInfo:
         """What identifies the encoder with an adapter, as the first worker told when this connected."""
+        adapter = None if adapter is None else self.resolve_adapter(adapter, collection)
         if adapter is None:
             return self._info
         if adapter not in self._adapters:

@@ -142,3 +142,52 @@ def test_export_takes_an_output_or_an_adapter(tercet: Run, checkpoint: Path) -> 
     for options in ([], ["--output", "x", "--adapter", "y"]):
         done = tercet("export", str(checkpoint), *options)
         assert (done.returncode, "give one of both" in done.stderr) == (2, True)
+
+
+def test_routes_from_texts_to_hits(torch_tercet: Run, adapters: Path, source: Path, tmp_path: Path) -> None:
+    law, tea = tmp_path / "law.txt", tmp_path / "tea.jsonl"
+    law.write_text("".join(f"the court of case {number}\n" for number in range(10)))
+    tea.write_text("".join(json.dumps({"text": f"hot water {number}"}) + "\n" for number in range(10)))
+    for kind in ("centroid", "gate", "soft"):
+        files = [f"law={law}", f"={tea}"]
+        done = torch_tercet("adapters", "route", f"by-{kind}", *files, "--kind", kind, "--json")
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout)
+        assert (report["learned"], report["held_out"]) == (16, 4)
+        assert [each["adapter"] for each in report["accuracies"]] == ["law", None]
+    assert "mean" in torch_tercet("adapters", "route", "by-gate", *files).stdout
+    done = torch_tercet("adapters", "route", "by-language", "ko=tea", "--kind", "fixed", "--default", "law")
+    assert done.returncode == 0, done.stderr
+    listed = {
+        each["name"]: each
+        for each in json.loads(torch_tercet("adapters", "list", "--json").stdout)["adapters"]
+    }
+    assert list(listed) == ["law", "tea", "by-centroid", "by-gate", "by-language", "by-soft"]
+    assert all(each["fingerprint"] for each in listed.values())
+    shown = torch_tercet("adapters", "list").stdout
+    assert "among law, the base" in " ".join(shown.split())
+    for name, kept in (("by-soft", "by-soft"), ("by-language:ko", "tea")):
+        done = torch_tercet("index", "build", str(source), "--collection", kept, "--adapter", name)
+        assert done.returncode == 0, done.stderr
+        inspected = json.loads(torch_tercet("index", "inspect", kept, "--json").stdout)
+        assert (inspected["adapter"], inspected["fingerprint"]) == (kept, listed[kept]["fingerprint"])
+        assert torch_tercet("search", kept, "tea").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["law"], 2, "is not a new ADAPTER=FILE"),
+        (["law=a.txt", "law=b.txt"], 2, "is not a new ADAPTER=FILE"),
+        (["law=a.txt"], 1, "among two or more"),
+        (["law=a.txt", "none=b.txt"], 1, "adapter.json is missing"),
+        (["law=a.txt", "tea=b.txt"], 1, "cannot be read"),
+        (["ko=none", "--kind", "fixed"], 1, "adapter.json is missing"),
+    ],
+)
+def test_routers_that_cannot_be_made(
+    torch_tercet: Run, adapters: Path, arguments: list[str], code: int, message: str
+) -> None:
+    done = torch_tercet("adapters", "route", "by-domain", *arguments)
+    assert (done.returncode, message in " ".join(done.stderr.split())) == (code, True), done.stderr
+    assert not (adapters / "by-domain").exists()

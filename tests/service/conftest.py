@@ -117,6 +117,9 @@ class TinyEncoder:
             raise AdapterUnusableError("/secret/worn/adapter.json is missing")
         return replace(self._info, fingerprint=self._fingerprint(name), adapter=name)
 
+    def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
+        return name
+
     def describe_adapters(self) -> list[AdapterDescription]:
         return [
             AdapterDescription(name, "lora", self.adapter_info(name).fingerprint, f"For {name}.")

@@ -114,6 +114,7 @@ async def test_info_lists_adapters(client: httpx.AsyncClient, tiny: Any) -> None
         "language": None,
         "domain": None,
         "problem": None,
+        "router": None,
     }
 
 
@@ -188,8 +189,8 @@ def test_a_build_goes_with_the_collections_adapter(tmp_path: Path, tiny: Any) ->
     build_collection(tiny, tmp_path, "cases", source, adapter="law")
     settings = Collection.open(tmp_path, "cases").settings
     assert (settings.adapter, settings.fingerprint) == ("law", tiny.adapter_info("law").fingerprint)
-    assert chosen_adapter(tmp_path, "cases", None) == "law"
-    assert chosen_adapter(tmp_path, "new", "tea") == "tea"
+    assert chosen_adapter(tmp_path, "cases", None, tiny.resolve_adapter) == "law"
+    assert chosen_adapter(tmp_path, "new", "tea", tiny.resolve_adapter) == "tea"
     build_collection(tiny, tmp_path, "cases", source)
     query = encode(with_adapter(tiny, "law"), ["hot tea"])
     hit = Collection.open(tmp_path, "cases").snapshot().search(query).hits[0]

@@ -53,7 +53,7 @@ async def make(data: Path, info: EncoderInfo, embedded_checkpoint: Path) -> Asyn
     def make() -> JobManager:
         environment = {"TERCET_CHECKPOINT": str(embedded_checkpoint), "TERCET_THREADS": "2"}
 
-        async def info_of(adapter: str | None) -> EncoderInfo:
+        async def info_of(adapter: str | None, collection: str | None = None) -> EncoderInfo:
             if adapter is not None:
                 raise unknown_adapter(adapter, ())
             return info
@@ -195,7 +195,7 @@ async def run():
     checkpoint = {str(embedded_checkpoint)!r}
     info = load_encoder(checkpoint, threads=1).info
 
-    async def info_of(adapter):
+    async def info_of(adapter, collection=None):
         return info
 
     manager = JobManager(Path({str(data)!r}), info_of, {{"TERCET_CHECKPOINT": checkpoint}})
