@@ -69,9 +69,10 @@ def test_another_source_replaces_the_former_graphs(bert_copy: Path, exported_cop
     assert set(read_export(exported_copy).graphs) == {"float32"}
 
 
-def test_an_exported_folder_has_no_weights_for_torch(bert_exported: Path) -> None:
+def test_a_float32_graph_alone_has_no_weights_for_torch(bert: Path, tmp_path: Path) -> None:
+    export(bert, tmp_path / "float", int8=False)
     with pytest.raises(CheckpointError, match=r"model\.safetensors is missing"):
-        load_encoder(str(bert_exported), "torch", device="cpu")
+        load_encoder(str(tmp_path / "float"), "torch", device="cpu")
 
 
 def test_weights_from_bin_are_read_as_plain_weights(bert: Path, tmp_path: Path) -> None:
