@@ -21,7 +21,8 @@ from index.candidates import Weights
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, FingerprintMismatchError
 from models.checkpoint import EncodingSettings
-from models.encoder import Encoder, EncoderInfo
+from models.encoder import AdapterDescription, Encoder, EncoderInfo
+from models.errors import AdapterNotFoundError
 from models.representations import (
     OUTPUTS,
     Output,
@@ -80,7 +81,21 @@ class OneHotEncoder:
     def tokenizer(self) -> Tokenizer:
         return self._tokenizer
 
-    def encode_tokens(self, batch: TokenBatch, outputs: Sequence[Output] = OUTPUTS) -> Representations:
+    def adapter_info(self, name: str) -> EncoderInfo:
+        raise AdapterNotFoundError(name)
+
+    def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
+        return name
+
+    def describe_adapters(self) -> list[AdapterDescription]:
+        return []
+
+    def encode_tokens(
+        self,
+        batch: TokenBatch,
+        outputs: Sequence[Output] = OUTPUTS,
+        adapters: Sequence[str | None] | None = None,
+    ) -> Representations:
         rows = [batch.token_ids[a:b] for a, b in pairwise(batch.offsets.tolist())]
         terms = [np.unique(row[row >= VOCABULARY.index(CODES[0])]).astype(np.int32) for row in rows]
         ones = np.eye(len(VOCABULARY), dtype=np.float32)
