@@ -112,13 +112,13 @@ def without_loading_report() -> Iterator[None]:
     level = logger.level
     shows_progress = library_logging.is_progress_bar_enabled()
     logger.setLevel(logging.ERROR)
-    library_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    library_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # untyped library
     try:
         yield
     finally:
         logger.setLevel(level)
         if shows_progress:
-            library_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            library_logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # untyped library
 
 
 def load_model(folder: Path, settings: EncodingSettings, precision: str = "float32") -> EncoderModel:

@@ -10,8 +10,8 @@ from models.adapters.record import AdapterBase, ResolvedAdapter
 from models.adapters.settings import StackSettings, require_adapter_name
 from models.heads import Heads
 from models.torch_encoder import EncoderModel
-from training.config import AdapterTraining
 from training.errors import ConfigError
+from training.objective_config import AdapterTraining
 
 # In the body, whatever the folder is called: a run goes on, too, after its folder was renamed.
 NAME = "trained"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from models.checkpoint import resolve_checkpoint
 from models.fingerprint import file_digest
-from training.config import BaseSettings
+from training.data_config import BaseSettings
 from training.errors import BaseWeightsError
 
 WEIGHTS = "model.safetensors"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.representations import Bool, Int64
-from training.config import BatchSettings, LengthGroup
+from training.data_config import BatchSettings, LengthGroup
 from training.distributed import Ranks
 from training.pair_table import PairTable, RaggedRows, shuffled_groups
 

@@ -12,7 +12,7 @@ from transformers import BertConfig, BertModel
 from models.checkpoint import SETTINGS_FILE, EncodingSettings
 from models.tokenizer import TOKENIZER_FILE, Tokenizer
 from models.torch_encoder import without_loading_report
-from training.config import ArchitectureSettings
+from training.data_config import ArchitectureSettings
 
 COPIED = (TOKENIZER_FILE, "tokenizer_config.json")
 

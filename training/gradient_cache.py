@@ -52,7 +52,7 @@ def cached_backward(
         encoded, own = again(part) if again else (encode(part), 0.0)
         pairs = zip(encoded.representations, leaf.representations, strict=True)
         surrogate = torch.stack([(new * old.grad).sum() for new, old in pairs if old.grad is not None]).sum()
-        (surrogate + own).backward()  # type: ignore[no-untyped-call]
+        (surrogate + own).backward()  # type: ignore[no-untyped-call]  # untyped library
     set_random_state(after)
 
 

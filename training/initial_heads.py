@@ -9,7 +9,7 @@ import torch
 
 from models.head_weights import HeadWeights
 from models.representations import Float32, Int32
-from training.config import HeadSettings
+from training.objective_config import HeadSettings
 from training.text_encoder import TextEncoder
 from training.token_store import TokenStore
 

@@ -13,8 +13,8 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from training.config import LossSettings
 from training.encoded_texts import EncodedTexts
+from training.objective_config import LossSettings
 from training.scores import ThreeScores
 
 SIDES = ("dense", "sparse", "colbert")

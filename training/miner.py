@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from training.config import MiningSettings
 from training.distributed import Ranks, wait_for_all
 from training.mining import mine_negatives
+from training.objective_config import MiningSettings
 from training.pair_table import PairTable, RaggedRows
 from training.text_encoder import TextEncoder
 

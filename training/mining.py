@@ -18,7 +18,7 @@ from index.manifest import CollectionSettings
 from index.snapshot import Snapshot
 from models.batching import PaddedOutputs, pack, plan_batches
 from models.representations import Int64, Representations
-from training.config import MiningSettings
+from training.objective_config import MiningSettings
 from training.pair_table import PairTable, RaggedRows
 from training.text_encoder import TextEncoder
 from training.token_store import TokenStore

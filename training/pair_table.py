@@ -12,8 +12,8 @@ import numpy as np
 
 from models.representations import Int64, offsets_of
 from models.tokenizer import Tokenizer
-from training.config import DataSettings, SourceSettings
 from training.data import TrainingPair, held_out_letters, joined_neighbours, occurs_in, read_pairs
+from training.data_config import DataSettings, SourceSettings
 from training.documents import read_texts, span_pairs, title_pairs
 from training.errors import TrainingDataError
 from training.token_store import TokenStore, TokenWriter

@@ -38,7 +38,7 @@ def write_plot(folder: Path, side: str) -> Path:
     if developments:
         development.legend(fontsize="small")
     path = folder / PLOT_FILE
-    FigureCanvasSVG(figure).print_svg(path)  # type: ignore[no-untyped-call]
+    FigureCanvasSVG(figure).print_svg(path)  # type: ignore[no-untyped-call]  # matplotlib leaves it untyped
     return path
 
 

@@ -63,7 +63,7 @@ class RetroMaePretraining:
         for part in parts:
             with autocast(self._device, self._settings.optimization.precision):
                 outputs = self._model(part.to(self._device), predicted)
-            scaled(outputs.total() / self._ranks.size).backward()  # type: ignore[no-untyped-call]
+            scaled(outputs.total() / self._ranks.size).backward()  # type: ignore[no-untyped-call]  # untyped library
             add_losses(losses, outputs)
         return report(losses, documents)
 
@@ -136,7 +136,7 @@ class CondenserPretraining:
         losses: dict[str, Tensor] = {}
         for part in parts:
             outputs = self._forward(part, predicted)
-            scaled(outputs.total() / self._ranks.size).backward()  # type: ignore[no-untyped-call]
+            scaled(outputs.total() / self._ranks.size).backward()  # type: ignore[no-untyped-call]  # untyped library
             add_losses(losses, outputs)
         return report(losses, documents)
 

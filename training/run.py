@@ -132,7 +132,7 @@ def open_base(settings: RunSettings, run: Path, ranks: Ranks) -> Base:
             if isinstance(module, nn.Dropout):
                 module.p = settings.optimization.dropout
     if settings.batches.gradient_checkpointing:
-        model.body.activation_checkpointing_enable()  # type: ignore[operator]
+        model.body.activation_checkpointing_enable()  # type: ignore[operator]  # a method
     return Base(folder, encoding, tokenizer, model, has_heads)
 
 

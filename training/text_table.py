@@ -11,8 +11,8 @@ import numpy as np
 from models.representations import TokenBatch
 from models.tokenizer import Tokenizer
 from training.batch_plan import EpochPlan, SourceBatch, length_batches, shuffled_plan
-from training.config import DataSettings, LengthGroup
 from training.data import held_out_letters, occurs_in
+from training.data_config import DataSettings, LengthGroup
 from training.documents import read_texts
 from training.errors import TrainingDataError
 from training.token_store import TokenStore, TokenWriter

@@ -160,7 +160,7 @@ def _peft_config(body: nn.Module, settings: LoraSettings | Ia3Settings) -> LoraC
     if isinstance(settings, LoraSettings):
         return LoraConfig(
             r=settings.rank,
-            lora_alpha=settings.alpha,  # type: ignore[arg-type]
+            lora_alpha=settings.alpha,  # type: ignore[arg-type]  # PEFT takes floats, too
             lora_dropout=settings.dropout,
             target_modules=paths,
         )
@@ -184,7 +184,7 @@ def _new_bottlenecks(body: nn.Module, name: str, settings: BottleneckSettings) -
 
 def _new_prefix(body: nn.Module, name: str, settings: PrefixSettings) -> Part:
     shape, config = body_shape(body), _config(body)
-    encoder: Any = PrefixEncoder(  # type: ignore[no-untyped-call]
+    encoder: Any = PrefixEncoder(  # type: ignore[no-untyped-call]  # PEFT leaves it untyped
         PrefixTuningConfig(
             num_virtual_tokens=settings.length,
             token_dim=shape.hidden_size,

@@ -6,6 +6,7 @@ the adapters on top of it, and gives float[B, L, out]. `fold` puts a change into
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 import torch
@@ -24,12 +25,12 @@ ACTIVATIONS: dict[Nonlinearity, Callable[[Tensor], Tensor]] = {
 SMALL_STD = 0.02  # as BERT starts its own layers
 
 
-class Change(nn.Module):
+class Change(nn.Module, ABC):
     """A change of one linear layer."""
 
+    @abstractmethod
     def forward(self, x: Tensor, below: Below) -> Tensor:
         """The changed output for the input x."""
-        raise NotImplementedError
 
     def fold(self, linear: nn.Linear) -> bool:
         """Makes the change part of the layer's weights; False where it cannot be."""

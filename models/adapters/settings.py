@@ -243,7 +243,7 @@ def _require_whole(name: str, value: object, least: int) -> None:
 
 def _require_number(name: str, value: object, least: float, below: float) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not least <= value < below:  # type: ignore[operator]
+    if not is_number or not least <= value < below:  # type: ignore[operator]  # a number
         raise CheckpointError(f"{name} is {value!r}; it must be a number from {least:g} and below {below:g}")
 
 

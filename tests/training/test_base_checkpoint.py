@@ -8,7 +8,7 @@ import pytest
 
 from models.errors import CheckpointError
 from training.base_checkpoint import locate_base
-from training.config import BaseSettings
+from training.data_config import BaseSettings
 from training.errors import BaseWeightsError
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from models.representations import offsets_of
 from training.batch_plan import allowed_passages, pair_batch, plan_epoch
-from training.config import BatchSettings, LengthGroup, SourceSettings
+from training.data_config import BatchSettings, LengthGroup, SourceSettings
 from training.distributed import Ranks
 from training.pair_table import PairTable, RaggedRows
 from training.token_store import TokenStore

@@ -13,7 +13,7 @@ from models.checkpoint import EncodingSettings
 from models.heads import Heads
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body
-from training.config import DataSettings, SourceSettings
+from training.data_config import DataSettings, SourceSettings
 from training.development import all_scores, development_figures, judged_side, mean_of, ndcg
 from training.pair_table import read_tables
 from training.scores import three_scores

@@ -11,7 +11,8 @@ import torch
 
 from models.errors import CheckpointError
 from models.torch_encoder import load_body
-from training.config import ArchitectureSettings, RunSettings
+from training.config import RunSettings
+from training.data_config import ArchitectureSettings
 from training.distributed import Ranks
 from training.errors import ConfigError
 from training.fresh_body import write_fresh_base

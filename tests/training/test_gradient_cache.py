@@ -14,10 +14,10 @@ from models.heads import Heads
 from models.representations import TokenBatch
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body
-from training.config import LossSettings
 from training.encoded_texts import EncodedTexts
 from training.gradient_cache import cached_backward, random_state
 from training.losses import total_loss
+from training.objective_config import LossSettings
 from training.scores import three_scores
 from training.text_encoder import TextEncoder
 

@@ -13,13 +13,13 @@ from models.heads import Heads
 from models.representations import offsets_of
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body
-from training.config import HeadSettings
 from training.initial_heads import (
     initial_heads,
     inverse_document_frequencies,
     ridge_regression,
     whitened_projection,
 )
+from training.objective_config import HeadSettings
 from training.text_encoder import TextEncoder
 from training.token_store import TokenStore
 

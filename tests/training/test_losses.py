@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from training.config import LossSettings
 from training.losses import contrastive_loss, dense_only, distillation_loss, sum_weights, total_loss
+from training.objective_config import LossSettings
 from training.scores import ThreeScores
 
 TEMPERATURE = 0.5

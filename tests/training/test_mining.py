@@ -14,10 +14,11 @@ from models.checkpoint import EncodingSettings
 from models.heads import Heads
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body
-from training.config import DataSettings, MiningSettings, SourceSettings
+from training.data_config import DataSettings, SourceSettings
 from training.distributed import Ranks
 from training.miner import Miner, joined
 from training.mining import hard_negatives, mine_negatives
+from training.objective_config import MiningSettings
 from training.pair_table import PairTable, RaggedRows, read_tables
 from training.scores import three_scores
 from training.text_encoder import TextEncoder

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from models.tokenizer import Tokenizer
-from training.config import DataSettings, SourceSettings
+from training.data_config import DataSettings, SourceSettings
 from training.errors import TrainingDataError
 from training.pair_table import PairTable, RaggedRows, read_tables, shuffled_groups
 from training.token_store import TokenStore

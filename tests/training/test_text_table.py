@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from models.tokenizer import Tokenizer
-from training.config import DataSettings, LengthGroup, SourceSettings
+from training.data_config import DataSettings, LengthGroup, SourceSettings
 from training.errors import TrainingDataError
 from training.text_table import plan_texts, read_text_table
 from training.token_store import TokenStore

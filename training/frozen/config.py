@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TypeVar
 
-from training.config import BaseSettings
+from training.data_config import BaseSettings
 from training.errors import ConfigError
+from training.settings_reader import require, settings_from
 
 Settings = TypeVar("Settings")
 
@@ -158,55 +158,3 @@ def load_settings(path: Path) -> FitSettings:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: cannot be read as {path.suffix or 'TOML'}: {error}") from error
     return settings_from(FitSettings, values, "")
-
-
-def settings_from(kind: type[Settings], values: object, where: str) -> Settings:
-    """Builds the frozen dataclass `kind`, and those inside it, from plain values.
-
-    `where` is the dotted path of keys so far, for messages.
-    Raises ConfigError on unknown and missing keys and on wrong types.
-    """
-    if not isinstance(values, Mapping):
-        raise ConfigError(f"{where or 'settings'}: expected a table of settings, found {values!r}")
-    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]  # every caller passes a dataclass
-    for key in values:
-        if key not in known:
-            raise ConfigError(f"{joined(where, key)}: unknown setting; known are {', '.join(sorted(known))}")
-    hints = get_type_hints(kind)
-    built: dict[str, Any] = {}
-    for name, definition in known.items():
-        if name in values:
-            built[name] = typed_value(hints[name], values[name], joined(where, name))
-        elif definition.default is MISSING:
-            raise ConfigError(f"{joined(where, name)}: this setting is required")
-    try:
-        return kind(**built)
-    except ValueError as error:
-        raise ConfigError(joined(where, str(error))) from error
-
-
-def require(holds: bool, key: str, value: float, rule: str) -> None:
-    """Raises ValueError, its message led by the key, unless the rule holds."""
-    if not holds:
-        raise ValueError(f"{key}: it is {value:g}, but must be {rule}")
-
-
-def typed_value(hint: Any, value: object, where: str) -> object:
-    """The value as `hint` asks: a dataclass, a tuple of one kind, or str, int, float, bool."""
-    if is_dataclass(hint) and isinstance(hint, type):
-        return settings_from(hint, value, where)
-    if get_origin(hint) is tuple:
-        if not isinstance(value, list):
-            raise ConfigError(f"{where}: expected a list, found {value!r}")
-        item = get_args(hint)[0]
-        return tuple(typed_value(item, v, f"{where}[{i}]") for i, v in enumerate(value))
-    if hint is float and type(value) is int:
-        return float(value)
-    if type(value) is not hint:
-        raise ConfigError(f"{where}: expected {hint.__name__}, found {value!r}")
-    return value
-
-
-def joined(where: str, key: str) -> str:
-    """Dotted path of a key."""
-    return f"{where}.{key}" if where else key

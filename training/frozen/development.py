@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from models.representations import Bool, Float32, Int64
+from models.representations import Float32, Int64
+from training.development import ndcg
 from training.encoded_texts import EncodedTexts
 from training.frozen.hidden_states import HiddenStates, length_grouped
 from training.frozen.sources import PreparedSource
@@ -53,16 +53,3 @@ def all_scores(
 def blocks(hidden: HiddenStates, rows: Int64) -> Sequence[Int64]:
     """Places in `rows`, in blocks of texts of like length."""
     return list(length_grouped(hidden.offsets[rows + 1] - hidden.offsets[rows], BLOCK_TOKENS))
-
-
-def ndcg(scores: npt.NDArray[np.floating], relevant: Bool, cutoff: int) -> float:
-    """Mean nDCG at the cutoff of B queries over N passages: scores float32[B, N], relevant bool[B, N].
-
-    Each query has a relevant passage; all count the same.
-    """
-    cutoff = min(cutoff, scores.shape[1])
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :cutoff]
-    discounts = 1 / np.log2(np.arange(2, cutoff + 2))
-    gains = np.take_along_axis(relevant, order, axis=1) @ discounts
-    ideal = np.cumsum(discounts)[np.minimum(relevant.sum(axis=1), cutoff) - 1]
-    return float((gains / ideal).mean())

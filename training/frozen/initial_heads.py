@@ -11,6 +11,7 @@ from models.head_weights import HeadWeights
 from models.representations import Float32, Int32
 from training.frozen.config import InitialSettings
 from training.frozen.hidden_states import HiddenStates
+from training.initial_heads import ridge_regression, whitened_projection
 
 SMALLEST_EIGENVALUE = 1e-2
 
@@ -40,23 +41,6 @@ def initial_heads(
     )
 
 
-def whitened_projection(states: Float32, count: int, power: float, seed: int) -> Float32:
-    """A random projection of partly whitened states, W = Q · S^−power; float32[count, D].
-
-    S is the second moment of the unit-length states float32[T, D], scaled to mean eigenvalue 1; Q has
-    orthonormal rows. Without whitening the few directions that all tokens of a text share drown what tells
-    tokens apart, and principal directions keep just those: on held-out pairs they rank worse than Q alone.
-    """
-    unit = states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), 1e-12)
-    values, vectors = np.linalg.eigh(unit.T @ unit)
-    # Layer normalization leaves directions without variance; they must not be blown up.
-    values = np.maximum(values / values.mean(), SMALLEST_EIGENVALUE)
-    whitening = (vectors * values**-power) @ vectors.T
-    normal = np.random.default_rng(seed).standard_normal((states.shape[1], count))
-    orthonormal, _ = np.linalg.qr(normal)
-    return np.ascontiguousarray(orthonormal.T @ whitening, np.float32)
-
-
 def inverse_document_frequencies(passages: Sequence[HiddenStates], vocabulary_size: int) -> Float32:
     """ln(1 + (N − n + ½)/(n + ½)) of each token id over all N passages, n of which hold it; float32[V].
 
@@ -70,18 +54,6 @@ def inverse_document_frequencies(passages: Sequence[HiddenStates], vocabulary_si
         holding += np.bincount(pairs % vocabulary_size, minlength=vocabulary_size)
         total += len(hidden)
     return np.log1p((total - holding + 0.5) / (holding + 0.5)).astype(np.float32)
-
-
-def ridge_regression(states: Float32, targets: Float32, penalty: float) -> tuple[Float32, float]:
-    """Weights float32[D] and bias with w·h + b nearest to the targets in squares; w alone is penalized.
-
-    states: float32[T, D]; targets: float32[T].
-    """
-    centre, mean = states.mean(axis=0), float(targets.mean())
-    centred = (states - centre).astype(np.float64)
-    gram = centred.T @ centred + penalty * np.eye(states.shape[1])
-    weights = np.linalg.solve(gram, centred.T @ (targets - mean)).astype(np.float32)
-    return weights, mean - float(centre @ weights)
 
 
 def sample_states(texts: Sequence[HiddenStates], tokens_each: int, seed: int) -> tuple[Float32, Int32]:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from training.errors import ConfigError
-from training.frozen.config import FitSettings, load_settings, settings_from
+from training.frozen.config import FitSettings, load_settings
+from training.settings_reader import settings_from
 
 
 @pytest.fixture

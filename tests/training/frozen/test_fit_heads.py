@@ -14,8 +14,9 @@ from models.head_weights import read_heads
 from models.heads import Heads
 from models.loader import load_encoder
 from training.errors import BaseWeightsError, TrainingDataError
-from training.frozen.config import FitSettings, settings_from
+from training.frozen.config import FitSettings
 from training.frozen.fit_heads import main, run
+from training.settings_reader import settings_from
 
 
 def test_a_tiny_fit_lowers_the_loss_and_writes_a_checkpoint(
