@@ -17,12 +17,17 @@ from models.checkpoint import EncodingSettings
 from models.heads import Heads
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body
+from training.condenser import Condenser
 from training.config import RunSettings
 from training.distributed import Ranks, gather, mean_over_all, share_weights, sum_gradients
 from training.finetune import Finetune
+from training.mlm_head import load_mlm_head
 from training.pair_table import read_tables
+from training.pretrain import CondenserPretraining, RetroMaePretraining
+from training.retromae import RetroMae
 from training.settings_reader import settings_from
 from training.text_encoder import TextEncoder
+from training.text_table import read_text_table
 
 
 def gradients_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:
@@ -45,6 +50,40 @@ def gradients_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> d
     means = mean_over_all({**report.losses, "tokens": torch.tensor(float(report.tokens))}, ranks)
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     return {"losses": means, "gradients": gradients}
+
+
+def pretraining_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:
+    """Losses and gradients of this process alone at the first step of pre-training, without dropout."""
+    settings = settings_from(RunSettings, values, "")
+    encoding = EncodingSettings(pooling="mean", max_length=32)
+    work = folder / f"texts-{ranks.size}-{ranks.rank}"
+    work.mkdir(exist_ok=True)
+    tokenizer = Tokenizer.load(folder / "base", encoding)
+    stores = read_text_table(settings.data, folder, work, tokenizer, settings.seed)
+    torch.manual_seed(3)
+    body = load_body(folder / "base")
+    head, _ = load_mlm_head(body.config, None)
+    stage: RetroMaePretraining | CondenserPretraining
+    model: torch.nn.Module
+    if settings.stage == "retromae":
+        model = RetroMae(body, head, encoding).eval()
+        stage = RetroMaePretraining(model, tokenizer, stores, settings, "cpu", ranks)
+    else:
+        contrast = settings.stage == "cocondenser"
+        model = Condenser(body, head, encoding, early_layers=1).eval()
+        stage = CondenserPretraining(model, tokenizer, stores, settings, "cpu", ranks, contrast=contrast)
+    report = stage.accumulate(0, lambda loss: loss)
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return {"losses": report.losses, "gradients": gradients, "model": model}
+
+
+def summed_pretraining(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:
+    """The same after all processes have added up their gradients."""
+    found = pretraining_of_a_step(values, folder, ranks)
+    model = found.pop("model")
+    sum_gradients(model.parameters(), ranks)
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return {"losses": mean_over_all(found["losses"], ranks), "gradients": gradients}
 
 
 def gathered(ranks: Ranks) -> dict[str, Any]:
@@ -92,6 +131,10 @@ def main() -> None:
         "steps": [
             gradients_of_a_step(values, folder, ranks)
             for values in json.loads((folder / "values.json").read_text())
+        ],
+        "pretraining": [
+            summed_pretraining(values, folder, ranks)
+            for values in json.loads((folder / "pretraining.json").read_text())
         ],
     }
     torch.save(found, folder / f"found-{rank}.pt")

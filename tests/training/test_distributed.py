@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import BertConfig, BertModel
 
 from training.distributed import Ranks, gather, join_processes, mean_over_all, sum_gradients
 
@@ -48,6 +49,17 @@ def values(batch: int, **batches: Any) -> dict[str, Any]:
     return changed
 
 
+STAGES = ("retromae", "condenser", "cocondenser")
+DOCUMENTS = [" ".join(f"word{(n * 7 + k) % 40}" for k in range(5 + n)) for n in range(4)]
+
+
+def pretraining_values(stage: str) -> dict[str, Any]:
+    source = {"path": "documents.txt", "title": "D", "licence": "CC0 1.0", "format": "texts"}
+    data = {"passage_tokens": 16, "sources": [source]}
+    spans = {"span_tokens": 5, "span_weight": 0.5}
+    return {**values(2), "stage": stage, "data": data, "pretraining": spans}
+
+
 CHANGES: list[dict[str, Any]] = [{}, {"gradient_cache": True}]
 
 
@@ -58,6 +70,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory, written_base: tuple[Path, s
     shutil.copytree(written_base[0], folder / "base")
     (folder / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in PAIRS))
     (folder / "values.json").write_text(json.dumps([values(2, **change) for change in CHANGES]))
+    (folder / "documents.txt").write_text("\n".join(DOCUMENTS))
+    (folder / "pretraining.json").write_text(json.dumps([pretraining_values(stage) for stage in STAGES]))
+    # Condenser needs an early and a late layer.
+    config = BertConfig(
+        vocab_size=45,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+        initializer_range=0.3,
+    )
+    torch.manual_seed(1)
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder / "base")
     root = Path(__file__).resolve().parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     processes = [
@@ -81,16 +107,21 @@ def found(folder: Path) -> list[dict[str, Any]]:
     return [torch.load(folder / f"found-{rank}.pt", weights_only=True) for rank in range(2)]
 
 
-@pytest.mark.parametrize("number", range(len(CHANGES)), ids=["whole", "cached"])
-def test_two_processes_equal_one_with_the_whole_batch(
-    folder: Path, found: list[dict[str, Any]], number: int
-) -> None:
+def worker_module() -> Any:
+    """The worker's functions, for this process."""
     spec = importlib.util.spec_from_file_location("distributed_worker", WORKER)
     assert spec is not None
     assert spec.loader is not None
     worker = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(worker)
-    one = worker.gradients_of_a_step(values(4, **CHANGES[number]), folder, Ranks())
+    return worker
+
+
+@pytest.mark.parametrize("number", range(len(CHANGES)), ids=["whole", "cached"])
+def test_two_processes_equal_one_with_the_whole_batch(
+    folder: Path, found: list[dict[str, Any]], number: int
+) -> None:
+    one = worker_module().gradients_of_a_step(values(4, **CHANGES[number]), folder, Ranks())
     first, second = (process["steps"][number] for process in found)
     assert set(first["gradients"]) == set(one["gradients"])
     for name, gradient in one["gradients"].items():
@@ -100,6 +131,40 @@ def test_two_processes_equal_one_with_the_whole_batch(
         factor = 2 if name == "tokens" else 1
         assert float(first["losses"][name]) * factor == pytest.approx(float(loss), abs=1e-5)
         assert first["losses"][name] == second["losses"][name]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_two_processes_pre_train_one_model(folder: Path, found: list[dict[str, Any]], stage: str) -> None:
+    first, second = (process["pretraining"][STAGES.index(stage)] for process in found)
+    assert set(first["gradients"]) == set(second["gradients"])
+    for name, gradient in first["gradients"].items():
+        assert torch.equal(gradient, second["gradients"][name])
+        assert torch.isfinite(gradient).all()
+    for name, loss in first["losses"].items():
+        assert float(loss) == float(second["losses"][name])
+    if stage == "cocondenser":  # its spans meet those of the other process
+        assert float(first["losses"]["spans"]) > 0
+        return
+    alone = [
+        worker_module().pretraining_of_a_step(pretraining_values(stage), folder, Ranks(rank, 2))
+        for rank in range(2)
+    ]
+    for name, gradient in first["gradients"].items():
+        expected = sum(process["gradients"][name] for process in alone)
+        torch.testing.assert_close(gradient, expected, rtol=1e-5, atol=1e-6)
+    for name, loss in first["losses"].items():
+        expected = sum(float(process["losses"][name]) for process in alone) / 2
+        assert float(loss) == pytest.approx(expected, abs=1e-5)
+
+
+def test_spans_are_contrasted_with_those_of_all_processes(folder: Path, found: list[dict[str, Any]]) -> None:
+    losses = found[0]["pretraining"][STAGES.index("cocondenser")]["losses"]
+    # Seven other spans to choose from in place of the three that one process has.
+    alone = worker_module().pretraining_of_a_step(pretraining_values("cocondenser"), folder, Ranks())
+    assert float(losses["spans"]) > float(alone["losses"]["spans"]) > 0
+    assert float(losses["loss"]) == pytest.approx(
+        float(losses["late_mlm"] + losses["head_mlm"] + 0.5 * losses["spans"]), abs=1e-5
+    )
 
 
 def test_rows_of_unequal_sizes_come_to_all(found: list[dict[str, Any]]) -> None:
