@@ -1,0 +1,88 @@
+"""The settings that ship with the project: all are valid, and the example trains an adapter that serves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.loader import load_encoder
+from training.config import RunSettings
+from training.settings_reader import read_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+# minilm-m3.toml is of the older `training.frozen`, which reads it in its own tests.
+FILES = [
+    *(path for path in sorted((ROOT / "training" / "configs").glob("*.toml")) if path.stem != "minilm-m3"),
+    *sorted((ROOT / "examples" / "train").glob("*.toml")),
+]
+EXAMPLE = "examples/train/lora.toml"
+# On two cores that do nothing else; a busy machine gets three times as long.
+LIMIT_SECONDS = 180
+TEXTS = ["How is a sourdough starter kept alive?", "별은 어떻게 태어나는가", "mass of the moon"]
+
+
+def test_there_are_settings_of_every_stage_of_the_paper() -> None:
+    stages = {read_settings(RunSettings, path).stage for path in FILES}
+    assert {"retromae", "contrastive", "finetune"} <= stages
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
+def test_settings_are_valid(path: Path) -> None:
+    settings = read_settings(RunSettings, path)
+    assert all(source.licence for source in settings.data.sources)
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.parent.name == "train"], ids=lambda p: p.name
+)
+def test_the_data_of_an_example_are_there(path: Path) -> None:
+    for source in read_settings(RunSettings, path).data.sources:
+        assert (path.parent / source.path).is_file()
+
+
+def tercet(*arguments: str, timeout: float) -> str:
+    """Runs a command in the repository's root and returns what it printed."""
+    result = subprocess.run(
+        [sys.executable, "-m", "cli.main", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(4 * LIMIT_SECONDS)
+def test_the_example_trains_an_adapter_that_both_engines_serve(tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
+    folder = tmp_path / "adapters" / "demo-lora"
+    began = os.times()
+    printed = tercet("train", EXAMPLE, "--output", str(folder), timeout=3 * LIMIT_SECONDS)
+    ended = os.times()
+    assert printed == f"Wrote {folder}\n"
+    used = ended.children_user + ended.children_system
+    used -= began.children_user + began.children_system
+    # What two idle cores take: the time of the CPU, shared between them.
+    assert used / 2 < LIMIT_SECONDS
+
+    base = load_encoder("minilm-m3", "torch", adapters=folder.parent)
+    batch = base.tokenizer.tokenize(TEXTS, "query")
+    plain, adapted = (base.encode_tokens(batch, adapters=[name] * 3) for name in (None, "demo-lora"))
+    tercet("export", "minilm-m3", "--adapter", str(folder), "--int8", timeout=LIMIT_SECONDS)
+    served = load_encoder("minilm-m3", "onnx", adapters=folder.parent)
+    quantized = served.encode_tokens(batch, adapters=["demo-lora"] * 3)
+    assert plain.dense is not None
+    assert adapted.dense is not None
+    assert quantized.dense is not None
+    assert np.abs(plain.dense - adapted.dense).max() > 1e-3
+    assert (adapted.dense * quantized.dense).sum(axis=1).min() > 0.97
+    assert served.adapter_info("demo-lora").adapter == "demo-lora"
