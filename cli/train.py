@@ -61,7 +61,7 @@ def train(
     with _reporting(as_json) as report:
         run_training(settings, data or config.parent, folder, report, threads=threads)
     if not as_json and is_first_process():
-        console().print(f"Wrote {folder}")
+        console().print(f"Wrote {folder}", soft_wrap=True)
 
 
 @contextmanager
