@@ -44,12 +44,7 @@ BASE = {
     "licence": "Apache-2.0",
 }
 SQUAD = {"path": "train/squad-sentences.jsonl.gz", "title": "SQuAD", "licence": "CC BY-SA 4.0"}
-DOCUMENTATION = {
-    "path": "train/msdocs-en.jsonl.gz",
-    "title": "Documentation",
-    "licence": "CC BY 4.0",
-    "most": 4000,
-}
+DOCUMENTATION = {"path": "train/msdocs-en.jsonl.gz", "title": "Documentation", "licence": "CC BY 4.0"}
 PYTHON = {"path": "train/pydocs-ja-en.jsonl.gz", "title": "Python documentation", "licence": "PSF-2.0"}
 SMALL_BODY = {"layers": 4, "width": 256, "attention_heads": 4, "intermediate": 1024, "pooling": "cls"}
 
@@ -112,7 +107,7 @@ def finetuning(seed: int, base: Values, changes: Values, *, steps: int) -> Value
             "query_tokens": 64,
             "passage_tokens": 128,
             "held_out": [*COLLECTIONS, LONG_COLLECTION],
-            "sources": [{**SQUAD, "join_up_to": 5}, DOCUMENTATION],
+            "sources": [{**SQUAD, "join_up_to": 5, "most": 3000}, {**DOCUMENTATION, "most": 3000}],
         },
         "batches": {"groups": [{"tokens": 128, "batch": 32}], "negatives": 1},
         "mining": {},

@@ -97,13 +97,6 @@ def passages(value: object, key: str, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def shuffled(pairs: Sequence[TrainingPair], seed: int, together: int = 1) -> list[TrainingPair]:
-    """The pairs in an order fixed by the seed; groups of `together` neighbours stay as they are."""
-    groups = [pairs[start : start + together] for start in range(0, len(pairs), together)]
-    random.Random(seed).shuffle(groups)  # noqa: S311  # a reproducible order, no secret
-    return [pair for group in groups for pair in group]
-
-
 def held_out_letters(folders: Iterable[Path]) -> str:
     """Letters and digits of every document of BEIR folders, a document a line."""
     return "\n".join(letters(text) for folder in folders for text in passages_of(folder))
@@ -115,12 +108,6 @@ def occurs_in(texts: Iterable[str], held_out: str) -> bool:
     Compared by letters and digits alone, in lower case, so that other spacing hides nothing.
     """
     return bool(held_out) and any(letters(text) in held_out for text in texts)
-
-
-def without_overlap(pairs: Sequence[TrainingPair], held_out: Iterable[str]) -> list[TrainingPair]:
-    """The pairs of which no positive passage occurs inside a held-out text."""
-    texts = "\n".join(letters(text) for text in held_out)
-    return [pair for pair in pairs if not occurs_in(pair.positives, texts)]
 
 
 def joined_neighbours(pairs: Sequence[TrainingPair], up_to: int, seed: int) -> list[TrainingPair]:

@@ -75,8 +75,8 @@ class Finetune:
 
         def loss(*encoded: EncodedTexts) -> Tensor:
             total, found = self._loss(encoded[0], encoded[1], batch)
-            for texts, base in zip(encoded, anchors, strict=True):
-                for name, term in self._regularization(texts, base).items():
+            for texts, base, queries in zip(encoded, anchors, (True, False), strict=True):
+                for name, term in self._regularization(texts, base, queries=queries).items():
                     total = total + getattr(self._settings.losses, name) * term / len(encoded)
                     found[name] = found.get(name, torch.zeros_like(term)) + term.detach() / len(encoded)
             terms.update({"loss": total.detach(), **found})
@@ -109,7 +109,7 @@ class Finetune:
         }
 
     def _caches(self, parts: Sequence[TokenBatch]) -> bool:
-        """Whether gradients are cached for a step of these sub-batches; a frozen body has no graph to save."""
+        """Whether gradients are cached for these sub-batches; a frozen body has no graph to save."""
         settings = self._settings.batches
         if self._settings.optimization.frozen_body:
             return False
@@ -117,10 +117,12 @@ class Finetune:
             return settings.gradient_cache
         return sum(len(part) * int(part.lengths.max()) for part in parts) > settings.sub_batch_tokens
 
-    def _regularization(self, texts: EncodedTexts, base: EncodedTexts | None) -> dict[str, Tensor]:
+    def _regularization(
+        self, texts: EncodedTexts, base: EncodedTexts | None, *, queries: bool
+    ) -> dict[str, Tensor]:
         """Terms that need no pairs, by their name in `LossSettings`."""
         terms = {} if base is None else anchor_losses(texts, base)
-        return terms if self._prior is None else {**terms, "prior": self._prior.loss(texts)}
+        return terms if self._prior is None else {**terms, "prior": self._prior.loss(texts, queries=queries)}
 
     def _anchored(self, texts: TokenBatch) -> EncodedTexts | None:
         """What the base makes of texts, where the losses ask for it."""

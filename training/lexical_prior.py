@@ -1,8 +1,9 @@
 """Where lexical weights are pulled to, if the losses ask for it: the weights by which BM25 would score.
 
-A lexical score multiplies the weights of query and passage, so each takes the root of BM25's impact of its
-token, with Lucene's form of idf and the usual saturation and length normalization (Robertson and Zaragoza
-2009, section 3.4). Letters in shapes: B texts, L tokens, V vocabulary.
+A lexical score multiplies the weights of query and passage. So each takes the root of a token's idf: a
+query's times the token's frequency, a passage's times its saturated frequency with the usual length
+normalization. The products add up to BM25, in Lucene's form of idf (Robertson and Zaragoza 2009, 3.4).
+Letters in shapes: B texts, L tokens, V vocabulary.
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ class LexicalPrior:
         lengths = np.concatenate([store.lengths for store in passages])
         return LexicalPrior(torch.from_numpy(idf).to(device), float(lengths.mean()), scale)
 
-    def loss(self, texts: EncodedTexts) -> Tensor:
+    def loss(self, texts: EncodedTexts, *, queries: bool) -> Tensor:
         """Mean squared distance of the weights from their targets, over all tokens that are terms."""
         terms = texts.is_term
-        return (texts.weights - self.targets(texts.token_ids, terms)).square()[terms].mean()
+        targets = self.targets(texts.token_ids, terms, queries=queries)
+        return (texts.weights - targets).square()[terms].mean()
 
-    def targets(self, token_ids: Tensor, terms: Tensor) -> Tensor:
-        """float32[B, L]: scale · √(idf · saturated frequency) of each token id; 0 where `terms` is false.
+    def targets(self, token_ids: Tensor, terms: Tensor, *, queries: bool) -> Tensor:
+        """float32[B, L]: scale · √idf · frequency in a query, saturated in a passage; 0 where no term is.
 
         token_ids: int64[B, L]; terms: bool[B, L].
         """
@@ -52,7 +54,8 @@ class LexicalPrior:
         keys = torch.where(terms, rows * len(self.idf) + token_ids, -1)
         _, place, counts = torch.unique(keys, return_inverse=True, return_counts=True)
         frequency = counts[place].float()
-        lengths = terms.sum(dim=1, keepdim=True) / self.average_tokens
-        saturated = frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * lengths))
-        targets: Tensor = self.scale * (self.idf[token_ids] * saturated).sqrt() * terms
+        if not queries:
+            lengths = terms.sum(dim=1, keepdim=True) / self.average_tokens
+            frequency = frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * lengths))
+        targets: Tensor = self.scale * self.idf[token_ids].sqrt() * frequency * terms
         return targets

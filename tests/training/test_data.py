@@ -12,11 +12,10 @@ from training.data import (
     TrainingPair,
     held_out_letters,
     joined_neighbours,
+    letters,
     occurs_in,
     passages_of,
     read_pairs,
-    shuffled,
-    without_overlap,
 )
 from training.errors import TrainingDataError
 
@@ -78,22 +77,10 @@ def test_a_span_of_lines_is_counted_from_one_with_blank_ones(tmp_path: Path) -> 
     assert list(read_pairs(path, (11, 20))) == []
 
 
-def test_the_order_depends_on_the_seed_alone() -> None:
-    pairs = [TrainingPair(str(number), ("a",), ()) for number in range(20)]
-    assert shuffled(pairs, 1) == shuffled(pairs, 1)
-    assert shuffled(pairs, 1) != shuffled(pairs, 2)
-    numbers = [int(pair.query) for pair in shuffled(pairs, 1, together=3)]
-    assert sorted(numbers) == list(range(20))
-    assert all(
-        numbers[numbers.index(first) :][:3] == [first, first + 1, first + 2] for first in range(0, 18, 3)
-    )
-
-
 def test_pairs_inside_held_out_texts_are_left_out() -> None:
-    inside = TrainingPair("q", ("the wing , at rest .",), ())
-    outside = TrainingPair("q", ("another wing",), ())
-    held_out = ["Long before. The wing, at rest. And after."]
-    assert without_overlap([inside, outside], held_out) == [outside]
+    held_out = letters("Long before. The wing, at rest. And after.")
+    assert occurs_in(["the wing , at rest ."], held_out)
+    assert not occurs_in(["another wing"], held_out)
 
 
 def test_neighbours_are_joined_and_shared() -> None:

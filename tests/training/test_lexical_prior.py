@@ -26,33 +26,46 @@ def encoded(weights: torch.Tensor) -> EncodedTexts:
     return EncodedTexts(torch.zeros(2, 3), weights, IDS, TERMS, vectors, torch.ones(2, 4, dtype=torch.bool))
 
 
-def test_a_target_times_itself_is_the_impact_of_bm25() -> None:
-    targets = LexicalPrior(IDF, 2.0, 1.0).targets(IDS, TERMS)
-    repeated, once, alone = impact(4.0, 2, 3), impact(0.25, 1, 3), impact(0.25, 1, 1)
-    expected = torch.tensor([[0.0, repeated, once, repeated, 0.0], [0.0, alone, 0.0, 0.0, 0.0]]).sqrt()
+def test_targets_of_a_query_are_roots_of_idf_times_the_frequency() -> None:
+    targets = LexicalPrior(IDF, 2.0, 1.0).targets(IDS, TERMS, queries=True)
+    expected = torch.tensor([[0.0, 2 * 2.0, 0.5, 2 * 2.0, 0.0], [0.0, 0.5, 0.0, 0.0, 0.0]])
     torch.testing.assert_close(targets, expected)
 
 
-def test_the_scale_multiplies_targets() -> None:
-    prior, half = LexicalPrior(IDF, 2.0, 1.0), LexicalPrior(IDF, 2.0, 0.5)
-    torch.testing.assert_close(half.targets(IDS, TERMS), prior.targets(IDS, TERMS) / 2)
-
-
-def test_the_same_token_in_another_text_counts_there_alone() -> None:
+def test_targets_of_query_and_passage_multiply_to_the_impact_of_bm25() -> None:
     prior = LexicalPrior(IDF, 2.0, 1.0)
-    together = prior.targets(IDS, TERMS)
+    queries = prior.targets(IDS[1:], TERMS[1:], queries=True)
+    passages = prior.targets(IDS, TERMS, queries=False)
+    # The query "5" holds its one token once, so its own target times a passage's is that token's impact.
+    assert float(queries[0, 1] * passages[0, 2]) == pytest.approx(impact(0.25, 1, 3))
+    repeated, once, alone = impact(4.0, 2, 3) / 2.0, impact(0.25, 1, 3) / 0.5, impact(0.25, 1, 1) / 0.5
+    expected = torch.tensor([[0.0, repeated, once, repeated, 0.0], [0.0, alone, 0.0, 0.0, 0.0]])
+    torch.testing.assert_close(passages, expected)
+
+
+@pytest.mark.parametrize("queries", [True, False])
+def test_the_scale_multiplies_targets(queries: bool) -> None:
+    prior, half = LexicalPrior(IDF, 2.0, 1.0), LexicalPrior(IDF, 2.0, 0.5)
+    whole = prior.targets(IDS, TERMS, queries=queries)
+    torch.testing.assert_close(half.targets(IDS, TERMS, queries=queries), whole / 2)
+
+
+@pytest.mark.parametrize("queries", [True, False])
+def test_the_same_token_in_another_text_counts_there_alone(queries: bool) -> None:
+    prior = LexicalPrior(IDF, 2.0, 1.0)
+    together = prior.targets(IDS, TERMS, queries=queries)
     for row in range(2):
-        torch.testing.assert_close(
-            together[row : row + 1], prior.targets(IDS[row : row + 1], TERMS[row : row + 1])
-        )
+        alone = prior.targets(IDS[row : row + 1], TERMS[row : row + 1], queries=queries)
+        torch.testing.assert_close(together[row : row + 1], alone)
 
 
 def test_the_loss_is_the_mean_square_over_terms() -> None:
     prior = LexicalPrior(IDF, 2.0, 1.0)
-    targets = prior.targets(IDS, TERMS)
-    assert prior.loss(encoded(targets)).item() == 0
-    apart = prior.loss(encoded(targets + 0.5 * TERMS))
+    targets = prior.targets(IDS, TERMS, queries=False)
+    assert prior.loss(encoded(targets), queries=False).item() == 0
+    assert prior.loss(encoded(targets), queries=True).item() > 0
+    apart = prior.loss(encoded(targets + 0.5 * TERMS), queries=False)
     assert apart.item() == pytest.approx(0.25)
     # Weights of what is no term do not count.
-    assert prior.loss(encoded(targets + 7.0 * ~TERMS)).item() == 0
+    assert prior.loss(encoded(targets + 7.0 * ~TERMS), queries=False).item() == 0
     assert math.isfinite(apart.item())

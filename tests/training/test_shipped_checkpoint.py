@@ -11,21 +11,29 @@ import pytest
 from models.encoder import encode
 from models.loader import load_encoder
 from models.representations import Representations
-from training.frozen.config import FitSettings, load_settings
+from training.config import RunSettings
+from training.settings_reader import read_settings
 
 
 @pytest.fixture
-def settings(repository: Path) -> FitSettings:
-    return load_settings(repository / "training" / "configs" / "minilm-m3.toml")
+def heads_settings(repository: Path) -> RunSettings:
+    return read_settings(RunSettings, repository / "training" / "configs" / "minilm-m3-heads.toml")
 
 
-def test_it_loads_and_encodes_all_three(embedded_checkpoint: Path, settings: FitSettings) -> None:
+@pytest.fixture
+def settings(repository: Path) -> RunSettings:
+    return read_settings(RunSettings, repository / "training" / "configs" / "minilm-m3.toml")
+
+
+def test_it_loads_and_encodes_all_three(
+    embedded_checkpoint: Path, heads_settings: RunSettings, settings: RunSettings
+) -> None:
     encoder = load_encoder(str(embedded_checkpoint), threads=1)
     assert encoder.info.name == settings.name
     assert encoder.info.precision == "int8"
-    assert encoder.info.colbert_dimension == settings.encoder.colbert_dimension
-    assert encoder.info.max_length == settings.encoder.max_length
-    assert encoder.info.pooling == settings.encoder.pooling
+    assert encoder.info.colbert_dimension == heads_settings.heads.colbert_dimension
+    assert encoder.info.max_length == heads_settings.encoder.max_length
+    assert encoder.info.pooling == heads_settings.encoder.pooling
     texts = ["how heavy is the moon", "the mass of the moon", "bread is baked from flour"]
     encoded = encode(encoder, texts)
     assert encoded.dense is not None
@@ -56,19 +64,26 @@ def test_a_text_has_the_same_vectors_alone_and_in_any_batch(
     np.testing.assert_array_equal(together.colbert.vectors, alone.colbert.vectors)
 
 
-def test_the_card_names_base_sources_and_licences(embedded_checkpoint: Path, settings: FitSettings) -> None:
+def test_the_second_run_starts_from_the_first(heads_settings: RunSettings, settings: RunSettings) -> None:
+    assert settings.base.checkpoint == f"trained/{heads_settings.name}"
+    assert heads_settings.base.name in settings.base.name
+
+
+def test_the_card_names_base_sources_and_licences(embedded_checkpoint: Path, settings: RunSettings) -> None:
     card = (embedded_checkpoint / "README.md").read_text(encoding="utf-8")
-    for fact in (settings.base.name, settings.base.licence, settings.base.sha256):
+    for fact in (settings.base.name, settings.base.licence):
         assert fact in card
     for source in settings.data.sources:
         assert source.title in card
         assert source.licence in card
 
 
-def test_only_sources_that_allow_a_published_model_are_trained_on(settings: FitSettings) -> None:
-    for source in settings.data.sources:
+def test_only_sources_that_allow_a_published_model_are_trained_on(
+    heads_settings: RunSettings, settings: RunSettings
+) -> None:
+    for source in (*heads_settings.data.sources, *settings.data.sources):
         if source.train:
-            assert source.licence.startswith(("CC BY 4.0", "CC BY-SA", "CC0", "Public domain"))
+            assert source.licence.startswith(("CC BY 4.0", "CC BY-SA", "CC0", "PSF-2.0"))
             assert "NC" not in source.licence
 
 

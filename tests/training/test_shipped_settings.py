@@ -15,9 +15,8 @@ from training.config import RunSettings
 from training.settings_reader import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
-# minilm-m3.toml is of the older `training.frozen`, which reads it in its own tests.
 FILES = [
-    *(path for path in sorted((ROOT / "training" / "configs").glob("*.toml")) if path.stem != "minilm-m3"),
+    *sorted((ROOT / "training" / "configs").glob("*.toml")),
     *sorted((ROOT / "examples" / "train").glob("*.toml")),
 ]
 EXAMPLE = "examples/train/lora.toml"

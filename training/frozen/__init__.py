@@ -1,1 +1,0 @@
-"""Fitting the two heads alone, on hidden states that are computed once."""
