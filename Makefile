@@ -14,8 +14,9 @@ serve: .venv/.installed-cpu
 
 setup: .venv/.installed-dev
 
+# Tests of one file share a process and its fixtures; one thread each, as processes that share CPUs slow down others.
 test: setup
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -107,10 +107,10 @@ def finetuning(seed: int, base: Values, changes: Values, *, steps: int) -> Value
             "query_tokens": 64,
             "passage_tokens": 128,
             "held_out": [*COLLECTIONS, LONG_COLLECTION],
-            "sources": [{**SQUAD, "join_up_to": 5, "most": 3000}, {**DOCUMENTATION, "most": 3000}],
+            "sources": [{**SQUAD, "join_up_to": 5, "most": 2000}, {**DOCUMENTATION, "most": 2000}],
         },
         "batches": {"groups": [{"tokens": 128, "batch": 32}], "negatives": 1},
-        "mining": {},
+        "mining": {"last": 20},
         "optimization": {
             "steps": steps,
             "learning_rate": body_rate,

@@ -78,7 +78,7 @@ def bare(run: RunSettings, folder: Path) -> float:
 
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     folder.joinpath("tokens-0").mkdir(parents=True)
-    base = open_base(run, folder, Ranks())
+    base = open_base(run, folder, "cpu", Ranks())
     stage, _ = finetuning(run, base, DATA, folder, "cpu", Ranks())
     base.model.train()
     tokens, started = 0, 0.0

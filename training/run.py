@@ -41,6 +41,8 @@ from training.text_encoder import TextEncoder
 from training.text_table import read_text_table
 
 RUN_FOLDER = "run"
+# Up to this length of a text, the attention weights of a sub-batch fit beside everything else.
+WRITTEN_OUT_TOKENS = 256
 
 
 def run_training(
@@ -68,7 +70,7 @@ def run_on(
     torch.manual_seed(settings.seed + ranks.rank)
     folder = output / RUN_FOLDER
     work_folder(folder, ranks).mkdir(parents=True, exist_ok=True)
-    base = open_base(settings, folder, ranks)
+    base = open_base(settings, folder, device, ranks)
     base.model.to(device)
     # What anchors hold on to is the base as it is, without the adapter that is attached next.
     anchor = deepcopy(base.model) if settings.losses.anchored else None
@@ -109,7 +111,7 @@ def work_folder(run: Path, ranks: Ranks) -> Path:
     return run / f"tokens-{ranks.rank}"
 
 
-def open_base(settings: RunSettings, run: Path, ranks: Ranks) -> Base:
+def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Base:
     """Loads the base, with heads that the stage replaces or leaves alone where it has none.
 
     run: where a body of random weights is written, if the settings ask for one.
@@ -131,9 +133,20 @@ def open_base(settings: RunSettings, run: Path, ranks: Ranks) -> Base:
         for module in model.body.modules():
             if isinstance(module, nn.Dropout):
                 module.p = settings.optimization.dropout
+    if written_out_attention(settings, device):
+        model.body.set_attn_implementation("eager")  # type: ignore[operator]  # a method
     if settings.batches.gradient_checkpointing:
         model.body.activation_checkpointing_enable()  # type: ignore[operator]  # a method
     return Base(folder, encoding, tokenizer, model, has_heads)
+
+
+def written_out_attention(settings: RunSettings, device: str) -> bool:
+    """Whether attention is computed as it is written, holding all its weights, not by torch's fused kernel.
+
+    On a CPU with AMX that kernel's backward pass in bfloat16 takes more than half of a training step.
+    """
+    reduced = settings.optimization.precision != "float32"
+    return device == "cpu" and reduced and settings.data.passage_tokens <= WRITTEN_OUT_TOKENS
 
 
 def finetuning(

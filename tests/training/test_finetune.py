@@ -104,7 +104,7 @@ def stage_of(settings: RunSettings, tmp_path: Path, name: str) -> Finetune:
     work = tmp_path / name
     (work / "tokens-0").mkdir(parents=True)
     torch.manual_seed(3)
-    base = open_base(settings, work, Ranks())
+    base = open_base(settings, work, "cpu", Ranks())
     anchor = deepcopy(base.model) if settings.losses.anchored else None
     stage, _ = finetuning(settings, base, tmp_path / "data", work, "cpu", Ranks(), anchor)
     with torch.no_grad():
@@ -171,7 +171,7 @@ def test_gradients_are_cached_exactly_where_a_step_exceeds_a_pass(
 def test_dropout_of_the_body_can_be_set(run_settings: RunSettings, tmp_path: Path) -> None:
     for given, expected in ((None, {0.1}), (0.0, {0.0}), (0.3, {0.3})):
         settings = replace(run_settings, optimization=replace(run_settings.optimization, dropout=given))
-        model = open_base(settings, tmp_path, Ranks()).model.train()
+        model = open_base(settings, tmp_path, "cpu", Ranks()).model.train()
         found = {module.p for module in model.body.modules() if isinstance(module, torch.nn.Dropout)}
         assert found == expected
         ids = torch.tensor([[2, 5, 6, 7, 3]])

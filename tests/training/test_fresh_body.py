@@ -55,7 +55,7 @@ def test_weights_depend_on_the_seed_alone_and_leave_other_draws_alone(
 def test_it_is_the_base_of_a_run(run_values: dict[str, Any], tmp_path: Path, pooling: str) -> None:
     sizes = {"layers": 2, "width": 8, "attention_heads": 2, "intermediate": 16, "positions": 24}
     values = {**run_values, "encoder": {}, "architecture": {**sizes, "pooling": pooling}}
-    base = open_base(settings_from(RunSettings, values, ""), tmp_path, Ranks())
+    base = open_base(settings_from(RunSettings, values, ""), tmp_path, "cpu", Ranks())
     assert (base.encoding.pooling, base.encoding.max_length) == (pooling, 24)
     assert not base.has_heads
     assert base.folder == tmp_path / "base-0"

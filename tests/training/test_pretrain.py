@@ -100,7 +100,7 @@ def of_a_step(
     work = folder / str(settings.batches.sub_batch_tokens)
     (work / "tokens-0").mkdir(parents=True)
     torch.manual_seed(3)
-    base = open_base(settings, work, Ranks())
+    base = open_base(settings, work, "cpu", Ranks())
     stage, _, model = pretraining(settings, base, data, work, "cpu", Ranks())
     model.eval()
     report = stage.accumulate(step, lambda loss: loss)
@@ -176,7 +176,7 @@ def test_sources_that_pre_training_cannot_use_are_refused(
 
 def test_random_numbers_depend_on_seed_step_device_and_stream(settings_of: Changed, tmp_path: Path) -> None:
     settings = settings_of({**CHANGES, "stage": "retromae"})
-    tokenizer = open_base(settings, tmp_path, Ranks()).tokenizer
+    tokenizer = open_base(settings, tmp_path, "cpu", Ranks()).tokenizer
     stores = read_text_table(settings.data, tmp_path / "data", tmp_path, tokenizer, settings.seed)
 
     def drawn(rank: int, step: int, stream: int) -> float:
@@ -190,7 +190,7 @@ def test_random_numbers_depend_on_seed_step_device_and_stream(settings_of: Chang
 
 def test_devices_share_a_step_and_an_epoch_reads_every_document(settings_of: Changed, tmp_path: Path) -> None:
     settings = settings_of({**CHANGES, "stage": "retromae", "batches.groups": [{"tokens": 16, "batch": 4}]})
-    tokenizer = open_base(settings, tmp_path, Ranks()).tokenizer
+    tokenizer = open_base(settings, tmp_path, "cpu", Ranks()).tokenizer
     stores = read_text_table(settings.data, tmp_path / "data", tmp_path, tokenizer, settings.seed)
     one, *two = (DocumentBatches(stores, settings, ranks, 4) for ranks in (Ranks(), Ranks(0, 2), Ranks(1, 2)))
     assert (one.steps_per_epoch, two[0].steps_per_epoch) == (10, 5)

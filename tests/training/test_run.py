@@ -18,7 +18,8 @@ from models.encoder import encode
 from models.head_weights import read_heads
 from models.loader import load_encoder
 from models.tokenizer import Tokenizer
-from training.config import RunSettings
+from training.config import Precision, RunSettings
+from training.data_config import LengthGroup
 from training.development import ndcg
 from training.distributed import Ranks
 from training.errors import DivergedError, RunStateError, TrainingDataError
@@ -161,10 +162,37 @@ def test_dropout_is_repeated_where_something_is_computed_again(
 def test_gradient_checkpointing_reaches_every_layer(tmp_path: Path, run_settings: RunSettings) -> None:
     asked = replace(run_settings, batches=replace(run_settings.batches, gradient_checkpointing=True))
     for settings, expected in ((run_settings, False), (asked, True)):
-        body = open_base(settings, tmp_path, Ranks()).model.body
+        body = open_base(settings, tmp_path, "cpu", Ranks()).model.body
         found = {m.gradient_checkpointing for m in body.modules() if hasattr(m, "gradient_checkpointing")}
         assert expected in found
         assert body.is_activation_checkpointing is expected
+
+
+@pytest.mark.parametrize(
+    ("precision", "passage_tokens", "device", "attention"),
+    [
+        ("bfloat16", 256, "cpu", "eager"),
+        ("bfloat16", 257, "cpu", "sdpa"),
+        ("float32", 256, "cpu", "sdpa"),
+        ("bfloat16", 256, "cuda", "sdpa"),
+    ],
+)
+def test_attention_is_written_out_for_short_texts_in_half_precision_on_a_cpu(
+    tmp_path: Path,
+    run_settings: RunSettings,
+    precision: Precision,
+    passage_tokens: int,
+    device: str,
+    attention: str,
+) -> None:
+    settings = replace(
+        run_settings,
+        data=replace(run_settings.data, passage_tokens=passage_tokens),
+        batches=replace(run_settings.batches, groups=(LengthGroup(1000, 8),)),
+        optimization=replace(run_settings.optimization, precision=precision),
+    )
+    body = open_base(settings, tmp_path, device, Ranks()).model.body
+    assert body.config._attn_implementation == attention
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
