@@ -66,7 +66,10 @@ def write_checkpoint(folder: Path) -> None:
     """The base model with random heads; speed does not depend on their values."""
     import torch
 
-    base = Path(importlib.util.find_spec(BASE_PACKAGE).submodule_search_locations[0]) / "model"
+    spec = importlib.util.find_spec(BASE_PACKAGE)
+    assert spec is not None, f"{BASE_PACKAGE} is not installed: run make setup"
+    assert spec.submodule_search_locations is not None
+    base = Path(spec.submodule_search_locations[0]) / "model"
     folder.mkdir()
     for name in BASE_FILES:
         shutil.copyfile(base / name, folder / name)

@@ -49,7 +49,8 @@ def main() -> None:
     queries = [json.loads(line)["query"] for line in lines]
     with tempfile.TemporaryDirectory(prefix="tercet-http-") as folder:
         build(Path(folder))
-        with serving(Settings(data=Path(folder), port=0, threads=1)) as (url, pipeline, loop):
+        settings = Settings.model_validate({"data": Path(folder), "port": 0, "threads": 1})
+        with serving(settings) as (url, pipeline, loop):
             figures = measure(url, pipeline, loop, queries, asked.requests)
     record = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),

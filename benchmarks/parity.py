@@ -19,6 +19,7 @@ import random
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -87,6 +88,10 @@ def peer_outputs(
 
 def same_ids(one: Representations, other: Representations) -> bool:
     """Whether both keep the same lexical ids, and as many token vectors, for every text."""
+    assert one.sparse is not None
+    assert one.colbert is not None
+    assert other.sparse is not None
+    assert other.colbert is not None
     return (
         np.array_equal(one.sparse.indptr, other.sparse.indptr)
         and np.array_equal(one.sparse.token_ids, other.sparse.token_ids)
@@ -119,7 +124,7 @@ def main() -> None:
 
 def report(found: dict[str, Representations], peer: Representations) -> None:
     """Prints and writes the largest differences, then fails where one is past its bar."""
-    engines = {
+    engines: dict[str, dict[str, Any]] = {
         name: {"largest_difference": largest_differences(ours, peer), "same_token_ids": same_ids(ours, peer)}
         for name, ours in found.items()
     }

@@ -56,7 +56,15 @@ PRETRAINING: dict[str, Values | None] = {
     "retromae basic": {"stage": "retromae", "pretraining": {"decoding": "basic"}},
     "retromae enhanced": {"stage": "retromae", "pretraining": {"decoding": "enhanced"}},
 }
-IN_BATCH = {"mining": None, "batches": {"groups": [{"tokens": 128, "batch": 32}], "negatives": 0}}
+# Texts are cut at the length they are trained at, but for what `long_figures` measures.
+LENGTH = 128
+BATCHES = {
+    "groups": [{"tokens": LENGTH, "batch": 16}],
+    "negatives": 1,
+    "sub_batch_tokens": 4096,
+    "gradient_cache": False,
+}
+IN_BATCH: Values = {"mining": None, "batches": {**BATCHES, "negatives": 0}}
 FINETUNING: dict[str, Values] = {
     "full": {},
     "without distillation": {"losses": {"distill": False}},
@@ -84,10 +92,10 @@ def pretraining(seed: int, changes: Values) -> Values:
         "base": BASE,
         "architecture": SMALL_BODY,
         "data": {
-            "passage_tokens": 128,
+            "passage_tokens": LENGTH,
             "sources": [{**source, "format": "texts"} for source in (SQUAD, DOCUMENTATION, PYTHON)],
         },
-        "batches": {"groups": [{"tokens": 64, "batch": 64}, {"tokens": 128, "batch": 32}]},
+        "batches": {"groups": [{"tokens": 64, "batch": 64}, {"tokens": LENGTH, "batch": 32}]},
         "optimization": {"steps": 300, "learning_rate": 5e-4, "dropout": 0.0, "precision": "bfloat16"},
         **changes,
     }
@@ -105,11 +113,11 @@ def finetuning(seed: int, base: Values, changes: Values, *, steps: int) -> Value
         "base": base,
         "data": {
             "query_tokens": 64,
-            "passage_tokens": 128,
+            "passage_tokens": LENGTH,
             "held_out": [*COLLECTIONS, LONG_COLLECTION],
             "sources": [{**SQUAD, "join_up_to": 5, "most": 2000}, {**DOCUMENTATION, "most": 2000}],
         },
-        "batches": {"groups": [{"tokens": 128, "batch": 32}], "negatives": 1},
+        "batches": BATCHES,
         "mining": {"last": 20},
         "optimization": {
             "steps": steps,
@@ -160,7 +168,8 @@ def start(seed: int, work: Path) -> Path:
     """all-MiniLM-L6-v2 with heads fitted on its frozen body: where all variants of fine-tuning begin."""
     folder = work / f"start-{seed}"
     if not (folder / "heads.safetensors").exists():
-        changes = {"encoder": {"pooling": "mean"}, "frozen": True, **IN_BATCH, "rates": (1e-3, 1e-3)}
+        encoder = {"pooling": "mean", "max_length": LENGTH}
+        changes = {"encoder": encoder, "frozen": True, **IN_BATCH, "rates": (1e-3, 1e-3)}
         trained(finetuning(seed, BASE, changes, steps=60), folder)
     return folder
 
@@ -176,13 +185,14 @@ def run_variant(variant: str, seed: int, work: Path) -> Values:
         adapter = output if "adapter" in FINETUNING[variant] else None
         return {**cost, "ndcg@10": figures(output if adapter is None else base, adapter)}
     objective = PRETRAINING[variant]
-    base_values, changes = BASE, {"architecture": SMALL_BODY}
+    base_values: Values = BASE
+    changes: Values = {"architecture": SMALL_BODY}
     if objective is not None:
         before = work / f"{name}-{seed}-pretrained"
         shutil.rmtree(before, ignore_errors=True)
         trained(pretraining(seed, objective), before)
         base_values, changes = as_base(before), {}
-    changes = {**changes, **IN_BATCH, "rates": (2e-4, 1e-3)}
+    changes = {**changes, **IN_BATCH, "rates": (2e-4, 1e-3), "encoder": {"max_length": LENGTH}}
     cost = trained(finetuning(seed, base_values, changes, steps=200), output)
     result = {**cost, "ndcg@10": figures(output, None)}
     if variant in GROUPS["mcls"]:

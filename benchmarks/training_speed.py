@@ -66,7 +66,7 @@ def train(run: RunSettings, folder: Path) -> float:
     lines: list[dict[str, Any]] = []
     run_training(run, DATA, folder, lines.append)
     steps = [line for line in lines if "losses" in line][1:]
-    return sum(line["tokens"] for line in steps) / sum(line["seconds"] for line in steps)
+    return float(sum(line["tokens"] for line in steps) / sum(line["seconds"] for line in steps))
 
 
 def bare(run: RunSettings, folder: Path) -> float:
@@ -74,12 +74,14 @@ def bare(run: RunSettings, folder: Path) -> float:
     import torch
 
     from training.distributed import Ranks
+    from training.finetune import Finetune
     from training.run import finetuning, open_base
 
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     folder.joinpath("tokens-0").mkdir(parents=True)
     base = open_base(run, folder, "cpu", Ranks())
-    stage, _ = finetuning(run, base, DATA, folder, "cpu", Ranks())
+    stage, _ = finetuning(run, base, DATA, folder, "cpu", Ranks(), None)
+    assert isinstance(stage, Finetune)
     base.model.train()
     tokens, started = 0, 0.0
     for step in range(run.optimization.steps or 0):
@@ -90,7 +92,7 @@ def bare(run: RunSettings, folder: Path) -> float:
         for texts in (table.queries.take(batch.pairs), table.passages.take(batch.passages)):
             for part in stage.encoder.parts(texts)[0]:
                 states, _, _ = stage.encoder.hidden(part)
-                states.square().mean().backward()
+                torch.autograd.backward(states.square().mean())
                 tokens += len(part.token_ids)
         base.model.zero_grad()
     return tokens / (time.perf_counter() - started)
