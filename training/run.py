@@ -35,6 +35,7 @@ from training.plots import write_plot
 from training.pretrain import CondenserPretraining, RetroMaePretraining
 from training.retromae import RetroMae
 from training.run_identity import HEAD_FILES, claim_folder, run_identity
+from training.run_lock import locked
 from training.run_state import Progress
 from training.step import Stage
 from training.text_encoder import TextEncoder
@@ -58,7 +59,8 @@ def run_training(
     device = "cuda" if torch.cuda.is_available() else "cpu"
     ranks = join_processes(device)
     try:
-        return run_on(settings, data, output, report, device, ranks)
+        with locked(output / RUN_FOLDER, ranks.rank):
+            return run_on(settings, data, output, report, device, ranks)
     finally:
         leave_processes(ranks)
 
