@@ -59,7 +59,13 @@ def train(
         ) from error
     folder = output or TRAINED / settings.name
     with _reporting(as_json) as report:
-        run_training(settings, data or config.parent, folder, report, threads=threads)
+        progress = run_training(settings, data or config.parent, folder, report, threads=threads)
+    if progress.best_figure is not None and progress.best_step == 0 and is_first_process():
+        error_console().print(
+            "No evaluation beat the weights that the run began with, so these were kept. Try other learning "
+            "rates or more data.",
+            soft_wrap=True,
+        )
     if not as_json and is_first_process():
         console().print(f"Wrote {folder}", soft_wrap=True)
 

@@ -80,7 +80,9 @@ def write_card(
         device=f" on {device}" if device else "",
         kept="The last weights are kept."
         if kept_step is None
-        else f"The weights kept are those after step {kept_step}, the best on the held-out pairs (nDCG@10):",
+        else f"The weights kept are those after step {kept_step}, the best on the held-out pairs (nDCG@10):"
+        if kept_step
+        else "No step improved on the held-out pairs (nDCG@10), so the weights are those before training:",
         development="" if kept_step is None else development_table(lines, kept_step),
         settings=json.dumps(without_empty(asdict(settings)), indent=1, ensure_ascii=False),
     )

@@ -87,6 +87,13 @@ def test_a_run_reports_and_writes_a_checkpoint_that_embeds(tercet: Run, config: 
     assert arrays.stat().st_size > 0
 
 
+def test_a_run_that_improves_nothing_says_so(tercet: Run, config: Path) -> None:
+    change(config, optimization={"steps": 2, "learning_rate": 1e-12})
+    result = tercet("train", str(config), "--threads", "1")
+    assert result.returncode == 0, result.stderr
+    assert "No evaluation beat the weights that the run began with, so these were kept." in result.stderr
+
+
 def test_lines_of_json(tercet: Run, config: Path, tmp_path: Path) -> None:
     result = tercet("train", str(config), "--threads", "1", "--output", str(tmp_path / "out"), "--json")
     assert result.returncode == 0, result.stderr

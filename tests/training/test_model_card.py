@@ -64,6 +64,12 @@ def test_without_a_development_set_the_last_weights(run: Path) -> None:
     assert "| step |" not in text
 
 
+def test_a_run_that_improved_nothing_says_so(run: Path) -> None:
+    text = card(run, 0)
+    assert "No step improved on the held-out pairs (nDCG@10), so the weights are those before" in text
+    assert "| Source A | 0 | 0.1000 | 0.2000 | 0.3000 | 0.4000 |" in text
+
+
 def test_the_settings_in_the_card_make_the_run_again(run: Path) -> None:
     shown = card(run, 2).split("```json\n")[1].split("```")[0]
     assert settings_from(RunSettings, json.loads(shown), "") == settings_from(RunSettings, VALUES, "")
