@@ -1,7 +1,7 @@
 """How well does the embedded default rank, and what do int8 and the index cost?
 
-Each collection is measured with int8 over every document, with int8 through HNSW and the inverted index with
-default candidates and, where the trained checkpoint is at hand as it was before quantization, with float32
+Each collection is measured with int8 over every document, some also through HNSW and the inverted index with
+default candidates, and, where the trained checkpoint is at hand as it was before quantization, with float32
 (torch engine). Below stand the bars that the default has to clear. A collection's result is written as soon
 as it is there, beside those of the same checkpoint that were measured before.
 
@@ -42,6 +42,7 @@ SUM_BARS = {
     "lisa": 0.464,
     "time": 0.682,
 }
+INDEXED = ("cranfield", "cacm", "xquad-en")  # also measured through the index
 SIDE_MARGIN = 0.005  # the sum may be this much below its best side
 INT8_LOSS = 0.003  # of the sum, against float32
 INDEX_SHARE = 0.995  # of the exhaustive sum
@@ -86,7 +87,8 @@ def measured(folder: Path, int8: Encoder, float32: Encoder | None) -> dict[str, 
     if float32 is not None:
         runs["float32, every document"] = evaluate(folder, float32, exhaustive=True)
     runs["int8, every document"] = evaluate(folder, int8, exhaustive=True)
-    runs["int8, through the index"] = evaluate(folder, int8, exhaustive=False, dense_kind="hnsw")
+    if folder.name in INDEXED:
+        runs["int8, through the index"] = evaluate(folder, int8, exhaustive=False, dense_kind="hnsw")
     report = runs["int8, every document"]
     print(f"\n{report['dataset']}: {report['documents']} documents, {report['queries']} queries; {MEASURE}")
     for name, run in runs.items():
@@ -108,13 +110,14 @@ def measured(folder: Path, int8: Encoder, float32: Encoder | None) -> dict[str, 
 def checked(dataset: str, figures: dict[str, dict[str, float]]) -> dict[str, bool]:
     """Each bar in words, and whether it holds."""
     exhaustive = figures["int8, every document"]
-    indexed = figures["int8, through the index"]
     best = max(exhaustive[side] for side in SIDES)
     bars = {
         f"the sum is within {SIDE_MARGIN} of its best side, or above": exhaustive["sum"]
         >= best - SIDE_MARGIN,
-        f"the index keeps {INDEX_SHARE} of the sum": indexed["sum"] >= INDEX_SHARE * exhaustive["sum"],
     }
+    if "int8, through the index" in figures:
+        indexed = figures["int8, through the index"]["sum"]
+        bars[f"the index keeps {INDEX_SHARE} of the sum"] = indexed >= INDEX_SHARE * exhaustive["sum"]
     if dataset in SUM_BARS:
         bars[f"the sum reaches stemmed BM25, {SUM_BARS[dataset]}"] = exhaustive["sum"] >= SUM_BARS[dataset]
     if "float32, every document" in figures:

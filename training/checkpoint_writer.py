@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from models.checkpoint import SETTINGS_FILE, EncodingSettings
@@ -31,7 +32,9 @@ def write_checkpoint(
         if (base / name).is_file():
             shutil.copyfile(base / name, folder / name)
     if with_heads:
-        write_heads(folder, model.heads.weights())
+        weights = model.heads.weights()
+        write_heads(folder, weights)
+        encoding = replace(encoding, colbert_dimension=weights.colbert_dimension)
     settings = {name: value for name, value in encoding.to_json().items() if value is not None}
     (folder / SETTINGS_FILE).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     for path in folder.iterdir():

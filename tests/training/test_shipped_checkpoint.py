@@ -42,7 +42,7 @@ def test_it_loads_and_encodes_all_three(
     assert similarities[1] > similarities[2]
     ids, weights = encoded.sparse.row(0)
     by_word = dict(zip(encoder.tokenizer.token_strings(ids), weights.tolist(), strict=True))
-    assert by_word["moon"] == max(by_word.values())
+    assert set(sorted(by_word, key=by_word.__getitem__)[-2:]) == {"heavy", "moon"}
     assert by_word.get("the", 0.0) < by_word["moon"] / 2
     assert np.all(weights > 0)
 
