@@ -16,7 +16,7 @@ setup: .venv/.installed-dev
 
 # Tests of one file share a process and its fixtures; one thread each, as processes that share CPUs slow down others.
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff format --check .

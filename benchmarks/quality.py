@@ -55,9 +55,12 @@ def main() -> None:
     asked = parser.parse_args()
     int8 = load_encoder(str(CHECKPOINT), precision="int8")
     float32 = None if asked.float32 is None else load_encoder(str(asked.float32), "torch", device="cpu")
-    sets = stored(int8.info.fingerprint)
     for folder in asked.folders or [DATA / name for name in SUM_BARS]:
-        sets[folder.name] = measured(folder, int8, float32)
+        entry = measured(folder, int8, float32)
+        sets = {
+            **stored(int8.info.fingerprint),
+            folder.name: entry,
+        }  # others may have been measured meanwhile
         record = {
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "machine": machine(),

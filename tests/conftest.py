@@ -26,3 +26,9 @@ def shared_data() -> Path:
 def embedded_checkpoint() -> Path:
     """The checkpoint that ships with the project."""
     return ROOT / "checkpoints" / "minilm-m3"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first, so that at the end no process waits long for another."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
