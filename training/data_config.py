@@ -134,7 +134,8 @@ class BatchSettings:
     negatives: passages beside the positive that every query brings, where it has or mined as many.
     sub_batch_tokens: padded tokens of one pass of the body. gradient_cache: representations of the whole
     batch are computed without a graph, and each sub-batch again with one, so that memory holds one sub-batch;
-    by default where a step has more than `sub_batch_tokens`, for which one more forward pass is the price.
+    by default where a step has more than `sub_batch_tokens` and the body trains; one more forward pass is the
+    price.
     gradient_checkpointing: the body keeps only its layers' inputs and computes the rest again.
     neighbours: so many consecutive pairs of the file come into a batch together.
     """

@@ -111,10 +111,10 @@ class Finetune:
     def _caches(self, parts: Sequence[TokenBatch]) -> bool:
         """Whether gradients are cached for these sub-batches; a frozen body has no graph to save."""
         settings = self._settings.batches
-        if self._settings.optimization.frozen_body:
-            return False
         if settings.gradient_cache is not None:
             return settings.gradient_cache
+        if self._settings.optimization.frozen_body:
+            return False
         return sum(len(part) * int(part.lengths.max()) for part in parts) > settings.sub_batch_tokens
 
     def _regularization(

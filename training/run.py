@@ -148,7 +148,8 @@ def written_out_attention(settings: RunSettings, device: str) -> bool:
     On a CPU with AMX that kernel's backward pass in bfloat16 takes more than half of a training step.
     """
     reduced = settings.optimization.precision != "float32"
-    return device == "cpu" and reduced and settings.data.passage_tokens <= WRITTEN_OUT_TOKENS
+    longest = max(settings.data.query_tokens, settings.data.passage_tokens)
+    return device == "cpu" and reduced and longest <= WRITTEN_OUT_TOKENS
 
 
 def finetuning(

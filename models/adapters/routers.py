@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from models.adapters.settings import is_adapter_name
+from models.adapters.settings import is_adapter_name, settings_of_kind
 from models.errors import AdapterNotFoundError, CheckpointError
 from models.fingerprint import arrays_digest, json_digest
 from models.representations import Float32, Route
@@ -200,20 +200,8 @@ def array_names(settings: RouterSettings) -> set[str]:
 
 
 def router_settings(kind: object, values: Mapping[str, Any]) -> RouterSettings:
-    """Settings of a kind from a JSON object. Raises CheckpointError for an unknown kind, key or value."""
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise CheckpointError(f"kind is {kind!r}; it must be one of {list(KINDS)}")
-    known = [each.name for each in fields(KINDS[kind])]
-    unknown = sorted(set(values) - set(known))
-    if unknown:
-        raise CheckpointError(
-            f"the settings of kind {kind} have unknown keys {unknown}; they may have {known}"
-        )
-    made: Callable[..., RouterSettings] = KINDS[kind]
-    try:
-        return made(**{key: tuple(v) if isinstance(v, list) else v for key, v in values.items()})
-    except TypeError as error:
-        raise CheckpointError(f"the settings of kind {kind} need {known}: {error}") from error
+    """Settings of a kind of router from a JSON object. Raises as `settings_of_kind`."""
+    return settings_of_kind(KINDS, kind, values)
 
 
 def settings_json(settings: RouterSettings) -> dict[str, Any]:

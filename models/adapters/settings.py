@@ -13,11 +13,13 @@ stack       several adapters, each on top of the one before it  (Pfeiffer et al.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from models.errors import CheckpointError
+
+Settings = TypeVar("Settings")
 
 Role = Literal["query", "key", "value", "attention_output", "intermediate", "output"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -198,20 +200,35 @@ KINDS: dict[str, type[AdapterSettings]] = {
 
 
 def settings_of(kind: object, values: Mapping[str, Any]) -> AdapterSettings:
-    """Settings of a kind from a JSON object; absent keys take their defaults.
-
-    Raises CheckpointError for an unknown kind or key, or a value out of range.
+    """Settings of a kind of adapter from a JSON object; absent keys take their defaults. Raises as
+    `settings_of_kind`.
     """
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise CheckpointError(f"kind is {kind!r}; it must be one of {list(KINDS)}")
-    known = [field.name for field in fields(KINDS[kind])]
+    return settings_of_kind(KINDS, kind, values)
+
+
+def settings_of_kind(
+    kinds: Mapping[str, type[Settings]], kind: object, values: Mapping[str, Any]
+) -> Settings:
+    """An instance of `kinds[kind]`, a dataclass, from a JSON object.
+
+    Raises CheckpointError for an unknown kind or key, a missing key, or a value out of range.
+    """
+    if not isinstance(kind, str) or kind not in kinds:
+        raise CheckpointError(f"kind is {kind!r}; it must be one of {list(kinds)}")
+    made: Any = kinds[kind]
+    known = [field.name for field in fields(made)]
     unknown = sorted(set(values) - set(known))
     if unknown:
         raise CheckpointError(
             f"the settings of kind {kind} have unknown keys {unknown}; they may have {known}"
         )
-    made: Callable[..., AdapterSettings] = KINDS[kind]
-    return made(**{key: tuple(v) if isinstance(v, list) else v for key, v in values.items()})
+    try:
+        settings: Settings = made(
+            **{key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+        )
+    except TypeError as error:
+        raise CheckpointError(f"the settings of kind {kind} need {known}: {error}") from error
+    return settings
 
 
 def settings_json(settings: AdapterSettings) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def root(tmp_path: Path, tiny: Any) -> Path:
 def routed(tiny: Any, root: Path) -> RoutedEncoder:
     """The tiny encoder with routers."""
 
-    class Engine(type(tiny)):  # type: ignore[misc]
+    class Engine(type(tiny)):  # type: ignore[misc]  # a base class known at run time only
         mixes_adapters = False
         library = AdapterLibrary(root, root, tiny.info.fingerprint, 4)
 

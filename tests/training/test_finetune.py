@@ -52,7 +52,7 @@ def test_the_anchor_by_hand() -> None:
     terms = anchor_losses(moved, base)
     assert terms["anchor_dense"].item() == pytest.approx((0.4 + 0) / 2)
     assert terms["anchor_colbert"].item() == pytest.approx((0 + 1 + 0.2) / 3)
-    terms["anchor_colbert"].backward()  # type: ignore[no-untyped-call]
+    terms["anchor_colbert"].backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
     assert moved.vectors.grad is not None
     assert moved.vectors.grad[1, 1].tolist() == [0, 0]
     same = anchor_losses(base, base)
@@ -142,18 +142,24 @@ def test_anchors_have_the_same_gradients_with_and_without_caching(
         torch.testing.assert_close(gradients[name], gradient, rtol=1e-5, atol=1e-5)
 
 
-def test_gradients_are_cached_exactly_where_a_step_exceeds_a_pass(
-    run_settings: RunSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Eight queries of 4 tokens and eight passages of 8 tokens: 96 padded tokens.
-    calls = []
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of parts of every step that caches its gradients."""
+    found: list[int] = []
     cached_backward = training.finetune.cached_backward
 
     def counted(parts: Any, *rest: Any) -> None:
-        calls.append(len(parts))
+        found.append(len(parts))
         cached_backward(parts, *rest)
 
     monkeypatch.setattr(training.finetune, "cached_backward", counted)
+    return found
+
+
+def test_gradients_are_cached_exactly_where_a_step_exceeds_a_pass(
+    run_settings: RunSettings, tmp_path: Path, calls: list[int]
+) -> None:
+    # Eight queries of 4 tokens and eight passages of 8 tokens: 96 padded tokens.
     for tokens, given, expected in (
         (96, None, []),
         (95, None, [2]),
@@ -166,6 +172,21 @@ def test_gradients_are_cached_exactly_where_a_step_exceeds_a_pass(
         stage = stage_of(replace(run_settings, batches=batches), tmp_path, f"{tokens}-{given}")
         assert stage.accumulate(0, lambda loss: loss).tokens == 96
         assert calls == expected, (tokens, given)
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, []), (True, [3])])
+def test_a_frozen_body_needs_no_caching_but_may_have_it(
+    run_settings: RunSettings,
+    tmp_path: Path,
+    calls: list[int],
+    given: bool | None,
+    expected: list[int],
+) -> None:
+    batches = replace(run_settings.batches, sub_batch_tokens=40, gradient_cache=given)
+    optimization = replace(run_settings.optimization, frozen_body=True)
+    stage = stage_of(replace(run_settings, batches=batches, optimization=optimization), tmp_path, "frozen")
+    assert stage.accumulate(0, lambda loss: loss).tokens == 96
+    assert calls == expected
 
 
 def test_dropout_of_the_body_can_be_set(run_settings: RunSettings, tmp_path: Path) -> None:

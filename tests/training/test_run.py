@@ -169,25 +169,27 @@ def test_gradient_checkpointing_reaches_every_layer(tmp_path: Path, run_settings
 
 
 @pytest.mark.parametrize(
-    ("precision", "passage_tokens", "device", "attention"),
+    ("precision", "query_tokens", "passage_tokens", "device", "attention"),
     [
-        ("bfloat16", 256, "cpu", "eager"),
-        ("bfloat16", 257, "cpu", "sdpa"),
-        ("float32", 256, "cpu", "sdpa"),
-        ("bfloat16", 256, "cuda", "sdpa"),
+        ("bfloat16", 256, 256, "cpu", "eager"),
+        ("bfloat16", 8, 257, "cpu", "sdpa"),
+        ("bfloat16", 257, 8, "cpu", "sdpa"),
+        ("float32", 256, 256, "cpu", "sdpa"),
+        ("bfloat16", 256, 256, "cuda", "sdpa"),
     ],
 )
 def test_attention_is_written_out_for_short_texts_in_half_precision_on_a_cpu(
     tmp_path: Path,
     run_settings: RunSettings,
     precision: Precision,
+    query_tokens: int,
     passage_tokens: int,
     device: str,
     attention: str,
 ) -> None:
     settings = replace(
         run_settings,
-        data=replace(run_settings.data, passage_tokens=passage_tokens),
+        data=replace(run_settings.data, query_tokens=query_tokens, passage_tokens=passage_tokens),
         batches=replace(run_settings.batches, groups=(LengthGroup(1000, 8),)),
         optimization=replace(run_settings.optimization, precision=precision),
     )
