@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="these tests compare with torch: install tercet[torch]")
 pytest.importorskip("transformers", reason="these tests compare with torch: install tercet[torch]")
 pytest.importorskip("onnxscript", reason="the export needs onnxscript: install tercet[torch]")
+
+MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 BERT_WIDTH = 32
@@ -83,15 +86,15 @@ def golden() -> Path:
 
 
 @pytest.fixture(scope="session")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bert(made_once: MadeOnce) -> Path:
     """A tiny BERT checkpoint: mean pooling, ColBERT dimension 16, 48 positions."""
-    return write_bert(tmp_path_factory.mktemp("checkpoints") / "bert")
+    return made_once("checkpoints/bert", write_bert)
 
 
 @pytest.fixture(scope="session")
-def bert_mcls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bert_mcls(made_once: MadeOnce) -> Path:
     """The same BERT with a CLS at every eighth position."""
-    return write_bert(tmp_path_factory.mktemp("checkpoints") / "bert-mcls", mcls_every=8)
+    return made_once("checkpoints/bert-mcls", lambda folder: write_bert(folder, mcls_every=8))
 
 
 @pytest.fixture
@@ -100,30 +103,32 @@ def bert_copy(bert: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(bert, tmp_path / "bert"))
 
 
-def _exported(checkpoint: Path, folder: Path) -> Path:
+def _exported(made_once: MadeOnce, checkpoint: Path, name: str) -> Path:
     from models.export_onnx import export
 
-    for int8 in (False, True):
-        export(checkpoint, folder, int8=int8)
-    return folder
+    def write(folder: Path) -> None:
+        for int8 in (False, True):
+            export(checkpoint, folder, int8=int8)
+
+    return made_once(f"exported/{name}", write)
 
 
 @pytest.fixture(scope="session")
-def bert_exported(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bert_exported(made_once: MadeOnce, bert: Path) -> Path:
     """The tiny BERT exported, float32 and int8."""
-    return _exported(bert, tmp_path_factory.mktemp("exported") / "bert")
+    return _exported(made_once, bert, "bert")
 
 
 @pytest.fixture(scope="session")
-def xlmr_exported(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def xlmr_exported(made_once: MadeOnce, golden: Path) -> Path:
     """The golden XLM-RoBERTa exported, float32 and int8."""
-    return _exported(golden / "checkpoint", tmp_path_factory.mktemp("exported") / "xlmr")
+    return _exported(made_once, golden / "checkpoint", "xlmr")
 
 
 @pytest.fixture(scope="session")
-def mcls_exported(bert_mcls: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def mcls_exported(made_once: MadeOnce, bert_mcls: Path) -> Path:
     """The tiny BERT with MCLS exported, float32 and int8."""
-    return _exported(bert_mcls, tmp_path_factory.mktemp("exported") / "bert-mcls")
+    return _exported(made_once, bert_mcls, "bert-mcls")
 
 
 @pytest.fixture

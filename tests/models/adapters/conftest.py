@@ -28,6 +28,8 @@ from models.head_weights import HeadWeights  # noqa: E402
 from models.heads import load_heads  # noqa: E402
 from models.torch_encoder import load_body, read_settings  # noqa: E402
 
+MadeOnce = Callable[[str, Callable[[Path], object]], Path]
+
 SETTINGS: dict[str, AdapterSettings] = {
     "lora": LoraSettings(rank=3, alpha=6.0, targets=ROLES),
     "ia3": Ia3Settings(),
@@ -92,27 +94,29 @@ def bert_adapters(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_adapters(bert, tmp_path_factory.mktemp("bert-adapters"))
 
 
-def _family(checkpoint: Path, exported: Path, root: Path, names: tuple[str, ...]) -> Family:
+def _family(made_once: MadeOnce, checkpoint: Path, exported: Path, names: tuple[str, ...]) -> Family:
     from models.export_onnx import export_adapter
 
-    make_adapters(checkpoint, root)
-    for name in names:
-        export_adapter(checkpoint, root / name, int8=False)
-    return Family(checkpoint, exported, root, names)
+    def write(root: Path) -> None:
+        make_adapters(checkpoint, root)
+        for name in names:
+            export_adapter(checkpoint, root / name, int8=False)
+
+    return Family(checkpoint, exported, made_once(f"adapters/{exported.name}", write), names)
 
 
 @pytest.fixture(scope="session")
-def bert_family(bert: Path, bert_exported: Path, tmp_path_factory: pytest.TempPathFactory) -> Family:
+def bert_family(made_once: MadeOnce, bert: Path, bert_exported: Path) -> Family:
     """The tiny BERT with adapters, some exported in float32; not to be changed."""
     names = ("ia3", "prefix", "bottleneck", "with-heads", "stack")
-    return _family(bert, bert_exported, tmp_path_factory.mktemp("bert-family"), names)
+    return _family(made_once, bert, bert_exported, names)
 
 
 @pytest.fixture(scope="session")
-def xlmr_family(golden: Path, xlmr_exported: Path, tmp_path_factory: pytest.TempPathFactory) -> Family:
+def xlmr_family(made_once: MadeOnce, golden: Path, xlmr_exported: Path) -> Family:
     """The golden XLM-RoBERTa with adapters, some exported in float32; not to be changed."""
     names = ("lora", "prefix", "bottleneck")
-    return _family(golden / "checkpoint", xlmr_exported, tmp_path_factory.mktemp("xlmr-family"), names)
+    return _family(made_once, golden / "checkpoint", xlmr_exported, names)
 
 
 @pytest.fixture(scope="session", params=["bert", "xlmr"])
