@@ -99,7 +99,13 @@ def pair_batch(
 
 
 def allowed_passages(positives: RaggedRows, pairs: Int64, passages: Int64, own: Int64) -> Bool:
-    """bool[B, N]: false where a passage is a positive of the pair beside the one in column `own` int64[B]."""
-    allowed = np.stack([~np.isin(passages, positives.of(pair)) for pair in pairs])
+    """bool[B, N]: the columns that count for each pair, whose own positive is in column `own` int64[B].
+
+    False for the pair's other positives, and for a passage that was in a column before, as that of another
+    pair or another device: so each passage counts once.
+    """
+    first = np.zeros(len(passages), np.bool_)
+    first[np.unique(passages, return_index=True)[1]] = True
+    allowed = np.stack([first & ~np.isin(passages, positives.of(pair)) for pair in pairs])
     allowed[np.arange(len(pairs)), own] = True
     return allowed

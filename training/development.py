@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,9 @@ import torch
 from models.batching import plan_batches
 from models.representations import Bool, Float32, Int64
 from training.config import Stage
-from training.encoded_texts import EncodedTexts
+from training.encoded_texts import SIDES, EncodedTexts
 from training.pair_table import PairTable
-from training.scores import three_scores
+from training.scores import side_scores
 from training.text_encoder import TextEncoder
 from training.token_store import TokenStore
 
@@ -22,22 +22,30 @@ Figures = dict[str, dict[str, float]]
 """nDCG@10 by source, then by side."""
 
 
-def development_figures(encoder: TextEncoder, table: PairTable) -> dict[str, float]:
-    """Mean nDCG@10 of dense, sparse, colbert and their plain sum over the development queries of a source.
+def development_figures(
+    encoder: TextEncoder, table: PairTable, sides: Sequence[str] = SIDES
+) -> dict[str, float]:
+    """Mean nDCG@10 of these sides and, of several, their plain sum over a source's development queries.
 
     Each query ranks the table's pool; its own positives are relevant.
     """
     relevant = np.zeros((len(table.development), len(table.pool)), np.bool_)
     for place, pair in enumerate(table.development):
         relevant[place, np.searchsorted(table.pool, table.positives.of(pair))] = True
-    dense, sparse, colbert = all_scores(encoder, table)
-    sides = {"dense": dense, "sparse": sparse, "colbert": colbert, "sum": dense + sparse + colbert}
-    return {name: ndcg(scores, relevant, CUTOFF) for name, scores in sides.items()}
+    found = all_scores(encoder, table, sides)
+    figures = {side: ndcg(scores, relevant, CUTOFF) for side, scores in zip(sides, found, strict=True)}
+    return figures if len(sides) == 1 else {**figures, "sum": ndcg(found.sum(axis=0), relevant, CUTOFF)}
+
+
+def judged_sides(stage: Stage) -> tuple[str, ...]:
+    """The sides that a stage trains, and so reports."""
+    return ("dense",) if stage == "contrastive" else SIDES
 
 
 def judged_side(stage: Stage) -> str:
     """The side by which a checkpoint is judged: the plain sum, or dense where nothing else trains."""
-    return "dense" if stage == "contrastive" else "sum"
+    sides = judged_sides(stage)
+    return sides[0] if len(sides) == 1 else "sum"
 
 
 def mean_of(figures: Figures, side: str) -> float:
@@ -45,16 +53,16 @@ def mean_of(figures: Figures, side: str) -> float:
     return float(np.mean([sides[side] for sides in figures.values()]))
 
 
-def all_scores(encoder: TextEncoder, table: PairTable) -> tuple[Float32, Float32, Float32]:
-    """Dense, lexical and ColBERT scores float32[B, N] of development queries and pool, in sub-batches."""
-    scores = np.zeros((3, len(table.development), len(table.pool)), np.float32)
+def all_scores(encoder: TextEncoder, table: PairTable, sides: Sequence[str] = SIDES) -> Float32:
+    """Scores float32[sides, B, N] of development queries and pool, in sub-batches."""
+    scores = np.zeros((len(sides), len(table.development), len(table.pool)), np.float32)
     query_blocks = list(encoded_blocks(encoder, table.queries, table.development))
     for columns, passages in encoded_blocks(encoder, table.passages, table.pool):
         for rows, queries in query_blocks:
-            found = three_scores(queries, passages)
-            for side, values in enumerate((found.dense, found.sparse, found.colbert)):
-                scores[side][np.ix_(rows, columns)] = values.cpu().numpy()
-    return scores[0], scores[1], scores[2]
+            found = side_scores(queries, passages, sides)
+            for place, side in enumerate(sides):
+                scores[place][np.ix_(rows, columns)] = found[side].cpu().numpy()
+    return scores
 
 
 def encoded_blocks(

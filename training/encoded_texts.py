@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from training.distributed import Ranks, gather
+
+SIDES = ("dense", "sparse", "colbert")
+SCORED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"dense": ("dense",), "sparse": ("weights", "token_ids"), "colbert": ("vectors", "vector_mask")}
+)
+"""What each side's score reads of `EncodedTexts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,11 @@ class EncodedTexts:
         """The same values as leaves that take gradients of their own."""
         dense, weights, vectors = (tensor.detach().requires_grad_() for tensor in self.representations)
         return EncodedTexts(dense, weights, self.token_ids, self.is_term, vectors, self.vector_mask)
+
+    def of_all(self, ranks: Ranks, sides: Collection[str]) -> EncodedTexts:
+        """What these sides read, of the texts of all processes, in order of rank; the rest as it is."""
+        names = [name for side in sides for name in SCORED_BY[side]]
+        return replace(self, **{name: gather(getattr(self, name), ranks) for name in names})
 
     @staticmethod
     def concatenate(parts: Sequence[EncodedTexts], order: Tensor | None = None) -> EncodedTexts:

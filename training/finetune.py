@@ -15,15 +15,15 @@ from torch import Tensor
 from models.representations import TokenBatch
 from training.batch_plan import EpochPlan, PairBatch, allowed_passages, pair_batch, plan_epoch
 from training.config import RunSettings
-from training.development import Figures, development_figures
+from training.development import Figures, development_figures, judged_side, judged_sides
 from training.distributed import Ranks, gather
 from training.encoded_texts import EncodedTexts
 from training.gradient_cache import cached_backward
 from training.lexical_prior import LexicalPrior
-from training.losses import anchor_losses, total_loss
+from training.losses import anchor_losses, total_loss, trained_sides
 from training.miner import Miner
 from training.pair_table import PairTable, RaggedRows
-from training.scores import three_scores
+from training.scores import side_scores
 from training.step import Scaled, StepReport
 from training.text_encoder import TextEncoder
 
@@ -46,7 +46,8 @@ class Finetune:
         self.tables = tables
         self.negatives = [table.negatives for table in tables]
         self._settings = settings
-        self._miner = Miner(encoder, tables, settings.mining, folder, ranks) if settings.mining else None
+        side = judged_side(settings.stage)
+        self._miner = Miner(encoder, tables, settings.mining, side, folder, ranks) if settings.mining else None
         self._ranks = ranks
         self._anchor = anchor
         self._prior = prior
@@ -103,19 +104,24 @@ class Finetune:
     def evaluate(self) -> Figures:
         """Development figures of every source that holds pairs out."""
         return {
-            table.settings.title: development_figures(self.encoder, table)
+            table.settings.title: development_figures(self.encoder, table, judged_sides(self._settings.stage))
             for table in self.tables
             if len(table.development)
         }
 
     def _caches(self, parts: Sequence[TokenBatch]) -> bool:
-        """Whether gradients are cached for these sub-batches; a frozen body has no graph to save."""
+        """Whether gradients are cached for these sub-batches; a frozen body has no graph to save.
+
+        All processes decide alike, or else they would not wait for each other the same number of times.
+        """
         settings = self._settings.batches
         if settings.gradient_cache is not None:
             return settings.gradient_cache
         if self._settings.optimization.frozen_body:
             return False
-        return sum(len(part) * int(part.lengths.max()) for part in parts) > settings.sub_batch_tokens
+        padded = sum(len(part) * int(part.lengths.max()) for part in parts)
+        largest = gather(torch.tensor([padded], device=self.encoder.device), self._ranks).max()
+        return int(largest) > settings.sub_batch_tokens
 
     def _regularization(
         self, texts: EncodedTexts, base: EncodedTexts | None, *, queries: bool
@@ -141,14 +147,11 @@ class Finetune:
         own = np.arange(len(batch.pairs)) + int(counts[: self._ranks.rank].sum())
         positives: RaggedRows = self.tables[batch.table].positives
         allowed = allowed_passages(positives, batch.pairs, rows.cpu().numpy(), own)
-        everywhere = EncodedTexts(*(gather(tensor, self._ranks) for tensor in passages.tensors))
-        total, terms = total_loss(
-            three_scores(queries, everywhere),
-            torch.from_numpy(own).to(device),
-            torch.from_numpy(allowed).to(device),
-            self._settings.losses,
-        )
-        return total, terms
+        losses = self._settings.losses
+        sides = trained_sides(losses)
+        scores = side_scores(queries, passages.of_all(self._ranks, sides), sides)
+        columns, mask = (torch.from_numpy(array).to(device) for array in (own, allowed))
+        return total_loss(scores, columns, mask, losses)
 
     def _plan(self, epoch: int) -> EpochPlan:
         settings = self._settings

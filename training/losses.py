@@ -13,11 +13,9 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from training.encoded_texts import EncodedTexts
+from training.encoded_texts import SIDES, EncodedTexts
 from training.objective_config import LossSettings
-from training.scores import ThreeScores
 
-SIDES = ("dense", "sparse", "colbert")
 SUM_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
         "first": {"dense": 1.0, "sparse": 1.0, "colbert": 1.0},
@@ -57,16 +55,24 @@ def sum_weights(settings: LossSettings) -> dict[str, float]:
 
 
 def term_weights(settings: LossSettings) -> dict[str, float]:
-    """Factor of each term in the total; without distillation its terms are left out.
+    """Factor of each term in the total, but for those that are 0; without distillation its terms are left out.
 
     In the revised form the contrastive part then counts whole, since there is nothing to average it with.
     """
     whole = 2.0 if settings.form == "revised" and not settings.distill else 1.0
-    return {
+    weights = {
         name: given(getattr(settings, name), whole * form)
         for name, form in TERM_WEIGHTS[settings.form].items()
         if settings.distill or not name.startswith("distill_")
     }
+    return {name: weight for name, weight in weights.items() if weight != 0}
+
+
+def trained_sides(settings: LossSettings) -> tuple[str, ...]:
+    """The sides whose scores some term reads, itself or in the sum."""
+    terms = set(term_weights(settings))
+    summed = sum_weights(settings) if any(name == "sum" or name.startswith("distill_") for name in terms) else {}
+    return tuple(side for side in SIDES if {side, f"distill_{side}"} & terms or summed.get(side, 0) != 0)
 
 
 def dense_only(settings: LossSettings) -> LossSettings:
@@ -80,21 +86,22 @@ def given(value: float | None, otherwise: float) -> float:
 
 
 def total_loss(
-    scores: ThreeScores, own: Tensor, allowed: Tensor, settings: LossSettings
+    scores: Mapping[str, Tensor], own: Tensor, allowed: Tensor, settings: LossSettings
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The weighted sum of all terms, and each term without a graph.
 
-    own: int64[B] and allowed: bool[B, N], as in `contrastive_loss`. Terms of weight 0 are not computed.
+    scores: float32[B, N] of each of `trained_sides`. own: int64[B] and allowed: bool[B, N], as in
+    `contrastive_loss`. Terms of weight 0 are not computed.
     """
     weights = sum_weights(settings)
-    sides = {"dense": scores.dense, "sparse": scores.sparse, "colbert": scores.colbert}
-    sides["sum"] = torch.stack([weights[side] * sides[side] for side in SIDES]).sum(dim=0)
+    summed = torch.stack([weights[side] * scores[side] for side in scores]).sum(dim=0)
+    sides = {**scores, "sum": summed}
+    factors = term_weights(settings)
     terms: dict[str, Tensor] = {}
-    factors = {name: factor for name, factor in term_weights(settings).items() if factor != 0}
     for name in factors:
         if name.startswith("distill_"):
             student = sides[name.removeprefix("distill_")]
-            terms[name] = distillation_loss(student, sides["sum"], allowed, settings.temperature)
+            terms[name] = distillation_loss(student, summed, allowed, settings.temperature)
         else:
             terms[name] = contrastive_loss(sides[name], own, allowed, settings.temperature)
     total = torch.stack([factor * terms[name] for name, factor in factors.items()]).sum()

@@ -23,12 +23,15 @@ class Miner:
         encoder: TextEncoder,
         tables: Sequence[PairTable],
         settings: MiningSettings,
+        side: str,
         folder: Path,
         ranks: Ranks,
     ) -> None:
+        """side: what passages are ranked by, `dense` or `sum`; folder: the run's."""
         self._encoder = encoder
         self._tables = tables
         self._settings = settings
+        self._side = side
         self._folder = folder
         self._ranks = ranks
         self._round = -1
@@ -53,7 +56,7 @@ class Miner:
         arrays: dict[str, Any] = {}
         for number, table in enumerate(self._tables):
             if mines(table):
-                mined = mine_negatives(self._encoder, table, self._settings, self._folder)
+                mined = mine_negatives(self._encoder, table, self._settings, self._side, self._folder)
                 arrays[f"rows_{number}"], arrays[f"offsets_{number}"] = mined.rows, mined.offsets
         model.train()
         temporary = path.with_suffix(".writing.npz")

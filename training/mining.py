@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from index.candidates import CandidateLimits, Document, Hit
+from index.candidates import CandidateLimits, Document, Hit, Weights
 from index.collection import Collection
 from index.manifest import CollectionSettings
 from index.snapshot import Snapshot
@@ -27,22 +27,24 @@ TEXTS_AT_ONCE = 1024
 
 
 def mine_negatives(
-    encoder: TextEncoder, table: PairTable, settings: MiningSettings, folder: Path
+    encoder: TextEncoder, table: PairTable, settings: MiningSettings, side: str, folder: Path
 ) -> RaggedRows:
     """For every training pair the rows of passages that rank high and are no positives; none for others.
 
-    The index lies in a temporary folder below `folder`.
+    They are passages of training pairs: those held out stay unseen. side: what ranks them, `dense` alone or the
+    plain `sum`. The index lies in a temporary folder below `folder`.
     """
     found: list[Int64] = [np.zeros(0, np.int64)] * len(table.queries)
     with tempfile.TemporaryDirectory(dir=folder, prefix="mining-") as scratch:
-        snapshot = indexed_passages(encoder, table.passages, Path(scratch))
-        limits = CandidateLimits(2 * settings.last, 2 * settings.last)
+        snapshot = indexed_passages(encoder, table, Path(scratch))
+        weights = Weights() if side == "sum" else Weights(sparse=0.0, colbert=0.0)
+        limits = CandidateLimits(2 * settings.last, 2 * settings.last if side == "sum" else 0)
         for start in range(0, len(table.training), TEXTS_AT_ONCE):
             pairs = table.training[start : start + TEXTS_AT_ONCE]
             queries = represent(encoder, table.queries, pairs)
             for place, pair in enumerate(pairs.tolist()):
                 query = queries.take(np.array([place], np.int64))
-                hits = snapshot.search(query, top_k=settings.last, candidates=limits).hits
+                hits = snapshot.search(query, top_k=settings.last, weights=weights, candidates=limits).hits
                 found[pair] = hard_negatives(hits, table.positives.of(pair), settings)
         snapshot.close()
     return RaggedRows.pack(found)
@@ -58,8 +60,9 @@ def hard_negatives(hits: Sequence[Hit], positives: Int64, settings: MiningSettin
     return np.array(kept, np.int64)
 
 
-def indexed_passages(encoder: TextEncoder, passages: TokenStore, root: Path) -> Snapshot:
-    """A snapshot with every passage; its id is its row."""
+def indexed_passages(encoder: TextEncoder, table: PairTable, root: Path) -> Snapshot:
+    """A snapshot with every passage of the training pairs; its id is its row."""
+    rows = table.training_passages()
     heads = encoder.model.heads
     settings = CollectionSettings(
         "mining",
@@ -71,10 +74,10 @@ def indexed_passages(encoder: TextEncoder, passages: TokenStore, root: Path) -> 
     )
     collection = Collection.create(root, "mining", settings)
     with collection.writer() as writer:
-        for start in range(0, len(passages), TEXTS_AT_ONCE):
-            rows = np.arange(start, min(start + TEXTS_AT_ONCE, len(passages)), dtype=np.int64)
-            documents = [Document(str(row), str(row)) for row in rows.tolist()]
-            writer.add(documents, represent(encoder, passages, rows))
+        for start in range(0, len(rows), TEXTS_AT_ONCE):
+            part = rows[start : start + TEXTS_AT_ONCE]
+            documents = [Document(str(row), str(row)) for row in part.tolist()]
+            writer.add(documents, represent(encoder, table.passages, part))
         writer.publish()
     return collection.snapshot()
 

@@ -122,7 +122,7 @@ def development_table(lines: Sequence[Mapping[str, Any]], kept_step: int) -> str
     for line in lines:
         if "development" in line and line["step"] in (0, kept_step):
             for source, sides in line["development"].items():
-                values = " | ".join(f"{sides[side]:.4f}" for side in SIDES)
+                values = " | ".join(f"{sides[side]:.4f}" if side in sides else "" for side in SIDES)
                 rows.append(f"| {source} | {line['step']} | {values} |")
     return "\n".join(rows)
 

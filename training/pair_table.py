@@ -54,6 +54,11 @@ class PairTable:
     development: Int64
     pool: Int64
 
+    def training_passages(self) -> Int64:
+        """Rows of the distinct passages of all training pairs, ascending."""
+        given = (rows.of(pair) for rows in (self.positives, self.negatives) for pair in self.training.tolist())
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *given]))
+
     def passage_tokens(self, pairs: Int64) -> Int64:
         """Tokens of the longest positive of each of the pairs, int64[len(pairs)]."""
         lengths = self.passages.lengths[self.positives.rows]

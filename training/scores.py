@@ -6,35 +6,31 @@ Letters in shapes: B queries, N passages, L tokens, D dense and C ColBERT dimens
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
 
 import torch
 from torch import Tensor
 
-from training.encoded_texts import EncodedTexts
+from training.encoded_texts import SIDES, EncodedTexts
+from training.max_sim import MaxSim
 
 
-@dataclass(frozen=True, slots=True)
-class ThreeScores:
-    """Scores float32[B, N] of each side."""
-
-    dense: Tensor
-    sparse: Tensor
-    colbert: Tensor
-
-    @property
-    def sum(self) -> Tensor:
-        """The plain sum, weights 1, 1, 1: what a user gets by default."""
-        return self.dense + self.sparse + self.colbert
-
-
-def three_scores(queries: EncodedTexts, passages: EncodedTexts) -> ThreeScores:
-    """All three scores of every query with every passage."""
-    return ThreeScores(
-        dense_scores(queries.dense, passages.dense),
-        lexical_scores(queries.weights, queries.token_ids, passages.weights, passages.token_ids),
-        colbert_scores(queries.vectors, queries.vector_mask, passages.vectors, passages.vector_mask),
-    )
+def side_scores(
+    queries: EncodedTexts, passages: EncodedTexts, sides: Collection[str] = SIDES
+) -> dict[str, Tensor]:
+    """Scores float32[B, N] of every query with every passage, by side."""
+    scores = {}
+    if "dense" in sides:
+        scores["dense"] = dense_scores(queries.dense, passages.dense)
+    if "sparse" in sides:
+        scores["sparse"] = lexical_scores(
+            queries.weights, queries.token_ids, passages.weights, passages.token_ids
+        )
+    if "colbert" in sides:
+        scores["colbert"] = colbert_scores(
+            queries.vectors, queries.vector_mask, passages.vectors, passages.vector_mask
+        )
+    return scores
 
 
 def dense_scores(queries: Tensor, passages: Tensor) -> Tensor:
@@ -73,19 +69,12 @@ def colbert_scores(
     """s_mul = (1/n) Σ_i max_j ⟨E_q[i], E_p[j]⟩ over the n unmasked query tokens; float32[B, N].
 
     Vectors float32[B, L, C] and [N, L, C], masks bool[B, L] and [N, L]; every text has an unmasked token.
-    The best passage token is looked for without gradients, one passage at a time so that similarities stay
-    in cache; the gradient then flows through the pairs of tokens found, as it would through the maximum.
     """
     tokens = query_vectors[query_mask]  # (T, C), T tokens of all queries
+    lengths: list[int] = passage_mask.sum(dim=1).tolist()
+    similarities: Tensor = MaxSim.apply(  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        tokens, passage_vectors[passage_mask], lengths
+    )
     query_of_token = query_mask.nonzero()[:, 0]  # (T,)
-    passages, length, _ = passage_vectors.shape
-    with torch.no_grad():
-        found = [
-            mask.nonzero()[:, 0][(tokens @ vectors[mask].T).argmax(dim=1)] + place * length
-            for place, (vectors, mask) in enumerate(zip(passage_vectors, passage_mask, strict=True))
-        ]
-        best = torch.stack(found, dim=1)  # (T, N), places among all passages' tokens
-    winners = passage_vectors.flatten(0, 1).index_select(0, best.flatten()).view(len(tokens), passages, -1)
-    similarities = torch.einsum("tc,tnc->tn", tokens, winners)
-    sums = similarities.new_zeros(len(query_vectors), passages).index_add(0, query_of_token, similarities)
+    sums = similarities.new_zeros(len(query_vectors), len(lengths)).index_add(0, query_of_token, similarities)
     return sums / query_mask.sum(dim=1, keepdim=True)

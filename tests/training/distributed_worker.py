@@ -39,6 +39,8 @@ def gradients_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> d
     model = EncoderModel(load_body(base), Heads(16, 8, encoding)).eval()
     with torch.no_grad():
         model.heads.sparse.bias.fill_(1.0)
+    if settings.optimization.head_warmup_steps:
+        model.body.requires_grad_(False)
     tokenizer = Tokenizer.load(base, encoding)
     work = folder / f"work-{ranks.size}-{ranks.rank}"
     work.mkdir(exist_ok=True)

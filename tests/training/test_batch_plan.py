@@ -112,9 +112,13 @@ def test_devices_take_their_shares_in_order() -> None:
     assert shares[1].passages[:2].tolist() == [2, 3]
 
 
-def test_only_another_positive_of_the_same_pair_is_no_negative() -> None:
-    passages = np.array([0, 1, 2, 2, 5])
-    found = allowed_passages(POSITIVES, np.array([0, 1, 2]), passages, np.array([0, 1, 2]))
-    # Pair 1 has passages 1, its own here, and 2, twice in the batch. Pair 2 has passage 2 in columns 2 and 3.
-    expected = [[1, 1, 1, 1, 1], [1, 1, 0, 0, 1], [1, 1, 1, 0, 1]]
+def test_another_positive_of_the_same_pair_is_no_negative_and_each_passage_counts_once() -> None:
+    passages, pairs = np.array([0, 1, 2, 2, 5]), np.array([0, 1, 2])
+    # Pair 1 has passages 1, its own here, and 2, twice in the batch. Pair 2 has passage 2.
+    expected = [[1, 1, 1, 0, 1], [1, 1, 0, 0, 1], [1, 1, 1, 0, 1]]
+    found = allowed_passages(POSITIVES, pairs, passages, np.array([0, 1, 2]))
+    np.testing.assert_array_equal(found, np.array(expected, np.bool_))
+    # Its own column is the later one, as where another device has the passage, too.
+    expected[2] = [1, 1, 0, 1, 1]
+    found = allowed_passages(POSITIVES, pairs, passages, np.array([0, 1, 3]))
     np.testing.assert_array_equal(found, np.array(expected, np.bool_))

@@ -16,7 +16,7 @@ from models.torch_encoder import EncoderModel, load_body
 from training.data_config import DataSettings, SourceSettings
 from training.development import all_scores, development_figures, judged_side, mean_of, ndcg
 from training.pair_table import read_tables
-from training.scores import three_scores
+from training.scores import side_scores
 from training.text_encoder import TextEncoder
 
 
@@ -49,10 +49,11 @@ def test_figures_rank_the_pool_of_a_table(tmp_path: Path, base_folder: Path, tok
         for place, pair in enumerate(table.development.tolist()):
             query = encoder.encode(table.queries.take(np.array([pair])))
             for column, row in enumerate(table.pool.tolist()):
-                found = three_scores(query, encoder.encode(table.passages.take(np.array([row]))))
-                each = [found.dense.item(), found.sparse.item(), found.colbert.item()]
+                found = side_scores(query, encoder.encode(table.passages.take(np.array([row]))))
+                each = [found[side].item() for side in ("dense", "sparse", "colbert")]
                 assert [side[place, column] for side in scores] == pytest.approx(each, abs=1e-5)
     relevant = np.array([np.isin(table.pool, table.positives.of(pair)) for pair in table.development])
     figures = development_figures(encoder, table)
-    assert figures["sum"] == pytest.approx(ndcg(sum(scores), relevant, 10))  # type: ignore[arg-type]
+    assert figures["sum"] == pytest.approx(ndcg(scores.sum(axis=0), relevant, 10))
+    assert development_figures(encoder, table, ["dense"]) == {"dense": figures["dense"]}
     assert figures["sparse"] == pytest.approx(ndcg(scores[1], relevant, 10))

@@ -18,7 +18,7 @@ from training.encoded_texts import EncodedTexts
 from training.gradient_cache import cached_backward, random_state
 from training.losses import total_loss
 from training.objective_config import LossSettings
-from training.scores import three_scores
+from training.scores import side_scores
 from training.text_encoder import TextEncoder
 
 QUERIES = ["word1 word2", "word3 word9 word4", "word7"]
@@ -60,7 +60,7 @@ def parts(encoder: TextEncoder) -> tuple[list[TokenBatch], Tensor, list[TokenBat
 
 def loss_of(encoder: TextEncoder, encoded: list[EncodedTexts]) -> Tensor:
     queries, query_order, _, passage_order = parts(encoder)
-    found = three_scores(
+    found = side_scores(
         EncodedTexts.concatenate(encoded[: len(queries)], query_order),
         EncodedTexts.concatenate(encoded[len(queries) :], passage_order),
     )
@@ -110,7 +110,7 @@ def test_sub_batches_equal_one_batch_without_dropout(encoder: TextEncoder) -> No
     cached_backward([*queries, *passages], encoder.encode, lambda encoded: loss_of(encoder, encoded))
     cached = gradients(encoder)
     batches = encoder.tokenizer.tokenize(QUERIES, "query"), encoder.tokenizer.tokenize(PASSAGES, "document")
-    found = three_scores(*(encoder.encode(batch) for batch in batches))
+    found = side_scores(*(encoder.encode(batch) for batch in batches))
     allowed = torch.ones(3, 5, dtype=torch.bool)
     allowed[0, 3] = False
     settings = LossSettings(form="revised", temperature=0.1, sparse=1.0)

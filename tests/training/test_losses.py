@@ -12,9 +12,15 @@ from typing import Any
 import pytest
 import torch
 
-from training.losses import contrastive_loss, dense_only, distillation_loss, sum_weights, total_loss
+from training.losses import (
+    contrastive_loss,
+    dense_only,
+    distillation_loss,
+    sum_weights,
+    total_loss,
+    trained_sides,
+)
 from training.objective_config import LossSettings
-from training.scores import ThreeScores
 
 TEMPERATURE = 0.5
 # Two queries, three passages. Passage 2 is another positive of query 0.
@@ -50,11 +56,12 @@ def summed(dense: float, sparse: float, colbert: float) -> list[list[float]]:
     ]
 
 
-def scores() -> ThreeScores:
-    return ThreeScores(*(torch.tensor(side, requires_grad=True) for side in (DENSE, SPARSE, COLBERT)))
+def scores() -> dict[str, torch.Tensor]:
+    values = {"dense": DENSE, "sparse": SPARSE, "colbert": COLBERT}
+    return {side: torch.tensor(rows, requires_grad=True) for side, rows in values.items()}
 
 
-def total(settings: LossSettings, found: ThreeScores | None = None) -> tuple[torch.Tensor, dict[str, Any]]:
+def total(settings: LossSettings, found: dict[str, torch.Tensor] | None = None) -> tuple[torch.Tensor, dict[str, Any]]:
     settings = replace(settings, temperature=TEMPERATURE)
     return total_loss(found or scores(), torch.tensor(OWN), torch.tensor(ALLOWED), settings)
 
@@ -160,14 +167,27 @@ def test_the_teacher_gets_no_gradient() -> None:
     assert student.grad[0, 2] == 0
 
 
-def test_sides_of_weight_0_get_no_gradient() -> None:
-    found = scores()
-    loss, terms = total(dense_only(LossSettings(form="revised")), found)
+def test_the_dense_stage_needs_no_other_scores() -> None:
+    settings = dense_only(LossSettings(form="revised"))
+    assert trained_sides(settings) == ("dense",)
+    loss, terms = total(settings, {"dense": torch.tensor(DENSE)})
     assert loss.item() == pytest.approx(info_nce(DENSE), abs=1e-6)
     assert list(terms) == ["dense"]
-    loss.backward()  # type: ignore[no-untyped-call]
-    assert found.sparse.grad is None
-    assert found.colbert.grad is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "sides"),
+    [
+        (LossSettings(), ("dense", "sparse", "colbert")),
+        (LossSettings(distill=False, sparse=0.0), ("dense", "colbert")),
+        (LossSettings(sum_sparse=0.0, sparse=0.0, distill_sparse=0.0), ("dense", "colbert")),
+        # The teacher reads what no student learns.
+        (LossSettings(dense=0.0, distill_dense=0.0, colbert=0.0, distill_colbert=0.0), ("dense", "sparse", "colbert")),
+        (LossSettings(distill=False, dense=0.0, sparse=0.0, colbert=0.0), ()),
+    ],
+)
+def test_sides_that_some_term_reads(settings: LossSettings, sides: tuple[str, ...]) -> None:
+    assert trained_sides(settings) == sides
 
 
 def test_the_gradient_equals_finite_differences() -> None:
@@ -175,6 +195,6 @@ def test_the_gradient_equals_finite_differences() -> None:
 
     def loss(*sides: torch.Tensor) -> torch.Tensor:
         settings = replace(LossSettings(form="revised", distill=False))
-        return total(settings, ThreeScores(*sides))[0]
+        return total(settings, dict(zip(("dense", "sparse", "colbert"), sides, strict=True)))[0]
 
     assert torch.autograd.gradcheck(loss, sides)

@@ -74,6 +74,21 @@ def test_colbert_scores_and_gradients_equal_the_written_out_formula(
     torch.testing.assert_close(gradients, brute_force)
 
 
+def test_what_is_kept_for_the_gradient_grows_with_tokens_and_pairs_alone() -> None:
+    """Not with their product: a vector for each query token and passage would be T · N · C numbers."""
+    queries = torch.nn.functional.normalize(torch.randn(8, 4, 64), dim=-1).requires_grad_()
+    passages = torch.nn.functional.normalize(torch.randn(50, 6, 64), dim=-1).requires_grad_()
+    kept: list[torch.Tensor] = []
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        colbert_scores(queries, torch.ones(8, 4, dtype=torch.bool), passages, torch.ones(50, 6, dtype=torch.bool))
+    assert max(tensor.numel() for tensor in kept) <= 50 * 6 * 64
+
+
 def test_a_masked_token_never_beats_a_negative_match() -> None:
     query, mask = torch.tensor([[[1.0, 0.0]]]), torch.tensor([[True]])
     passage = torch.tensor([[[-0.6, 0.8], [0.0, 0.0]]])
