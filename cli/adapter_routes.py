@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -89,6 +90,7 @@ def route(
     base = _base_of(root, learned.adapters)
     assert base is not None  # noqa: S101 - two distinct names are never the base alone
     encoder = local_encoder(settings)
+    _require_base(encoder, learned.adapters)
     groups = [_dense(encoder, Path(file)) for file in pairs.values()]
     router, report = learn_router(learned, base, groups)
     router = replace(router, description=description)
@@ -143,6 +145,16 @@ def _base_of(root: Path, adapters: tuple[str | None, ...]) -> RouterBase | None:
         named = sorted(f"{base.name!r} ({base.fingerprint})" for base in bases)
         raise CheckpointError(f"adapters of several bases, {', '.join(named)}, cannot share a router")
     return next(iter(bases), None)
+
+
+def _require_base(encoder: Encoder, adapters: tuple[str | None, ...]) -> None:
+    """Raises AdapterUnusableError unless the adapters belong to the encoder that gives the vectors."""
+    from models.errors import AdapterNotServedError
+
+    for name in adapters:
+        if name is not None:
+            with suppress(AdapterNotServedError):  # without a graph for this engine it still belongs to it
+                encoder.adapter_info(name)
 
 
 def _dense(encoder: Encoder, path: Path) -> Float32:

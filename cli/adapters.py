@@ -70,6 +70,7 @@ def merge(
     from models.adapters.files import read_adapter, write_adapter
     from models.adapters.merging import merge_adapters
 
+    _require_new(output, folders)
     merged = merge_adapters(
         [read_adapter(folder) for folder in folders], method, _parse_weights(weights), rank=rank
     )
@@ -86,6 +87,7 @@ def stack(folders: Folders, output: Output, description: Description = "") -> No
     from models.adapters.settings import StackSettings
     from models.errors import CheckpointError
 
+    _require_new(output, folders)
     for folder in folders:
         if folder.resolve().parent != output.resolve().parent:
             raise CheckpointError(
@@ -102,6 +104,12 @@ def stack(folders: Folders, output: Output, description: Description = "") -> No
             )
     write_adapter(output, stacked)
     _tell(output, stacked)
+
+
+def _require_new(output: Path, folders: list[Path]) -> None:
+    """Refuses to replace an adapter by what is made of it."""
+    if output.resolve() in [folder.resolve() for folder in folders]:
+        raise typer.BadParameter(f"{output} is one of the folders given; name another", param_hint="--output")
 
 
 def _parse_weights(words: str) -> list[float]:

@@ -32,6 +32,7 @@ def tune(
         bool, typer.Option("--reset", help="Remove the stored defaults; takes no folder.")
     ] = False,
     data: options.Data = None,
+    adapters: options.Adapters = None,
     checkpoint: options.Checkpoint = None,
     engine: options.Engine = None,
     revision: options.Revision = None,
@@ -50,7 +51,13 @@ def tune(
         message = "takes no folder" if reset else "name a BEIR folder, or give --reset"
         raise typer.BadParameter(message, param_hint="--reset" if reset else "FOLDER")
     settings = options.settings_from(
-        data=data, checkpoint=checkpoint, engine=engine, revision=revision, device=device, threads=threads
+        data=data,
+        adapters=adapters,
+        checkpoint=checkpoint,
+        engine=engine,
+        revision=revision,
+        device=device,
+        threads=threads,
     )
     root = options.collections_root(settings)
     if folder is None:

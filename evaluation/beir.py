@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from service.sources.reader import read_documents
 
 QUERY_FILES = ("queries.jsonl", "queries.jsonl.gz")
 TEST = "test"
+GRADE_DIGITS = 9
+GRADE = re.compile(rf"[+-]?[0-9]{{1,{GRADE_DIGITS}}}")
 QRELS_HEADER = ["query-id", "corpus-id", "score"]
 
 
@@ -107,10 +110,12 @@ def read_qrels(path: Path, queries: dict[str, str]) -> dict[str, dict[str, int]]
         query, document, grade = columns
         if query not in queries:
             raise DatasetError(f"{where}: query id {query!r} is not in the queries file")
-        try:
-            qrels.setdefault(query, {})[document] = int(grade)
-        except ValueError as error:
-            raise DatasetError(f"{where}: the score {grade!r} is not a whole number") from error
+        if not GRADE.fullmatch(grade):
+            raise DatasetError(
+                f"{where}: the score {grade[:40]!r} is not a whole number of at most {GRADE_DIGITS} digits"
+            )
+        if qrels.setdefault(query, {}).setdefault(document, int(grade)) != int(grade):
+            raise DatasetError(f"{where}: query {query!r} and document {document!r} have another score above")
     return qrels
 
 

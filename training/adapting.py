@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from models.adapters.attach import adapter_base, attach, save_adapter
 from models.adapters.files import read_adapter
+from models.adapters.library import require_order
 from models.adapters.record import AdapterBase, ResolvedAdapter
 from models.adapters.settings import StackSettings, require_adapter_name
 from models.heads import Heads
@@ -17,24 +19,33 @@ from training.objective_config import AdapterTraining
 NAME = "trained"
 
 
-def attach_adapter(model: EncoderModel, base: Path, name: str, settings: AdapterTraining) -> AdapterBase:
-    """Freezes the body and attaches a new adapter; returns what the adapter records of its base.
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """What an attached adapter will record: its base, and the adapters below it, the innermost first."""
+
+    base: AdapterBase
+    below: tuple[ResolvedAdapter, ...]
+
+
+def attach_adapter(model: EncoderModel, base: Path, name: str, settings: AdapterTraining) -> Attached:
+    """Freezes the body and attaches a new adapter.
 
     base: the checkpoint's folder; name: that of the folder to be written. The heads train with the adapter if
     the settings say so; they start from those of the adapters below, where these have any.
-    Raises CheckpointError for a bad name, a base without heads and a damaged adapter, and ConfigError where
-    one that is to lie below belongs to another base or is a stack.
+    Raises CheckpointError for a bad name, a base without heads, and an adapter below that is damaged or was
+    trained on top of others, and ConfigError where one belongs to another base or is a stack.
     """
     require_adapter_name(name)
     origin = adapter_base(base)
-    below = [lower_adapter(Path(folder), origin) for folder in settings.below]
+    below = tuple(lower_adapter(Path(folder), origin) for folder in settings.below)
+    require_order(settings.below, [adapter.record for adapter in below])
     attach(model.body, NAME, settings.chosen, below=below)
     lower_heads = [adapter.heads for adapter in below if adapter.heads is not None]
     if lower_heads:  # a stack has the heads of its last part that has any
         like = next(model.heads.parameters())
         model.heads = Heads.from_weights(lower_heads[-1], model.heads.settings).to(like)
     model.heads.requires_grad_(settings.heads)
-    return origin
+    return Attached(origin, below)
 
 
 def lower_adapter(folder: Path, origin: AdapterBase) -> ResolvedAdapter:
@@ -54,7 +65,7 @@ def lower_adapter(folder: Path, origin: AdapterBase) -> ResolvedAdapter:
 
 
 def write_trained_adapter(
-    folder: Path, model: EncoderModel, settings: AdapterTraining, origin: AdapterBase
+    folder: Path, model: EncoderModel, settings: AdapterTraining, attached: Attached
 ) -> None:
     """Writes the adapter, with its heads where they trained with it; the folder's last part is its name."""
     trained_heads = any(parameter.requires_grad for parameter in model.heads.parameters())
@@ -62,8 +73,9 @@ def write_trained_adapter(
         folder,
         model.body,
         settings.chosen,
-        origin,
+        attached.base,
         name=NAME,
+        below=attached.below,
         heads=model.heads.weights() if trained_heads else None,
         description=settings.description,
         language=settings.language,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,6 +24,7 @@ from training.settings_reader import require
 
 Stage = Literal["finetune", "contrastive", "retromae", "condenser", "cocondenser"]
 Precision = Literal["float32", "bfloat16", "float16"]
+MOST_SEEDS = 2**32
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class EncodingOverrides:
     max_length: int | None = None
     query_instruction: str | None = None
     document_instruction: str | None = None
+    mcls_every: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,9 @@ class RunSettings:
     save_steps: int = 500
 
     def __post_init__(self) -> None:
-        require(self.seed >= 0, "seed", self.seed, "at least 0")
+        rule = "letters, digits, underscores, dots and hyphens, the first neither a dot nor a hyphen"
+        require(re.fullmatch(r"\w[\w.-]*", self.name) is not None, "name", self.name, rule)
+        require(0 <= self.seed < MOST_SEEDS, "seed", self.seed, f"from 0 to below {MOST_SEEDS}")
         for name in ("evaluate_steps", "save_steps"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         longest, cut = self.batches.groups[-1].tokens, self.data.passage_tokens
@@ -115,12 +120,28 @@ class RunSettings:
         pairs = self.stage in ("finetune", "contrastive")
         if self.adapter is not None:
             self._check_adapter(pairs)
+        self._check_unread(pairs)
         for number, source in enumerate(self.data.sources):
             self._check_source(source, f"data.sources[{number}]", pairs)
         trains_heads = self.stage == "finetune" and (self.adapter is None or self.adapter.heads)
         warmup = self.optimization.head_warmup_steps
         rule = "0 where no heads are trained"
         require(trains_heads or warmup == 0, "optimization.head_warmup_steps", warmup, rule)
+
+    def _check_unread(self, pairs: bool) -> None:
+        """Tables that the stage does not read must not be given: they would change nothing."""
+        tables: dict[str, object] = (
+            {"pretraining": PretrainingSettings()}
+            if pairs
+            else {
+                "losses": LossSettings(),
+                "mining": None,
+            }
+        )
+        if self.stage != "finetune":
+            tables["heads"] = HeadSettings()
+        for name, default in tables.items():
+            require(getattr(self, name) == default, name, "given", f"left out in stage {self.stage}")
 
     def _check_source(self, source: SourceSettings, where: str, pairs: bool) -> None:
         """Pairs go with fine-tuning, documents with pre-training, which holds nothing out."""

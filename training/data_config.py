@@ -94,8 +94,8 @@ class SourceSettings:
 class DataSettings:
     """Sources, and the lengths in tokens at which training texts are cut.
 
-    A pair is left out where one of its positives occurs inside a document of a `held_out` BEIR folder, and so
-    is a document for pre-training that does.
+    A pair is left out where one of its passages occurs inside a document of a `held_out` BEIR folder, and so
+    is a document that does.
     """
 
     sources: tuple[SourceSettings, ...]

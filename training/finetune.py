@@ -47,7 +47,9 @@ class Finetune:
         self.negatives = [table.negatives for table in tables]
         self._settings = settings
         side = judged_side(settings.stage)
-        self._miner = Miner(encoder, tables, settings.mining, side, folder, ranks) if settings.mining else None
+        self._miner = (
+            Miner(encoder, tables, settings.mining, side, folder, ranks) if settings.mining else None
+        )
         self._ranks = ranks
         self._anchor = anchor
         self._prior = prior

@@ -55,7 +55,7 @@ def sum_weights(settings: LossSettings) -> dict[str, float]:
 
 
 def term_weights(settings: LossSettings) -> dict[str, float]:
-    """Factor of each term in the total, but for those that are 0; without distillation its terms are left out.
+    """Factor of each term in the total but for those that are 0, and without distillation its terms.
 
     In the revised form the contrastive part then counts whole, since there is nothing to average it with.
     """
@@ -71,7 +71,9 @@ def term_weights(settings: LossSettings) -> dict[str, float]:
 def trained_sides(settings: LossSettings) -> tuple[str, ...]:
     """The sides whose scores some term reads, itself or in the sum."""
     terms = set(term_weights(settings))
-    summed = sum_weights(settings) if any(name == "sum" or name.startswith("distill_") for name in terms) else {}
+    summed = (
+        sum_weights(settings) if any(name == "sum" or name.startswith("distill_") for name in terms) else {}
+    )
     return tuple(side for side in SIDES if {side, f"distill_{side}"} & terms or summed.get(side, 0) != 0)
 
 

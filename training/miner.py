@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from training.distributed import Ranks, wait_for_all
-from training.mining import mine_negatives
+from training.errors import RunStateError
+from training.mining import discard_unfinished, mine_negatives
 from training.objective_config import MiningSettings
 from training.pair_table import PairTable, RaggedRows
+from training.run_files import replacing
 from training.text_encoder import TextEncoder
 
 
@@ -34,6 +37,8 @@ class Miner:
         self._side = side
         self._folder = folder
         self._ranks = ranks
+        if ranks.rank == 0:
+            discard_unfinished(folder)
         self._round = -1
         self._negatives: list[RaggedRows] = []
 
@@ -59,18 +64,20 @@ class Miner:
                 mined = mine_negatives(self._encoder, table, self._settings, self._side, self._folder)
                 arrays[f"rows_{number}"], arrays[f"offsets_{number}"] = mined.rows, mined.offsets
         model.train()
-        temporary = path.with_suffix(".writing.npz")
-        np.savez(temporary, **arrays)
-        temporary.replace(path)
+        with replacing(path) as file:
+            np.savez(file, **arrays)
 
     def _read(self, path: Path) -> list[RaggedRows]:
-        with np.load(path, allow_pickle=False) as arrays:
-            return [
-                joined(table.negatives, RaggedRows(arrays[f"rows_{n}"], arrays[f"offsets_{n}"]))
-                if mines(table)
-                else table.negatives
-                for n, table in enumerate(self._tables)
-            ]
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return [
+                    joined(table.negatives, RaggedRows(arrays[f"rows_{n}"], arrays[f"offsets_{n}"]))
+                    if mines(table)
+                    else table.negatives
+                    for n, table in enumerate(self._tables)
+                ]
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise RunStateError(f"{path}: cannot be read ({error}); remove it to mine again") from error
 
 
 def joined(given: RaggedRows, mined: RaggedRows) -> RaggedRows:

@@ -5,6 +5,7 @@ Source: Xiong et al. 2020, arXiv 2007.00808.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from training.text_encoder import TextEncoder
 from training.token_store import TokenStore
 
 TEXTS_AT_ONCE = 1024
+SCRATCH = "mining-"
 
 
 def mine_negatives(
@@ -31,11 +33,11 @@ def mine_negatives(
 ) -> RaggedRows:
     """For every training pair the rows of passages that rank high and are no positives; none for others.
 
-    They are passages of training pairs: those held out stay unseen. side: what ranks them, `dense` alone or the
-    plain `sum`. The index lies in a temporary folder below `folder`.
+    They are passages of training pairs: those held out stay unseen. side: what ranks them, `dense` alone or
+    the plain `sum`. The index lies in a temporary folder below `folder`.
     """
     found: list[Int64] = [np.zeros(0, np.int64)] * len(table.queries)
-    with tempfile.TemporaryDirectory(dir=folder, prefix="mining-") as scratch:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
         snapshot = indexed_passages(encoder, table, Path(scratch))
         weights = Weights() if side == "sum" else Weights(sparse=0.0, colbert=0.0)
         limits = CandidateLimits(2 * settings.last, 2 * settings.last if side == "sum" else 0)
@@ -48,6 +50,12 @@ def mine_negatives(
                 found[pair] = hard_negatives(hits, table.positives.of(pair), settings)
         snapshot.close()
     return RaggedRows.pack(found)
+
+
+def discard_unfinished(folder: Path) -> None:
+    """Removes the indexes of a run that was killed while it mined."""
+    for scratch in folder.glob(f"{SCRATCH}*"):
+        shutil.rmtree(scratch)
 
 
 def hard_negatives(hits: Sequence[Hit], positives: Int64, settings: MiningSettings) -> Int64:

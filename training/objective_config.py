@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from models.adapters.settings import (
@@ -56,9 +56,11 @@ class LossSettings:
         return self.anchor_dense > 0 or self.anchor_colbert > 0
 
     def __post_init__(self) -> None:
-        for name in ("anchor_dense", "anchor_colbert", "prior", "prior_scale"):
-            require(getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
         require(self.temperature > 0, "temperature", self.temperature, "above 0")
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if isinstance(value, float):
+                require(value >= 0, setting.name, value, "at least 0")
 
 
 @dataclass(frozen=True, slots=True)

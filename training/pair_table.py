@@ -56,7 +56,9 @@ class PairTable:
 
     def training_passages(self) -> Int64:
         """Rows of the distinct passages of all training pairs, ascending."""
-        given = (rows.of(pair) for rows in (self.positives, self.negatives) for pair in self.training.tolist())
+        given = (
+            rows.of(pair) for rows in (self.positives, self.negatives) for pair in self.training.tolist()
+        )
         return np.unique(np.concatenate([np.zeros(0, np.int64), *given]))
 
     def passage_tokens(self, pairs: Int64) -> Int64:
@@ -85,16 +87,19 @@ def read_tables(
 
 
 def source_pairs(source: SourceSettings, data: Path, seed: int, held_out: str) -> Iterator[TrainingPair]:
-    """The pairs of a source's file, in file order, but for those that occur in `held_out_letters`."""
+    """The pairs of a source's file, in file order, but for those with a text in `held_out_letters`.
+
+    They are left out before anything is made of them: what is cut or joined would occur no more.
+    """
     path = data / source.path
     if source.format == "pairs":
-        pairs = read_pairs(path, source.lines)
+        given = read_pairs(path, source.lines)
+        pairs = (p for p in given if not occurs_in([*p.positives, *p.negatives], held_out))
     else:
         texts = read_texts(path, source.lines, source.language)
-        pairs = title_pairs(texts) if source.format == "titles" else span_pairs(texts, seed)
-    # Before they are joined: beside a passage from elsewhere a held-out one would occur no more.
-    kept = (pair for pair in pairs if not occurs_in(pair.positives, held_out))
-    return iter(joined_neighbours(list(kept), source.join_up_to, seed)) if source.join_up_to > 1 else kept
+        kept = (text for text in texts if not occurs_in([text.text], held_out))
+        pairs = title_pairs(kept) if source.format == "titles" else span_pairs(kept, seed)
+    return iter(joined_neighbours(list(pairs), source.join_up_to, seed)) if source.join_up_to > 1 else pairs
 
 
 def build_table(

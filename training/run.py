@@ -10,7 +10,15 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from models.checkpoint import EncodingSettings, hidden_size, read_settings
+from models.checkpoint import (
+    CONFIG_FILE,
+    EncodingSettings,
+    hidden_size,
+    position_limit,
+    read_json,
+    read_settings,
+)
+from models.errors import CheckpointError
 from models.heads import Heads
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body, load_model
@@ -27,14 +35,14 @@ from training.fresh_body import write_fresh_base
 from training.initial_heads import initial_heads
 from training.lexical_prior import LexicalPrior
 from training.loop import Report, train
-from training.losses import dense_only
+from training.losses import dense_only, trained_sides
 from training.mlm_head import load_mlm_head
 from training.model_card import SourceCount, write_card
 from training.pair_table import read_tables
 from training.plots import write_plot
 from training.pretrain import CondenserPretraining, RetroMaePretraining
 from training.retromae import RetroMae
-from training.run_identity import HEAD_FILES, claim_folder, run_identity
+from training.run_identity import HEAD_FILES, claim_folder, require_own, run_identity
 from training.run_lock import locked
 from training.run_state import Progress
 from training.step import Stage
@@ -71,14 +79,16 @@ def run_on(
     """`run_training` as one of the processes."""
     torch.manual_seed(settings.seed + ranks.rank)
     folder = output / RUN_FOLDER
+    require_own(output, folder)
     work_folder(folder, ranks).mkdir(parents=True, exist_ok=True)
     base = open_base(settings, folder, device, ranks)
     base.model.to(device)
     # What anchors hold on to is the base as it is, without the adapter that is attached next.
     anchor = deepcopy(base.model) if settings.losses.anchored else None
-    origin = None
+    attached = None
     if settings.adapter is not None:
-        origin = attach_adapter(base.model, base.folder, output.name, settings.adapter)
+        attached = attach_adapter(base.model, base.folder, output.name, settings.adapter)
+        base = replace(base, below=tuple(adapter.digest for adapter in attached.below))
     if settings.stage in ("finetune", "contrastive"):
         stage, counts = finetuning(settings, base, data, folder, device, ranks, anchor)
         trained: nn.Module = base.model
@@ -86,8 +96,8 @@ def run_on(
         stage, counts, trained = pretraining(settings, base, data, folder, device, ranks)
     progress = train(stage, trained, settings, folder, ranks, report)
     if ranks.rank == 0:
-        if settings.adapter is not None and origin is not None:
-            write_trained_adapter(output, base.model, settings.adapter, origin)
+        if settings.adapter is not None and attached is not None:
+            write_trained_adapter(output, base.model, settings.adapter, attached)
         else:
             with_heads = settings.stage == "finetune" or (base.has_heads and settings.stage == "contrastive")
             write_checkpoint(output, base.folder, base.model, base.encoding, with_heads=with_heads)
@@ -99,13 +109,17 @@ def run_on(
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The checkpoint that a run starts from. has_heads: whether its heads are trained ones."""
+    """The checkpoint that a run starts from.
+
+    has_heads: whether its heads are trained ones; below: digests of the adapters that lie on it.
+    """
 
     folder: Path
     encoding: EncodingSettings
     tokenizer: Tokenizer
     model: EncoderModel
     has_heads: bool
+    below: tuple[str, ...] = ()
 
 
 def work_folder(run: Path, ranks: Ranks) -> Path:
@@ -129,7 +143,12 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
         model = load_model(folder, encoding)
     else:
         encoding = replace(encoding, colbert_dimension=None)  # that of heads which are not taken
-        heads = Heads(hidden_size(folder), settings.heads.colbert_dimension, encoding)
+        width, dimension = hidden_size(folder), settings.heads.colbert_dimension
+        if settings.stage == "finetune" and dimension > width:
+            raise ConfigError(
+                f"heads.colbert_dimension: it is {dimension}, but must be at most {width}, the body's width"
+            )
+        heads = Heads(width, dimension, encoding)
         model = EncoderModel(load_body(folder), heads)
     if settings.optimization.dropout is not None:
         for module in model.body.modules():
@@ -168,7 +187,9 @@ def finetuning(
     batches = settings.batches
     work = work_folder(folder, ranks)
     tables = read_tables(settings.data, data, work, base.tokenizer, batches.neighbours, settings.seed)
-    claim_folder(folder, run_identity(settings, base.folder, base.tokenizer, tables, ranks), ranks)
+    claim_folder(
+        folder, run_identity(settings, base.folder, base.below, base.tokenizer, tables, ranks), ranks
+    )
     precision = settings.optimization.precision
     encoder = TextEncoder(base.model, base.tokenizer, batches.sub_batch_tokens, precision, device)
     if settings.optimization.frozen_body:
@@ -176,6 +197,12 @@ def finetuning(
     if settings.stage == "contrastive":
         base.model.heads.requires_grad_(False)
         settings = replace(settings, losses=dense_only(settings.losses))
+    sides = trained_sides(settings.losses)
+    if not sides or (settings.optimization.frozen_body and sides == ("dense",)):
+        raise ConfigError(
+            f"losses: their terms read {list(sides)}, from which nothing here learns; "
+            "give another term a factor above 0"
+        )
     if settings.stage == "finetune" and not base.has_heads:
         passages = [table.passages for table in tables if table.settings.train]
         weights = initial_heads(encoder, passages, settings.heads, settings.seed)
@@ -200,7 +227,9 @@ def pretraining(
 ) -> tuple[Stage, list[SourceCount], nn.Module]:
     """The stage that trains on documents, and its model, which shares the base's body."""
     stores = read_text_table(settings.data, data, work_folder(folder, ranks), base.tokenizer, settings.seed)
-    claim_folder(folder, run_identity(settings, base.folder, base.tokenizer, stores, ranks), ranks)
+    claim_folder(
+        folder, run_identity(settings, base.folder, base.below, base.tokenizer, stores, ranks), ranks
+    )
     counts = [SourceCount(len(store), 0) for store in stores]
     body = base.model.body
     head, _ = load_mlm_head(body.config, base.folder)
@@ -222,9 +251,24 @@ def pretraining(
 
 
 def encoding_settings(base: Path, settings: RunSettings) -> EncodingSettings:
-    """The base's encoding settings, with what the run says otherwise."""
+    """The base's encoding settings, with what the run says otherwise.
+
+    Raises ConfigError where these, or the lengths of training texts, do not fit the base.
+    """
     given = {name: value for name, value in asdict(settings.encoder).items() if value is not None}
-    return replace(read_settings(base), **given)
+    limit = position_limit(read_json(base / CONFIG_FILE))
+    lengths = {
+        "encoder.max_length": settings.encoder.max_length,
+        "data.query_tokens": settings.data.query_tokens,
+        "data.passage_tokens": settings.data.passage_tokens,
+    }
+    for name, length in lengths.items():
+        if limit is not None and length is not None and length > limit:
+            raise ConfigError(f"{name}: it is {length}, but the base has positions for {limit} tokens")
+    try:
+        return replace(read_settings(base), **given)
+    except CheckpointError as error:
+        raise ConfigError(f"encoder: {error}") from error
 
 
 def device_name(device: str) -> str:

@@ -11,6 +11,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from models.adapters.files import RECORD_FILE as ADAPTER_FILE
+from models.adapters.router_files import RECORD_FILE as ROUTER_FILE
+from models.checkpoint import CONFIG_FILE, SETTINGS_FILE
 from models.fingerprint import file_digest
 from models.graphs import body_digest
 from models.head_weights import HEADS_FILE
@@ -19,24 +22,33 @@ from training.config import RunSettings
 from training.distributed import Ranks, wait_for_all
 from training.errors import RunStateError
 from training.pair_table import PairTable
+from training.run_files import replacing
 from training.token_store import TokenStore
 
 IDENTITY_FILE = "identity.json"
 # They change nothing that is computed, or, as the base, are compared by their content.
 FREE_SETTINGS = frozenset({"name", "base", "save_steps"})
 HEAD_FILES = (HEADS_FILE, "sparse_linear.pt", "colbert_linear.pt")
+# Any of these makes a folder a checkpoint, an adapter or a router.
+MODEL_FILES = (CONFIG_FILE, SETTINGS_FILE, ADAPTER_FILE, ROUTER_FILE)
 Identity = dict[str, object]
 
 
 def run_identity(
     settings: RunSettings,
     base: Path,
+    below: Sequence[str],
     tokenizer: Tokenizer,
     data: Sequence[PairTable | TokenStore],
     ranks: Ranks,
 ) -> Identity:
-    """Settings, processes and the digests of base, tokenizer and training data, as read and tokenized."""
+    """Settings, processes and the digests of base, tokenizer and training data, as read and tokenized.
+
+    below: digests of the adapters that lie on the base; where they are is free.
+    """
     values = {name: value for name, value in asdict(settings).items() if name not in FREE_SETTINGS}
+    if settings.adapter is not None:
+        values["adapter"]["below"] = below
     heads = [base / name for name in HEAD_FILES if (base / name).is_file()]
     digest = hashlib.sha256()
     for source in data:
@@ -75,7 +87,12 @@ def claim_folder(folder: Path, identity: Identity, ranks: Ranks) -> None:
     """
     path = folder / IDENTITY_FILE
     if path.is_file():
-        found = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RunStateError(
+                f"{path}: cannot be read ({error}); remove {folder} to begin again"
+            ) from error
         odd = differences(found, identity)
         if odd:
             raise RunStateError(
@@ -84,9 +101,20 @@ def claim_folder(folder: Path, identity: Identity, ranks: Ranks) -> None:
             )
     wait_for_all(ranks)
     if ranks.rank == 0 and not path.is_file():
-        temporary = path.with_suffix(".writing")
-        temporary.write_text(json.dumps(identity, indent=1) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        with replacing(path) as file:
+            file.write((json.dumps(identity, indent=1) + "\n").encode())
+
+
+def require_own(output: Path, folder: Path) -> None:
+    """Refuses an output with a model that no run there has made: it would be replaced piece by piece.
+
+    folder: the run's. Raises RunStateError.
+    """
+    found = [name for name in MODEL_FILES if (output / name).exists()]
+    if found and not (folder / IDENTITY_FILE).exists():
+        raise RunStateError(
+            f"{output}: holds {found[0]} of something that no run there has made; choose another --output"
+        )
 
 
 def differences(found: object, wanted: object, where: str = "") -> list[str]:

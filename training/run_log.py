@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from training.errors import RunStateError
+from training.run_files import replacing
+
 LOG_FILE = "log.jsonl"
 
 
@@ -19,9 +22,8 @@ class RunLog:
         """
         self.path = folder / LOG_FILE
         kept = [line for line in read_log(folder) if line["step"] <= steps_done] if steps_done else []
-        temporary = self.path.with_suffix(".writing")
-        temporary.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-        temporary.replace(self.path)
+        with replacing(self.path) as file:
+            file.write("".join(json.dumps(line) + "\n" for line in kept).encode())
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Adds a line; it is on its way to the disk when this returns."""
@@ -30,11 +32,22 @@ class RunLog:
 
 
 def read_log(folder: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a run, in order; a last line that a kill cut off is passed over."""
+    """The lines of a run, in order; a last line that a kill cut off is passed over.
+
+    Raises RunStateError for any other line that is damaged.
+    """
     path = folder / LOG_FILE
     if not path.is_file():
         return
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            if line.endswith("\n"):
-                yield json.loads(line)
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith("\n"):
+                return
+            try:
+                value = json.loads(line)
+                whole = isinstance(value["step"], int)
+            except (ValueError, TypeError, KeyError) as error:
+                raise RunStateError(f"{path}:{number}: damaged ({error}); remove the line") from error
+            if not whole:
+                raise RunStateError(f"{path}:{number}: damaged (step {value['step']!r}); remove the line")
+            yield value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 from training.distributed import Ranks, gather
 from training.errors import RunStateError
 from training.gradient_cache import random_state, set_random_state
+from training.run_files import replacing
 
 STATE_FILE = "state.pt"
 BEST_FILE = "best.pt"
@@ -95,18 +95,9 @@ def put_weights(trained: dict[str, nn.Parameter], weights: dict[str, Tensor], pa
 
 
 def write_tensors(path: Path, values: dict[str, Any]) -> None:
-    """Writes tensors and plain values so that a crash leaves the former file or the new one, whole."""
-    temporary = path.with_suffix(".writing")
-    with temporary.open("wb") as file:
+    """Writes tensors and plain values."""
+    with replacing(path) as file:
         torch.save(values, file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def read_tensors(path: Path) -> dict[str, Any]:

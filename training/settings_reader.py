@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -82,7 +84,9 @@ def typed_value(hint: Any, value: object, where: str) -> object:
             raise ConfigError(f"{where}: expected a list, found {value!r}")
         return tuple(typed_value(arguments[0], v, f"{where}[{i}]") for i, v in enumerate(value))
     if hint is float and type(value) is int:
-        return float(value)
+        value = float(value) if abs(value) <= sys.float_info.max else math.inf
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where}: expected a finite number, found {value!r}")
     if type(value) is not hint:
         raise ConfigError(f"{where}: expected {hint.__name__}, found {value!r}")
     return value

@@ -113,19 +113,22 @@ def save_adapter(
     *,
     name: str | None = None,
     heads: HeadWeights | None = None,
+    below: Sequence[ResolvedAdapter] = (),
     description: str = "",
     language: str | None = None,
     domain: str | None = None,
 ) -> Adapter:
     """Writes the adapter attached to a body as `folder`, whose last part is its name, and returns it.
 
-    name: that in the body, where it is another; heads: those trained with it, or None for the base's.
+    name: that in the body, where it is another; heads: those trained with it, or None for the base's; below:
+    as for `attach`.
     """
     arrays: dict[str, Float32] = {
         key: tensor.detach().float().cpu().numpy().copy()
         for key, tensor in _named_tensors(body, name or folder.name, settings)
     }
-    adapter = Adapter(settings, base, arrays, heads, description, language, domain)
+    lower = tuple(adapter.digest for adapter in below)
+    adapter = Adapter(settings, base, arrays, heads, lower, description, language, domain)
     write_adapter(folder, adapter)
     return adapter
 

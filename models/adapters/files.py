@@ -30,9 +30,11 @@ from models.head_weights import HeadWeights
 
 RECORD_FILE = "adapter.json"
 TENSORS_FILE = "adapter.safetensors"
+ROUTER_FILE = "router.json"
 FORMAT_VERSION = 1
 KEYS = {"format_version", "kind", "settings", "base", "heads", "tensors_sha256"}
-OPTIONAL_KEYS = {"description", "language", "domain"}
+TAGS = ("description", "language", "domain")
+OPTIONAL_KEYS = {*TAGS, "below"}
 BASE_KEYS = {"name", "fingerprint", "layers", "hidden_size", "intermediate_size"}
 
 
@@ -44,9 +46,11 @@ def is_adapter(folder: Path) -> bool:
 def write_adapter(folder: Path, adapter: Adapter) -> None:
     """Writes an adapter, replacing one that is there. The folder's last part is the adapter's name.
 
-    Raises CheckpointError where that does not match [a-z0-9][a-z0-9_-]{0,63}.
+    Raises CheckpointError where that does not match [a-z0-9][a-z0-9_-]{0,63}, or where a router is there.
     """
     require_adapter_name(folder.name)
+    if (folder / ROUTER_FILE).exists():
+        raise CheckpointError(f"{folder} holds a router; choose another name")
     folder.mkdir(parents=True, exist_ok=True)
     tensors = None if isinstance(adapter.settings, StackSettings) else save(adapter.tensors())
     if tensors is not None:
@@ -70,21 +74,25 @@ def read_adapter(folder: Path) -> Adapter:
         if base.keys() != BASE_KEYS or not all(isinstance(base[key], str) for key in ("name", "fingerprint")):
             raise CheckpointError(f"base must have {sorted(BASE_KEYS)}, name and fingerprint as strings")
         shape = BodyShape(base["layers"], base["hidden_size"], base["intermediate_size"])
-        tags = {key: record[key] for key in OPTIONAL_KEYS & record.keys()}
+        tags = {key: record[key] for key in TAGS if key in record}
         if not all(isinstance(tag, str) for tag in tags.values()) or not isinstance(record["heads"], bool):
-            raise CheckpointError(f"{sorted(OPTIONAL_KEYS)} must be strings, and heads true or false")
+            raise CheckpointError(f"{sorted(TAGS)} must be strings, and heads true or false")
+        below = record.get("below", [])
+        if not isinstance(below, list) or not all(isinstance(digest, str) for digest in below):
+            raise CheckpointError(f"below is {below!r}; it must be a list of digests")
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
     arrays, heads = _read_tensors(folder, record, shape)
     try:
-        return Adapter(settings, AdapterBase(base["name"], base["fingerprint"], shape), arrays, heads, **tags)
+        origin = AdapterBase(base["name"], base["fingerprint"], shape)
+        return Adapter(settings, origin, arrays, heads, tuple(below), **tags)
     except CheckpointError as error:
         raise CheckpointError(f"{folder / TENSORS_FILE}: {error}") from error
 
 
 def _record(adapter: Adapter, tensors: bytes | None) -> JsonObject:
     body = adapter.base.body
-    tags = {key: getattr(adapter, key) for key in ("description", "language", "domain")}
+    optional = {"below": list(adapter.below), **{key: getattr(adapter, key) for key in TAGS}}
     return {
         "format_version": FORMAT_VERSION,
         "kind": adapter.kind,
@@ -98,7 +106,7 @@ def _record(adapter: Adapter, tensors: bytes | None) -> JsonObject:
         },
         "heads": adapter.heads is not None,
         "tensors_sha256": None if tensors is None else hashlib.sha256(tensors).hexdigest(),
-        **{key: value for key, value in tags.items() if value},
+        **{key: value for key, value in optional.items() if value},
     }
 
 

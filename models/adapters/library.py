@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from models.adapters.files import is_adapter, read_adapter
@@ -103,15 +103,37 @@ def describe(library: AdapterLibrary, info_of: Callable[[str], EncoderInfo]) -> 
 
 
 def resolve_parts(record: Adapter, read: Callable[[str], Adapter]) -> tuple[Adapter, ...]:
-    """The parts of an adapter, the innermost first. Raises CheckpointError for a stack within a stack."""
+    """The parts of an adapter, the innermost first.
+
+    Raises CheckpointError for a stack within a stack, and for an adapter that lies on others than those on
+    top of which it was trained.
+    """
     if not isinstance(record.settings, StackSettings):
+        if record.below:
+            raise CheckpointError(
+                f"it was trained on top of {len(record.below)} other(s); "
+                "stack it on these with `tercet adapters stack`, and use the stack"
+            )
         return (record,)
     parts = tuple(read(name) for name in record.settings.adapters)
     if any(isinstance(part.settings, StackSettings) for part in parts):
         raise CheckpointError(
             f"it stacks {list(record.settings.adapters)}, of which one is a stack itself; name its parts"
         )
+    require_order(record.settings.adapters, parts)
     return parts
+
+
+def require_order(names: Sequence[str], parts: Sequence[Adapter]) -> None:
+    """Raises CheckpointError unless each part lies on what it was trained on top of, if that was anything."""
+    digests: tuple[str, ...] = ()
+    for name, part in zip(names, parts, strict=True):
+        if part.below and part.below != digests:
+            raise CheckpointError(
+                f"{name} was trained on top of others than {list(names[: len(digests)])}, or these have "
+                "changed; stack it on those, or train it again"
+            )
+        digests += (part.digest,)
 
 
 def adapter_names(root: Path | None) -> list[str]:

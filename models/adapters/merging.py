@@ -46,7 +46,7 @@ def merge_adapters(
     heads = _merge_heads(adapters, factors, whole=whole)
     if isinstance(first.settings, LoraSettings):
         settings, arrays = _merge_lora(adapters, factors, rank)
-        return Adapter(settings, first.base, arrays, heads)
+        return Adapter(settings, first.base, arrays, heads, first.below)
     shift = 1.0 if isinstance(first.settings, Ia3Settings) else 0.0
     if not shift and not whole:
         raise CheckpointError(
@@ -59,7 +59,7 @@ def merge_adapters(
         )
         for name in first.arrays
     }
-    return Adapter(first.settings, first.base, merged, heads)
+    return Adapter(first.settings, first.base, merged, heads, first.below)
 
 
 def merge_weights(count: int, method: Method, weights: Sequence[float]) -> list[float]:
@@ -148,6 +148,8 @@ def _require_alike(adapters: Sequence[Adapter]) -> None:
                 f"{other.base.name!r} ({other.base.fingerprint}), cannot be merged"
             )
         # Ranks may differ, since factors are put side by side.
+        if first.below != other.below:
+            raise CheckpointError("adapters that were trained on top of different ones cannot be merged")
         one, two = (_comparable(adapter) for adapter in (first, other))
         if first.kind != other.kind or one != two:
             raise CheckpointError(

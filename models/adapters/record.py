@@ -32,14 +32,16 @@ class AdapterBase:
 class Adapter:
     """A trained adapter. arrays: float32, named as `settings.shapes`; heads: its own, or None for the base's.
 
-    description, language, domain: for people, and for rules that choose among adapters. Raises
-    CheckpointError naming the array that is missing, unknown, of a wrong shape or not finite.
+    below: digests of the adapters on top of which it was trained, the innermost first; description, language,
+    domain: for people, and for rules that choose among adapters. Raises CheckpointError naming the array that
+    is missing, unknown, of a wrong shape or not finite.
     """
 
     settings: AdapterSettings
     base: AdapterBase
     arrays: Mapping[str, Float32] = field(default_factory=dict)
     heads: HeadWeights | None = None
+    below: tuple[str, ...] = ()
     description: str = ""
     language: str | None = None
     domain: str | None = None

@@ -13,6 +13,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from models.adapters.files import ROUTER_FILE as RECORD_FILE
 from models.adapters.files import is_adapter, replace_file
 from models.adapters.routers import Router, RouterBase, router_settings, settings_json
 from models.adapters.settings import is_adapter_name
@@ -20,7 +21,6 @@ from models.checkpoint import JsonObject, read_json
 from models.errors import CheckpointError
 from models.representations import Float32
 
-RECORD_FILE = "router.json"
 TENSORS_FILE = "router.safetensors"
 FORMAT_VERSION = 1
 KEYS = {"format_version", "kind", "settings", "base", "tensors_sha256"}

@@ -90,6 +90,8 @@ def test_merge_and_stack(torch_tercet: Run, adapters: Path) -> None:
         (["merge", "A", "B", "--method", "weighted", "--output", "x"], 1, "as many finite weights"),
         (["stack", "A", "B", "--output", "elsewhere/x"], 1, "is not beside"),
         (["stack", "A", "--output", "data/adapters/x"], 1, "two adapters or more"),
+        (["stack", "A", "B", "--output", "data/adapters/law"], 2, "is one of the folders given"),
+        (["merge", "A", "B", "--output", "data/adapters/tea"], 2, "is one of the folders given"),
     ],
 )
 def test_what_cannot_be_made(
@@ -156,6 +158,10 @@ def test_routes_from_texts_to_hits(torch_tercet: Run, adapters: Path, source: Pa
         assert (report["learned"], report["held_out"]) == (16, 4)
         assert [each["adapter"] for each in report["accuracies"]] == ["law", None]
     assert "mean" in torch_tercet("adapters", "route", "by-gate", *files).stdout
+    # An adapter does not take the place of a router.
+    folders = [str(adapters / "law"), str(adapters / "tea")]
+    done = torch_tercet("adapters", "merge", *folders, "--output", str(adapters / "by-gate"))
+    assert (done.returncode, "holds a router" in done.stderr) == (1, True)
     done = torch_tercet("adapters", "route", "by-language", "ko=tea", "--kind", "fixed", "--default", "law")
     assert done.returncode == 0, done.stderr
     listed = {
@@ -190,4 +196,18 @@ def test_routers_that_cannot_be_made(
 ) -> None:
     done = torch_tercet("adapters", "route", "by-domain", *arguments)
     assert (done.returncode, message in " ".join(done.stderr.split())) == (code, True), done.stderr
+    assert not (adapters / "by-domain").exists()
+
+
+def test_a_router_is_not_learned_from_vectors_of_another_base(
+    torch_tercet: Run, adapters: Path, tmp_path: Path
+) -> None:
+    record = adapters / "law" / "adapter.json"
+    values = json.loads(record.read_text())
+    values["base"]["fingerprint"] = "0" * 64
+    record.write_text(json.dumps(values))
+    text = tmp_path / "text.txt"
+    text.write_text("one\ntwo\n")
+    done = torch_tercet("adapters", "route", "by-domain", f"law={text}", f"={text}")
+    assert (done.returncode, "law belongs to base" in " ".join(done.stderr.split())) == (1, True), done.stderr
     assert not (adapters / "by-domain").exists()

@@ -40,6 +40,13 @@ def test_packed_files_read_alike(beir_folder: Path) -> None:
         ("qrels/test.tsv", "q1\tbread", "expected 3 tab-separated columns, found 2"),
         ("qrels/test.tsv", "q9\tbread\t1", "'q9' is not in the queries file"),
         ("qrels/test.tsv", "q1\tbread\tgood", "'good' is not a whole number"),
+        ("qrels/test.tsv", "q1\tmoon\t1_0", "'1_0' is not a whole number"),
+        (
+            "qrels/test.tsv",
+            "q1\tmoon\t10000000000",
+            "'10000000000' is not a whole number of at most 9 digits",
+        ),
+        ("qrels/test.tsv", "q2\ttide\t1", "query 'q2' and document 'tide' have another score above"),
     ],
 )
 def test_a_bad_line_is_named_by_file_and_number(

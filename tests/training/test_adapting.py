@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from models.encoder import encode
-from models.errors import CheckpointError
+from models.errors import AdapterUnusableError, CheckpointError
 from models.loader import load_encoder
 from models.representations import Representations
 
@@ -141,7 +141,7 @@ def test_without_heads_those_of_the_base_stay(
 
 
 def test_the_contrastive_stage_trains_no_heads_and_saves_none(adapt: Run, tmp_path: Path) -> None:
-    adapt("dense", KINDS["lora"], {"stage": "contrastive", "optimization.steps": 2, "batches.negatives": 0})
+    adapt("dense", KINDS["lora"], {"stage": "contrastive", "heads": {}, "optimization.steps": 2})
     assert read_adapter(tmp_path / "adapters" / "dense").heads is None
 
 
@@ -155,9 +155,35 @@ def test_an_adapter_on_top_of_another_is_served_as_their_stack(
     adapt("upper", {**KINDS[upper], "heads": False, "below": [str(adapters / "lower")]})
     assert (adapters / "lower" / "adapter.safetensors").read_bytes() == lower
     write_adapter(adapters / "both", Adapter(StackSettings(("lower", "upper")), adapter_base(base)))
+    with pytest.raises(AdapterUnusableError, match=r"was trained on top of 1 other.* stack it on these"):
+        served(base, adapters, "upper")
     # The heads are those trained with the lower one, in training as in the stack.
     assert_alike(served(base, adapters, "both"), in_training[1])
     assert "trained on top of `lower`: stack it on these" in (adapters / "upper" / "README.md").read_text()
+
+
+def test_an_adapter_is_stacked_on_what_it_was_trained_on_alone(
+    adapt: Run, base: Path, tmp_path: Path
+) -> None:
+    adapters = tmp_path / "adapters"
+    short = {"optimization.steps": 1}
+    adapt("lower", KINDS["lora"], short)
+    adapt("other", KINDS["lora"], {**short, "seed": 9})
+    adapt("middle", {**KINDS["ia3"], "below": [str(adapters / "lower")]}, short)
+    assert read_adapter(adapters / "middle").below == (read_adapter(adapters / "lower").digest,)
+    for name, parts in {"good": ("lower", "middle"), "bad": ("other", "middle")}.items():
+        write_adapter(adapters / name, Adapter(StackSettings(parts), adapter_base(base)))
+    served(base, adapters, "good")
+    with pytest.raises(AdapterUnusableError, match=r"middle was trained on top of others than \['other'\]"):
+        served(base, adapters, "bad")
+    with pytest.raises(CheckpointError, match=r"middle was trained on top of others than \[\]"):
+        adapt("upper", {**KINDS["lora"], "below": [str(adapters / "middle")]}, short)
+    # A run whose lower adapter has changed is another run, whatever its folder is called.
+    (adapters / "lower").rename(adapters / "before")
+    adapt("lower", KINDS["lora"], {**short, "seed": 9})
+    with pytest.raises(RunStateError, match=r"a run with other adapter\.below was begun there"):
+        adapt("middle", {**KINDS["ia3"], "below": [str(adapters / "lower")]}, short)
+    adapt("middle", {**KINDS["ia3"], "below": [str(adapters / "before")]}, short)
 
 
 def test_what_cannot_lie_below_is_refused(adapt: Run, base: Path, tmp_path: Path) -> None:
@@ -251,7 +277,7 @@ def test_the_card_says_what_the_adapter_is(adapt: Run, tmp_path: Path) -> None:
             r"optimization\.head_warmup_steps: it is 1, but must be 0 where no heads are trained",
         ),
         (
-            {"stage": "contrastive", "optimization.head_warmup_steps": 1},
+            {"stage": "contrastive", "heads": {}, "optimization.head_warmup_steps": 1},
             r"optimization\.head_warmup_steps: it is 1",
         ),
     ],

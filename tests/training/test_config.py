@@ -45,7 +45,10 @@ def test_the_defaults_are_those_of_the_paper() -> None:
     ("path", "value", "message"),
     [
         ("stage", "sft", "stage: expected one of 'finetune', 'contrastive', 'retromae'"),
-        ("seed", -1, "seed: it is -1, but must be at least 0"),
+        ("name", "", "name: it is '', but must be letters, digits"),
+        ("name", "../elsewhere", "name: it is '../elsewhere'"),
+        ("seed", -1, "seed: it is -1, but must be from 0 to below 4294967296"),
+        ("seed", 2**70, "seed: it is 1180591620717411303424"),
         ("evaluate_steps", 0, "evaluate_steps: it is 0, but must be at least 1"),
         ("save_steps", 0, "save_steps: it is 0"),
         ("base.package", "p", "base.checkpoint and package: it is 2, but must be 1 of the two"),
@@ -70,6 +73,11 @@ def test_the_defaults_are_those_of_the_paper() -> None:
         ),
         ("pretraining.span_weight", -1, "pretraining.span_weight: it is -1"),
         (
+            "pretraining.decoding",
+            "basic",
+            "pretraining: it is 'given', but must be left out in stage finetune",
+        ),
+        (
             "adapter",
             {"kind": "lora", "lora": {"rank": 0}},
             "adapter.lora.rank is 0; it must be a whole number of at least 1",
@@ -92,6 +100,10 @@ def test_the_defaults_are_those_of_the_paper() -> None:
         ("batches.neighbours", 0, "batches.neighbours: it is 0"),
         ("batches.sub_batch_tokens", 0, "batches.sub_batch_tokens: it is 0"),
         ("losses.temperature", 0, "losses.temperature: it is 0, but must be above 0"),
+        ("losses.dense", -1, "losses.dense: it is -1, but must be at least 0"),
+        ("losses.sum_sparse", float("nan"), "losses.sum_sparse: expected a finite number, found nan"),
+        ("losses.temperature", float("inf"), "losses.temperature: expected a finite number"),
+        ("optimization.learning_rate", 10**400, "optimization.learning_rate: expected a finite number"),
         ("losses.form", "second", "losses.form: expected one of 'first', 'revised'"),
         ("mining", {"first": 5, "last": 4}, r"mining.first and last: it is \(5, 4\)"),
         ("mining", {"every_steps": -1}, "mining.every_steps: it is -1"),
@@ -113,6 +125,26 @@ def test_the_defaults_are_those_of_the_paper() -> None:
 def test_what_is_refused(path: str, value: object, message: str) -> None:
     with pytest.raises(ConfigError, match=f"^{message}"):
         settings(path, value)
+
+
+@pytest.mark.parametrize(
+    ("stage", "path", "value"),
+    [
+        ("contrastive", "heads.fresh", True),
+        ("retromae", "losses.distill", False),
+        ("condenser", "mining", {}),
+    ],
+)
+def test_a_table_that_the_stage_does_not_read_is_refused(stage: str, path: str, value: object) -> None:
+    values = deepcopy(VALUES)
+    if stage != "contrastive":
+        values["data"] = {"sources": [{**SOURCE, "format": "texts"}]}
+    values["stage"] = stage
+    assert settings_from(RunSettings, values, "").stage == stage
+    table, _, key = path.partition(".")
+    values[table] = {key: value} if key else value
+    with pytest.raises(ConfigError, match=f"^{table}: it is 'given', but must be left out in stage {stage}"):
+        settings_from(RunSettings, values, "")
 
 
 def test_an_optional_word_is_taken() -> None:

@@ -63,7 +63,7 @@ def pretraining_values(stage: str) -> dict[str, Any]:
     source = {"path": "documents.txt", "title": "D", "licence": "CC0 1.0", "format": "texts"}
     data = {"passage_tokens": 16, "sources": [source]}
     spans = {"span_tokens": 5, "span_weight": 0.5}
-    return {**values(2), "stage": stage, "data": data, "pretraining": spans}
+    return {**values(2), "stage": stage, "data": data, "pretraining": spans, "losses": {}}
 
 
 # The last has more tokens than a sub-batch on one process and fewer on the other.

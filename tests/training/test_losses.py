@@ -61,7 +61,9 @@ def scores() -> dict[str, torch.Tensor]:
     return {side: torch.tensor(rows, requires_grad=True) for side, rows in values.items()}
 
 
-def total(settings: LossSettings, found: dict[str, torch.Tensor] | None = None) -> tuple[torch.Tensor, dict[str, Any]]:
+def total(
+    settings: LossSettings, found: dict[str, torch.Tensor] | None = None
+) -> tuple[torch.Tensor, dict[str, Any]]:
     settings = replace(settings, temperature=TEMPERATURE)
     return total_loss(found or scores(), torch.tensor(OWN), torch.tensor(ALLOWED), settings)
 
@@ -182,7 +184,10 @@ def test_the_dense_stage_needs_no_other_scores() -> None:
         (LossSettings(distill=False, sparse=0.0), ("dense", "colbert")),
         (LossSettings(sum_sparse=0.0, sparse=0.0, distill_sparse=0.0), ("dense", "colbert")),
         # The teacher reads what no student learns.
-        (LossSettings(dense=0.0, distill_dense=0.0, colbert=0.0, distill_colbert=0.0), ("dense", "sparse", "colbert")),
+        (
+            LossSettings(dense=0.0, distill_dense=0.0, colbert=0.0, distill_colbert=0.0),
+            ("dense", "sparse", "colbert"),
+        ),
         (LossSettings(distill=False, dense=0.0, sparse=0.0, colbert=0.0), ()),
     ],
 )

@@ -149,6 +149,29 @@ def test_pairs_inside_held_out_collections_are_left_out(tmp_path: Path, tokenize
         read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, 1)
 
 
+@pytest.mark.parametrize("format", ["titles", "spans"])
+def test_pairs_are_not_made_of_held_out_documents(tmp_path: Path, tokenizer: Tokenizer, format: Any) -> None:
+    texts = [" ".join(f"word{n} word{k}" for k in range(20)) for n in range(20, 26)]
+    documents = [{"_id": str(n), "title": f"word{n}", "text": text} for n, text in enumerate(texts)]
+    write(tmp_path, documents)
+    (tmp_path / "beir").mkdir()
+    write(tmp_path / "beir", documents[:4], "corpus.jsonl")
+    source = replace(SOURCE, format=format)
+    settings = DataSettings((source,), query_tokens=8, passage_tokens=16, held_out=("beir",))
+    (table,) = read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, 1)
+    assert len(table.queries) == 2
+
+
+def test_a_pair_with_a_held_out_negative_is_left_out(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    pairs = [{"query": f"word{n}", "pos": [f"word{n + 8}"], "neg": [f"word{n + 20} word1"]} for n in range(3)]
+    write(tmp_path, pairs)
+    (tmp_path / "beir").mkdir()
+    write(tmp_path / "beir", [{"_id": "1", "text": "word21 word1"}], "corpus.jsonl")
+    settings = DataSettings((SOURCE,), query_tokens=8, passage_tokens=16, held_out=("beir",))
+    (table,) = read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, 1)
+    assert words(table.queries, range(len(table.queries))) == ["word0", "word2"]
+
+
 def test_a_held_out_passage_does_not_hide_among_joined_ones(tmp_path: Path, tokenizer: Tokenizer) -> None:
     write(tmp_path, [{"query": f"word{n}", "pos": [f"word{n} word{n + 10}"]} for n in range(6)])
     (tmp_path / "beir").mkdir()

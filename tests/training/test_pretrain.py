@@ -40,6 +40,8 @@ CHANGES = {
     "data.sources": [{"path": "pairs.jsonl", "title": "P", "licence": "CC0 1.0", "format": "texts"}],
     "batches.groups": [{"tokens": 16, "batch": 8}],
     "optimization.learning_rate": 0.02,
+    "losses": {},
+    "heads": {},
 }
 Run = Callable[..., Any]
 Changed = Callable[[dict[str, Any]], RunSettings]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +23,8 @@ from training.config import Precision, RunSettings
 from training.data_config import LengthGroup
 from training.development import ndcg
 from training.distributed import Ranks
-from training.errors import DivergedError, RunStateError, TrainingDataError
-from training.run import open_base
+from training.errors import ConfigError, DivergedError, RunStateError, TrainingDataError
+from training.run import open_base, written_out_attention
 from training.run_log import read_log
 from training.run_state import Progress
 
@@ -169,23 +170,22 @@ def test_gradient_checkpointing_reaches_every_layer(tmp_path: Path, run_settings
 
 
 @pytest.mark.parametrize(
-    ("precision", "query_tokens", "passage_tokens", "device", "attention"),
+    ("precision", "query_tokens", "passage_tokens", "device", "written_out"),
     [
-        ("bfloat16", 256, 256, "cpu", "eager"),
-        ("bfloat16", 8, 257, "cpu", "sdpa"),
-        ("bfloat16", 257, 8, "cpu", "sdpa"),
-        ("float32", 256, 256, "cpu", "sdpa"),
-        ("bfloat16", 256, 256, "cuda", "sdpa"),
+        ("bfloat16", 256, 256, "cpu", True),
+        ("bfloat16", 8, 257, "cpu", False),
+        ("bfloat16", 257, 8, "cpu", False),
+        ("float32", 256, 256, "cpu", False),
+        ("bfloat16", 256, 256, "cuda", False),
     ],
 )
 def test_attention_is_written_out_for_short_texts_in_half_precision_on_a_cpu(
-    tmp_path: Path,
     run_settings: RunSettings,
     precision: Precision,
     query_tokens: int,
     passage_tokens: int,
     device: str,
-    attention: str,
+    written_out: bool,
 ) -> None:
     settings = replace(
         run_settings,
@@ -193,7 +193,15 @@ def test_attention_is_written_out_for_short_texts_in_half_precision_on_a_cpu(
         batches=replace(run_settings.batches, groups=(LengthGroup(1000, 8),)),
         optimization=replace(run_settings.optimization, precision=precision),
     )
-    body = open_base(settings, tmp_path, device, Ranks()).model.body
+    assert written_out_attention(settings, device) is written_out
+
+
+@pytest.mark.parametrize(("precision", "attention"), [("bfloat16", "eager"), ("float32", "sdpa")])
+def test_the_body_gets_the_attention_chosen(
+    tmp_path: Path, run_settings: RunSettings, precision: Precision, attention: str
+) -> None:
+    optimization = replace(run_settings.optimization, precision=precision)
+    body = open_base(replace(run_settings, optimization=optimization), tmp_path, "cpu", Ranks()).model.body
     assert body.config._attn_implementation == attention
 
 
@@ -207,10 +215,15 @@ def test_half_precisions_train_near_float32(run: Run, tmp_path: Path, precision:
     load_encoder(str(tmp_path / precision), "torch")
 
 
-def test_an_mcls_base_trains_and_serves(run: Run, tmp_path: Path, base_folder: Path) -> None:
+@pytest.mark.parametrize("where", ["base", "run"])
+def test_an_mcls_checkpoint_is_trained_and_serves(
+    run: Run, tmp_path: Path, base_folder: Path, where: str
+) -> None:
     settings = {"pooling": "cls", "max_length": 32, "mcls_every": 4}
-    (base_folder / "tercet.json").write_text(json.dumps(settings))
-    run("out", {"encoder": {}, "mining": {"last": 10}, "optimization.steps": 4})
+    if where == "base":
+        (base_folder / "tercet.json").write_text(json.dumps(settings))
+    encoding = settings if where == "run" else {}
+    run("out", {"encoder": encoding, "mining": {"last": 10}, "optimization.steps": 4})
     assert json.loads((tmp_path / "out" / "tercet.json").read_text())["mcls_every"] == 4
     encoder = load_encoder(str(tmp_path / "out"), "torch")
     found = encode(encoder, ["word1 word2 word3 word4 word5 word6"], "document")
@@ -221,14 +234,76 @@ def test_an_mcls_base_trains_and_serves(run: Run, tmp_path: Path, base_folder: P
 
 
 def test_the_contrastive_stage_trains_the_dense_side_alone(run: Run, tmp_path: Path) -> None:
-    changes = {"stage": "contrastive", "batches.negatives": 0, "evaluate_steps": 1}
+    changes = {"stage": "contrastive", "heads": {}, "mining": {"last": 8}, "evaluate_steps": 1}
     progress = run("out", changes)
     lines = list(read_log(tmp_path / "out" / "run"))
     assert {name for line in lines for name in line.get("losses", {})} == {"loss", "dense"}
-    dense = [line["development"]["Made pairs"]["dense"] for line in lines if "development" in line]
-    assert progress.best_figure == max(dense)
+    figures = [line["development"]["Made pairs"] for line in lines if "development" in line]
+    assert {side for sides in figures for side in sides} == {"dense"}
+    assert progress.best_figure == max(sides["dense"] for sides in figures)
     # Heads are never random, so a base without any leads to a checkpoint without any.
     assert not (tmp_path / "out" / "heads.safetensors").exists()
+
+
+def test_an_output_that_holds_another_model_stays_as_it_is(run: Run, tmp_path: Path) -> None:
+    run("first", {"optimization.steps": 1})
+    shutil.rmtree(tmp_path / "first" / "run")
+    base = {"name": "first", "licence": "MIT", "checkpoint": str(tmp_path / "first")}
+    before = {path.name: path.read_bytes() for path in (tmp_path / "first").iterdir()}
+    with pytest.raises(
+        RunStateError, match=r"first: holds config\.json of something that no run there has made"
+    ):
+        run("first", {"base": base, "optimization.steps": 1})
+    assert before == {
+        path.name: path.read_bytes() for path in (tmp_path / "first").iterdir() if path.is_file()
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"encoder.max_length": 33},
+            "encoder.max_length: it is 33, but the base has positions for 32 tokens",
+        ),
+        (
+            {"data.passage_tokens": 40, "batches.groups": [{"tokens": 40, "batch": 8}]},
+            "data.passage_tokens: it is 40",
+        ),
+        ({"encoder.mcls_every": 2}, "encoder: mcls_every is 2"),
+        ({"heads.colbert_dimension": 17}, "heads.colbert_dimension: it is 17, but must be at most 16"),
+        (
+            {"losses": {"distill": False, "dense": 0.0, "sparse": 0.0, "colbert": 0.0}},
+            r"losses: their terms read \[\], from which nothing here learns",
+        ),
+        (
+            {"losses": {"distill": False, "sparse": 0.0, "colbert": 0.0}, "optimization.frozen_body": True},
+            r"losses: their terms read \['dense'\]",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_the_base_are_refused(
+    run: Run, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"^{message}"):
+        run("out", changes)
+    assert not (tmp_path / "out" / "config.json").exists()
+
+
+@pytest.mark.parametrize("name", ["identity.json", "negatives-0000000.npz", "log.jsonl"])
+def test_a_damaged_file_of_a_run_is_named(run: Run, tmp_path: Path, name: str) -> None:
+    changes = {"mining": {"last": 8}, "optimization.steps": 8, "save_steps": 4}
+
+    def kill(line: dict[str, Any]) -> None:
+        if line["step"] == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run("out", changes, report=kill)
+    path = tmp_path / "out" / "run" / name
+    path.write_bytes(b'{"step": \n')
+    with pytest.raises(RunStateError, match=f"{name}.*remove"):
+        run("out", changes)
 
 
 def test_heads_of_another_width_replace_those_of_the_base(

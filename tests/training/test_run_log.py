@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from training.errors import RunStateError
 from training.run_log import LOG_FILE, RunLog, read_log
 
 
@@ -33,6 +36,15 @@ def test_a_last_line_that_was_cut_off_is_passed_over(tmp_path: Path) -> None:
     assert steps(tmp_path) == [0, 1, 2, 2, 3]
     RunLog(tmp_path, 3).write({"step": 4})
     assert steps(tmp_path) == [0, 1, 2, 2, 3, 4]
+
+
+@pytest.mark.parametrize("line", ["not JSON", "[]", '{"losses": {}}', '{"step": "4"}'])
+def test_any_other_damaged_line_is_named(tmp_path: Path, line: str) -> None:
+    written(tmp_path, 3)
+    with (tmp_path / LOG_FILE).open("a") as file:
+        file.write(f'{line}\n{{"step": 4}}\n')
+    with pytest.raises(RunStateError, match=r"log\.jsonl:6: damaged .*; remove the line"):
+        steps(tmp_path)
 
 
 def test_a_resumed_run_drops_what_it_does_again(tmp_path: Path) -> None:

@@ -85,7 +85,9 @@ def test_what_is_kept_for_the_gradient_grows_with_tokens_and_pairs_alone() -> No
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        colbert_scores(queries, torch.ones(8, 4, dtype=torch.bool), passages, torch.ones(50, 6, dtype=torch.bool))
+        colbert_scores(
+            queries, torch.ones(8, 4, dtype=torch.bool), passages, torch.ones(50, 6, dtype=torch.bool)
+        )
     assert max(tensor.numel() for tensor in kept) <= 50 * 6 * 64
 
 
