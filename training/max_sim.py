@@ -44,6 +44,6 @@ class MaxSim(torch.autograd.Function):
 def _passages(vectors: Tensor, lengths: list[int]) -> Iterator[tuple[int, Tensor]]:
     """Where each passage begins, and its vectors."""
     start = 0
-    for part in vectors.split(lengths):
+    for part in torch.split(vectors, lengths):
         yield start, part
         start += len(part)

@@ -92,9 +92,10 @@ def source_pairs(source: SourceSettings, data: Path, seed: int, held_out: str) -
     They are left out before anything is made of them: what is cut or joined would occur no more.
     """
     path = data / source.path
+    pairs: Iterator[TrainingPair]
     if source.format == "pairs":
         given = read_pairs(path, source.lines)
-        pairs = (p for p in given if not occurs_in([*p.positives, *p.negatives], held_out))
+        pairs = (pair for pair in given if not occurs_in([*pair.positives, *pair.negatives], held_out))
     else:
         texts = read_texts(path, source.lines, source.language)
         kept = (text for text in texts if not occurs_in([text.text], held_out))

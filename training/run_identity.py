@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.adapters.files import RECORD_FILE as ADAPTER_FILE
-from models.adapters.router_files import RECORD_FILE as ROUTER_FILE
+from models.adapters.files import ROUTER_FILE
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE
 from models.fingerprint import file_digest
 from models.graphs import body_digest

@@ -13,8 +13,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from models.adapters.files import ROUTER_FILE as RECORD_FILE
-from models.adapters.files import is_adapter, replace_file
+from models.adapters.files import ROUTER_FILE, is_adapter, replace_file
 from models.adapters.routers import Router, RouterBase, router_settings, settings_json
 from models.adapters.settings import is_adapter_name
 from models.checkpoint import JsonObject, read_json
@@ -33,7 +32,7 @@ def router_names(root: Path | None) -> list[str]:
     if root is None or not root.is_dir():
         return []
     return sorted(
-        path.name for path in root.iterdir() if is_adapter_name(path.name) and (path / RECORD_FILE).is_file()
+        path.name for path in root.iterdir() if is_adapter_name(path.name) and (path / ROUTER_FILE).is_file()
     )
 
 
@@ -52,7 +51,7 @@ def write_router(folder: Path, router: Router) -> None:
     if tensors is not None:
         replace_file(folder / TENSORS_FILE, tensors)
     record = json.dumps(_record(router, tensors), indent=2, ensure_ascii=False)
-    replace_file(folder / RECORD_FILE, f"{record}\n".encode())
+    replace_file(folder / ROUTER_FILE, f"{record}\n".encode())
     if tensors is None:
         (folder / TENSORS_FILE).unlink(missing_ok=True)
 
@@ -60,7 +59,7 @@ def write_router(folder: Path, router: Router) -> None:
 def read_router(folder: Path) -> Router:
     """The router in a folder, every value checked. Raises CheckpointError naming the file at fault."""
     _require_no_adapter(folder)
-    path = folder / RECORD_FILE
+    path = folder / ROUTER_FILE
     record = read_json(path)
     version = record.get("format_version")
     if version != FORMAT_VERSION or isinstance(version, bool):
@@ -82,7 +81,7 @@ def read_router(folder: Path) -> Router:
     try:
         return Router(settings, base, arrays, description)
     except CheckpointError as error:
-        raise CheckpointError(f"{folder / (TENSORS_FILE if arrays else RECORD_FILE)}: {error}") from error
+        raise CheckpointError(f"{folder / (TENSORS_FILE if arrays else ROUTER_FILE)}: {error}") from error
 
 
 def _record(router: Router, tensors: bytes | None) -> JsonObject:
@@ -119,7 +118,7 @@ def _read_tensors(folder: Path, expected: object) -> dict[str, Float32]:
         found = hashlib.sha256(content).hexdigest()
         if found != expected:
             raise CheckpointError(
-                f"{path} has sha256 {found}, not {expected} as {RECORD_FILE} says: it is damaged, or its "
+                f"{path} has sha256 {found}, not {expected} as {ROUTER_FILE} says: it is damaged, or its "
                 "writing was cut off; learn the router again"
             )
         return dict(load(content))

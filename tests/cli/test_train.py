@@ -112,7 +112,7 @@ def test_lines_of_json(tercet: Run, config: Path, tmp_path: Path) -> None:
         ({"stepss": 3}, "stepss: unknown setting; known are"),
         ({"optimization": {"steps": 3}}, "optimization.learning_rate: this setting is required"),
         ({"optimization": {"learning_rate": 1, "steps": "3"}}, "optimization.steps: expected int, found '3'"),
-        ({"seed": -1}, "seed: it is -1, but must be at least 0"),
+        ({"seed": -1}, "seed: it is -1, but must be from 0 to below"),
         (
             {"base": {"name": "b", "licence": "MIT", "checkpoint": "/nowhere"}},
             "checkpoint '/nowhere' is neither",

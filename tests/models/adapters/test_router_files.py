@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.adapters.files import ROUTER_FILE
 from models.adapters.router_files import (
-    RECORD_FILE,
     TENSORS_FILE,
     read_router,
     router_names,
@@ -60,10 +60,10 @@ def test_a_name_of_its_own(tmp_path: Path) -> None:
 
 def edit(**changes: Any) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
-        record = json.loads((folder / RECORD_FILE).read_text())
+        record = json.loads((folder / ROUTER_FILE).read_text())
         record.update(changes)
         record = {key: value for key, value in record.items() if value is not ...}
-        (folder / RECORD_FILE).write_text(json.dumps(record))
+        (folder / ROUTER_FILE).write_text(json.dumps(record))
 
     return change
 
@@ -84,8 +84,8 @@ def edit(**changes: Any) -> Callable[[Path], None]:
         (edit(tensors_sha256=None), r"router\.json: a router of kind centroid has tensors"),
         (edit(settings={"adapters": ["a", "b", "c"]}), "it routes among 3 adapters"),
         (lambda folder: (folder / TENSORS_FILE).unlink(), r"router\.safetensors cannot be read"),
-        (lambda folder: (folder / RECORD_FILE).write_text("{"), "cannot be read as JSON"),
-        (lambda folder: (folder / RECORD_FILE).write_text("[]"), "a JSON object is expected"),
+        (lambda folder: (folder / ROUTER_FILE).write_text("{"), "cannot be read as JSON"),
+        (lambda folder: (folder / ROUTER_FILE).write_text("[]"), "a JSON object is expected"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
