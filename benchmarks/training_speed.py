@@ -4,8 +4,9 @@ usage: python benchmarks/training_speed.py [--batch N] [--steps N] [--rounds N] 
 
 Fine-tunes all-MiniLM-L6-v2 with every term of the M3 loss on pairs of ../shared/data, and sends the same
 batches through the body alone, forward and backward, and nothing else. Both run in turns, each in a process
-of its own. Tokens are real ones, without padding. A step of 32 pairs is one pass; of 64 it is more than fits into
-one, so that gradients are cached at the price of a second forward pass. Exits with 1 where a bar is missed.
+of its own. Tokens are real ones, without padding. A step of 32 pairs is one pass; of 64 it is more than fits
+into one, so that gradients are cached at the price of a second forward pass. Exits with 1 where a bar is
+missed.
 """
 
 from __future__ import annotations
