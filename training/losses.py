@@ -55,7 +55,7 @@ def sum_weights(settings: LossSettings) -> dict[str, float]:
 
 
 def term_weights(settings: LossSettings) -> dict[str, float]:
-    """Factor of each term in the total but for those that are 0, and without distillation its terms.
+    """Factor of each term in the total. Terms of factor 0 are left out, and without distillation its terms.
 
     In the revised form the contrastive part then counts whole, since there is nothing to average it with.
     """
