@@ -33,8 +33,10 @@ format: setup
 # PEER: the Python of an environment with FlagEmbedding, see docs/benchmarks.md; without it peers are left out.
 BENCHMARKS := sparse dense http_overhead quality encode build
 bench: setup
-	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py $(if $(PEER),$$([ $$name = encode ] && echo $(PEER))) || exit 1; done
-	$(if $(PEER),$(BIN)/python benchmarks/parity.py $(PEER))
+	missed=; \
+	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py $(if $(PEER),$$([ $$name = encode ] && echo $(PEER))) || missed="$$missed $$name"; done; \
+	$(if $(PEER),$(BIN)/python benchmarks/parity.py $(PEER) || missed="$$missed parity";) \
+	test -z "$$missed" || { echo "failed:$$missed"; exit 1; }
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

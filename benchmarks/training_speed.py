@@ -5,8 +5,8 @@ usage: python benchmarks/training_speed.py [--batch N] [--steps N] [--rounds N] 
 Fine-tunes all-MiniLM-L6-v2 with every term of the M3 loss on pairs of ../shared/data, and sends the same
 batches through the body alone, forward and backward, and nothing else. Both run in turns, each in a process
 of its own. Tokens are real ones, without padding. A step of 32 pairs is one pass; of 64 it is more than fits
-into one, so that gradients are cached at the price of a second forward pass. Exits with 1 where a bar is
-missed.
+into one, so that gradients are cached at the price of a second forward pass: the bar of the share is not for
+these. Exits with 1 where a bar is missed.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
 RESULTS = Path(__file__).resolve().parent / "results" / "training_speed.json"
 LEAST_SHARE = 0.8
+ONE_PASS = 32  # pairs
 MOST_BYTES = 6e9
 SOURCES = [
     {"path": "train/squad-sentences.jsonl.gz", "title": "SQuAD", "licence": "CC BY-SA 4.0", "join_up_to": 5},
@@ -122,7 +123,7 @@ def processor() -> str:
 def main() -> int:
     """Prints a table, writes the results, and returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--batch", type=int, default=ONE_PASS)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--precision", default="float32", choices=["float32", "bfloat16"])
@@ -153,7 +154,8 @@ def main() -> int:
     stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     stored[f"{options.precision}, batch {options.batch}"] = result
     RESULTS.write_text(json.dumps(stored, indent=2) + "\n")
-    return 0 if share >= LEAST_SHARE and peak <= MOST_BYTES else 1
+    fast_enough = share >= LEAST_SHARE or options.batch > ONE_PASS
+    return 0 if fast_enough and peak <= MOST_BYTES else 1
 
 
 if __name__ == "__main__":

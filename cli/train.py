@@ -26,7 +26,7 @@ def train(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder that the sources' paths start from. [default: the settings' folder]",
+            help="Folder that the paths of training files start from. [default: the settings' folder]",
             show_default=False,
         ),
     ] = None,
@@ -55,7 +55,8 @@ def train(
         from training.run import run_training
     except ImportError as error:
         raise MissingExtraError(
-            f"training needs more packages ({error}): pip install -c constraints.txt -e '.[train]'"
+            f"training needs more packages ({error}): pip install -c constraints.txt -e '.[cpu,torch,train]'; "
+            "on a GPU '.[gpu,torch,train]'"
         ) from error
     folder = output or TRAINED / settings.name
     with _reporting(as_json) as report:

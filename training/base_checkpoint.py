@@ -18,7 +18,11 @@ def locate_base(settings: BaseSettings) -> Path:
 
     Raises BaseWeightsError, or CheckpointError where no checkpoint has the name.
     """
-    folder = resolve_checkpoint(settings.checkpoint) if settings.checkpoint else package_folder(settings)
+    folder = (
+        resolve_checkpoint(settings.checkpoint, settings.revision or None)
+        if settings.checkpoint
+        else package_folder(settings)
+    )
     if settings.sha256:
         weights = folder / WEIGHTS
         if not weights.is_file():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from models.representations import Bool, Int64
 from training.data_config import BatchSettings, LengthGroup
 from training.distributed import Ranks
+from training.errors import TrainingDataError
 from training.pair_table import PairTable, RaggedRows, shuffled_groups
 
 
@@ -77,6 +78,16 @@ def length_batches(
 def shuffled_plan(batches: Sequence[SourceBatch], generator: np.random.Generator) -> EpochPlan:
     """The batches of all sources in random order."""
     return EpochPlan(tuple(batches[place] for place in generator.permutation(len(batches))))
+
+
+def require_batches(plan: EpochPlan, paths: Mapping[int, str]) -> None:
+    """Raises TrainingDataError where a source that trains fills no batch; paths: the files, by number."""
+    filled = {source for source, _ in plan.batches}
+    for number, path in paths.items():
+        if number not in filled:
+            raise TrainingDataError(
+                f"{path}: fills no whole batch; lower batches.groups.batch, or add to this source"
+            )
 
 
 def pair_batch(

@@ -21,6 +21,7 @@ from training.objective_config import (
     PretrainingSettings,
 )
 from training.settings_reader import require
+from training.unread_settings import UNREAD, UNREAD_OF_SOURCES, given
 
 Stage = Literal["finetune", "contrastive", "retromae", "condenser", "cocondenser"]
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -102,6 +103,16 @@ class RunSettings:
     evaluate_steps: int = 500
     save_steps: int = 500
 
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether the stage trains on pairs; the others train on documents."""
+        return self.stage in ("finetune", "contrastive")
+
+    @property
+    def objective(self) -> LossSettings:
+        """The losses of fine-tuning; in stage contrastive that of the dense side alone."""
+        return self.losses.of_dense_alone if self.stage == "contrastive" else self.losses
+
     def __post_init__(self) -> None:
         rule = "letters, digits, underscores, dots and hyphens, the first neither a dot nor a hyphen"
         require(re.fullmatch(r"\w[\w.-]*", self.name) is not None, "name", self.name, rule)
@@ -117,45 +128,28 @@ class RunSettings:
             frozen,
             "false but in stage finetune",
         )
-        pairs = self.stage in ("finetune", "contrastive")
         if self.adapter is not None:
-            self._check_adapter(pairs)
-        self._check_unread(pairs)
+            self._check_adapter()
         for number, source in enumerate(self.data.sources):
-            self._check_source(source, f"data.sources[{number}]", pairs)
+            self._check_source(source, f"data.sources[{number}]")
+        for name in given(self, UNREAD[self.stage]):
+            require(False, name, "given", f"left out in stage {self.stage}")
         trains_heads = self.stage == "finetune" and (self.adapter is None or self.adapter.heads)
         warmup = self.optimization.head_warmup_steps
         rule = "0 where no heads are trained"
         require(trains_heads or warmup == 0, "optimization.head_warmup_steps", warmup, rule)
 
-    def _check_unread(self, pairs: bool) -> None:
-        """Tables that the stage does not read must not be given: they would change nothing."""
-        tables: dict[str, object] = (
-            {"pretraining": PretrainingSettings()}
-            if pairs
-            else {
-                "losses": LossSettings(),
-                "mining": None,
-            }
-        )
-        if self.stage != "finetune":
-            tables["heads"] = HeadSettings()
-        for name, default in tables.items():
-            require(getattr(self, name) == default, name, "given", f"left out in stage {self.stage}")
-
-    def _check_source(self, source: SourceSettings, where: str, pairs: bool) -> None:
-        """Pairs go with fine-tuning, documents with pre-training, which holds nothing out."""
-        fits = (source.format != "texts") == pairs
-        made = "one that makes pairs" if pairs else "texts"
+    def _check_source(self, source: SourceSettings, where: str) -> None:
+        """Pairs go with fine-tuning, documents with pre-training."""
+        fits = (source.format != "texts") == self.reads_pairs
+        made = "one that makes pairs" if self.reads_pairs else "texts"
         require(fits, f"{where}.format", source.format, f"{made} in stage {self.stage}")
-        if not pairs:
-            for name, only in (("train", True), ("development_pairs", 0), ("join_up_to", 1)):
-                value = getattr(source, name)
-                require(value == only, f"{where}.{name}", value, f"{only!r} in stage {self.stage}")
+        for name in given(source, UNREAD_OF_SOURCES[source.format]):
+            require(False, f"{where}.{name}", "given", f"left out with format {source.format!r}")
 
-    def _check_adapter(self, pairs: bool) -> None:
+    def _check_adapter(self) -> None:
         """An adapter goes with its base as it is."""
-        require(pairs, "adapter", self.stage, "used in stage finetune or contrastive")
+        require(self.reads_pairs, "adapter", self.stage, "used in stage finetune or contrastive")
         changed = [
             name
             for name, differs in (

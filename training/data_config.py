@@ -13,13 +13,14 @@ class BaseSettings:
     """The checkpoint that training starts from: a folder, a hub id or `minilm-m3` as `checkpoint`, or the
     folder `folder` inside the installed Python package `package`.
 
-    sha256: the digest that `model.safetensors` must have, where given. name and licence go into the model
-    card.
+    revision: of a hub id. sha256: the digest that `model.safetensors` must have, where given. name and
+    licence go into the model card.
     """
 
     name: str
     licence: str
     checkpoint: str = ""
+    revision: str = ""
     package: str = ""
     folder: str = ""
     sha256: str = ""

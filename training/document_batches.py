@@ -9,7 +9,7 @@ import torch
 
 from models.batching import plan_batches
 from models.representations import TokenBatch
-from training.batch_plan import EpochPlan
+from training.batch_plan import EpochPlan, require_batches
 from training.config import RunSettings
 from training.distributed import Ranks
 from training.text_table import plan_texts
@@ -22,12 +22,16 @@ class DocumentBatches:
     def __init__(
         self, stores: Sequence[TokenStore], settings: RunSettings, ranks: Ranks, least_tokens: int
     ) -> None:
-        """least_tokens: shorter documents are left out."""
+        """least_tokens: shorter documents are left out.
+
+        Raises TrainingDataError for a source that fills no batch.
+        """
         self._stores = stores
         self._settings = settings
         self._ranks = ranks
         self._least_tokens = least_tokens
         self._planned: tuple[int, EpochPlan] = (0, self._plan(0))
+        require_batches(self._planned[1], {n: s.path for n, s in enumerate(settings.data.sources)})
         self.steps_per_epoch = len(self._planned[1])
         """Batches of one epoch; all epochs have as many."""
 

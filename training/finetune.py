@@ -13,7 +13,14 @@ import torch
 from torch import Tensor
 
 from models.representations import TokenBatch
-from training.batch_plan import EpochPlan, PairBatch, allowed_passages, pair_batch, plan_epoch
+from training.batch_plan import (
+    EpochPlan,
+    PairBatch,
+    allowed_passages,
+    pair_batch,
+    plan_epoch,
+    require_batches,
+)
 from training.config import RunSettings
 from training.development import Figures, development_figures, judged_side, judged_sides
 from training.distributed import Ranks, gather
@@ -41,7 +48,10 @@ class Finetune:
         anchor: TextEncoder | None = None,
         prior: LexicalPrior | None = None,
     ) -> None:
-        """folder: where mined negatives are kept; anchor (the base), prior: where the losses ask for them."""
+        """folder: where mined negatives are kept; anchor (the base), prior: where the losses ask for them.
+
+        Raises TrainingDataError for a source that fills no batch.
+        """
         self.encoder = encoder
         self.tables = tables
         self.negatives = [table.negatives for table in tables]
@@ -54,6 +64,8 @@ class Finetune:
         self._anchor = anchor
         self._prior = prior
         self._planned: tuple[int, EpochPlan] = (0, self._plan(0))
+        trained = {n: table.settings.path for n, table in enumerate(tables) if table.settings.train}
+        require_batches(self._planned[1], trained)
         self.steps_per_epoch = len(self._planned[1])
         """Batches of one epoch; all epochs have as many."""
 
@@ -80,7 +92,7 @@ class Finetune:
             total, found = self._loss(encoded[0], encoded[1], batch)
             for texts, base, queries in zip(encoded, anchors, (True, False), strict=True):
                 for name, term in self._regularization(texts, base, queries=queries).items():
-                    total = total + getattr(self._settings.losses, name) * term / len(encoded)
+                    total = total + getattr(self._settings.objective, name) * term / len(encoded)
                     found[name] = found.get(name, torch.zeros_like(term)) + term.detach() / len(encoded)
             terms.update({"loss": total.detach(), **found})
             return scaled(total / self._ranks.size)
@@ -149,7 +161,7 @@ class Finetune:
         own = np.arange(len(batch.pairs)) + int(counts[: self._ranks.rank].sum())
         positives: RaggedRows = self.tables[batch.table].positives
         allowed = allowed_passages(positives, batch.pairs, rows.cpu().numpy(), own)
-        losses = self._settings.losses
+        losses = self._settings.objective
         sides = trained_sides(losses)
         scores = side_scores(queries, passages.of_all(self._ranks, sides), sides)
         columns, mask = (torch.from_numpy(array).to(device) for array in (own, allowed))

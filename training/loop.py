@@ -14,7 +14,7 @@ from models.torch_encoder import EncoderModel
 from training.config import OptimizationSettings, RunSettings
 from training.development import judged_side, mean_of
 from training.distributed import Ranks, mean_over_all, share_weights, sum_gradients
-from training.errors import DivergedError, TrainingDataError
+from training.errors import DivergedError
 from training.optimizer import make_optimizer, rate_factor
 from training.run_log import RunLog
 from training.run_state import (
@@ -38,14 +38,10 @@ def train(
     """Trains to the end, from the state saved in `folder` where there is one.
 
     The model is left with the weights of the best development figure, or the last ones without a development
-    set. Raises TrainingDataError where the data make no batch, RunStateError, and DivergedError.
+    set. Raises RunStateError and DivergedError.
     """
     optimization = settings.optimization
     steps = optimization.steps or (optimization.epochs or 0) * stage.steps_per_epoch
-    if stage.steps_per_epoch == 0:
-        raise TrainingDataError(
-            "the sources make no whole batch; lower batches.groups.batch, or add pairs to a source"
-        )
     folder.mkdir(parents=True, exist_ok=True)
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     optimizer = make_optimizer(model, optimization)

@@ -7,7 +7,6 @@ Letters in shapes: B queries, N passages of the batch.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 import torch
@@ -75,11 +74,6 @@ def trained_sides(settings: LossSettings) -> tuple[str, ...]:
         sum_weights(settings) if any(name == "sum" or name.startswith("distill_") for name in terms) else {}
     )
     return tuple(side for side in SIDES if {side, f"distill_{side}"} & terms or summed.get(side, 0) != 0)
-
-
-def dense_only(settings: LossSettings) -> LossSettings:
-    """The contrastive loss of the dense side alone, as in the unsupervised stage."""
-    return replace(settings, distill=False, dense=1.0, sparse=0.0, colbert=0.0, sum=0.0)
 
 
 def given(value: float | None, otherwise: float) -> float:

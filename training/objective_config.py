@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal, get_args
 
 from models.adapters.settings import (
     AdapterSettings,
@@ -13,6 +13,9 @@ from models.adapters.settings import (
     PrefixSettings,
 )
 from training.settings_reader import require
+from training.unread_settings import given
+
+AdapterKind = Literal["lora", "ia3", "prefix", "bottleneck"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,11 @@ class LossSettings:
     anchor_colbert: float = 0.0
     prior: float = 0.0
     prior_scale: float = 0.12
+
+    @property
+    def of_dense_alone(self) -> LossSettings:
+        """The contrastive loss of the dense side alone, as in the unsupervised stage."""
+        return replace(self, distill=False, dense=1.0, sparse=0.0, colbert=0.0, sum=0.0)
 
     @property
     def anchored(self) -> bool:
@@ -142,12 +150,12 @@ class PretrainingSettings:
 class AdapterTraining:
     """An adapter trained on a frozen body, in place of the body; `models.adapters.settings` has its kinds.
 
-    Only the table of the chosen kind counts. heads: whether the heads train with it, and are saved with it.
-    below: folders of trained adapters of the same base that lie under it, the innermost first.
+    Of the kinds' tables only that of the chosen one may be given. heads: whether the heads train with it,
+    and are saved with it. below: folders of trained adapters of the same base that lie under it, the innermost first.
     description, language and domain are saved with it.
     """
 
-    kind: Literal["lora", "ia3", "prefix", "bottleneck"]
+    kind: AdapterKind
     heads: bool = True
     below: tuple[str, ...] = ()
     description: str = ""
@@ -157,6 +165,11 @@ class AdapterTraining:
     ia3: Ia3Settings = field(default_factory=Ia3Settings)
     prefix: PrefixSettings = field(default_factory=PrefixSettings)
     bottleneck: BottleneckSettings = field(default_factory=BottleneckSettings)
+
+    def __post_init__(self) -> None:
+        for kind in get_args(AdapterKind):
+            unread = kind != self.kind and any(given(self, (kind,)))
+            require(not unread, kind, "given", f"left out for an adapter of kind {self.kind}")
 
     @property
     def chosen(self) -> AdapterSettings:

@@ -35,9 +35,10 @@ from training.fresh_body import write_fresh_base
 from training.initial_heads import initial_heads
 from training.lexical_prior import LexicalPrior
 from training.loop import Report, train
-from training.losses import dense_only, trained_sides
+from training.losses import trained_sides
 from training.mlm_head import load_mlm_head
 from training.model_card import SourceCount, write_card
+from training.objective_config import HeadSettings
 from training.pair_table import read_tables
 from training.plots import write_plot
 from training.pretrain import CondenserPretraining, RetroMaePretraining
@@ -89,7 +90,7 @@ def run_on(
     if settings.adapter is not None:
         attached = attach_adapter(base.model, base.folder, output.name, settings.adapter)
         base = replace(base, below=tuple(adapter.digest for adapter in attached.below))
-    if settings.stage in ("finetune", "contrastive"):
+    if settings.reads_pairs:
         stage, counts = finetuning(settings, base, data, folder, device, ranks, anchor)
         trained: nn.Module = base.model
     else:
@@ -140,6 +141,10 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
     tokenizer = Tokenizer.load(folder, encoding)
     has_heads = any((folder / name).is_file() for name in HEAD_FILES) and not settings.heads.fresh
     if has_heads:
+        if settings.heads != HeadSettings():
+            raise ConfigError(
+                "heads: the base has heads, which the run goes on with; leave this table out, or set fresh"
+            )
         model = load_model(folder, encoding)
     else:
         encoding = replace(encoding, colbert_dimension=None)  # that of heads which are not taken
@@ -196,8 +201,7 @@ def finetuning(
         base.model.body.requires_grad_(False)
     if settings.stage == "contrastive":
         base.model.heads.requires_grad_(False)
-        settings = replace(settings, losses=dense_only(settings.losses))
-    sides = trained_sides(settings.losses)
+    sides = trained_sides(settings.objective)
     if not sides or (settings.optimization.frozen_body and sides == ("dense",)):
         raise ConfigError(
             f"losses: their terms read {list(sides)}, from which nothing here learns; "
@@ -259,7 +263,7 @@ def encoding_settings(base: Path, settings: RunSettings) -> EncodingSettings:
     limit = position_limit(read_json(base / CONFIG_FILE))
     lengths = {
         "encoder.max_length": settings.encoder.max_length,
-        "data.query_tokens": settings.data.query_tokens,
+        "data.query_tokens": settings.data.query_tokens if settings.reads_pairs else None,
         "data.passage_tokens": settings.data.passage_tokens,
     }
     for name, length in lengths.items():

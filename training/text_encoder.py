@@ -40,7 +40,7 @@ class TextEncoder:
         return states.float(), ids, mask
 
     def encode(self, batch: TokenBatch) -> EncodedTexts:
-        """One padded pass, as design and `models.heads` define the three outputs."""
+        """One padded pass, the three outputs as `models.heads` defines them."""
         states, ids, mask = self.hidden(batch)
         heads = self.model.heads
         words = mask.bool() & ~torch.isin(ids, self._special_ids)

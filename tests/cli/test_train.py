@@ -117,7 +117,10 @@ def test_lines_of_json(tercet: Run, config: Path, tmp_path: Path) -> None:
             {"base": {"name": "b", "licence": "MIT", "checkpoint": "/nowhere"}},
             "checkpoint '/nowhere' is neither",
         ),
-        ({"batches": {"groups": [{"tokens": 8, "batch": 30}]}}, "the sources make no whole batch"),
+        (
+            {"batches": {"groups": [{"tokens": 8, "batch": 30}]}},
+            "pairs.jsonl: fills no whole batch; lower batches.groups",
+        ),
     ],
 )
 def test_a_bad_setting_is_one_line(tercet: Run, config: Path, values: dict[str, Any], message: str) -> None:
@@ -164,6 +167,6 @@ def test_a_missing_extra_says_how_to_get_it(
         check=False,
     )
     assert result.returncode == 1
-    assert "pip install -c constraints.txt -e '.[train]'" in result.stderr
+    assert "pip install -c constraints.txt -e '.[cpu,torch,train]'" in result.stderr
     assert missing in result.stderr
     assert "Traceback" not in result.stderr

@@ -171,8 +171,14 @@ def changed(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
         inner = values
         for key in parents:
             inner = inner.setdefault(key, {})
-        inner[last] = value
+        inner[last] = deepcopy(value)
     return values
+
+
+@pytest.fixture
+def settings_of(run_values: dict[str, Any]) -> Callable[[dict[str, Any]], RunSettings]:
+    """The tiny settings, changed at dotted paths, as the dataclass."""
+    return lambda changes: settings_from(RunSettings, changed(run_values, changes), "")
 
 
 @pytest.fixture

@@ -54,7 +54,13 @@ def adapt(run: Run, base: Path) -> Run:
         name: str, adapter: dict[str, Any], changes: dict[str, Any] | None = None, **options: Any
     ) -> Any:
         origin = {"name": "tiny with heads", "licence": "MIT", "checkpoint": str(base)}
-        own = {"base": origin, "encoder": {}, "adapter": adapter, "optimization.learning_rate": 0.05}
+        own = {
+            "base": origin,
+            "encoder": {},
+            "heads": {},
+            "adapter": adapter,
+            "optimization.learning_rate": 0.05,
+        }
         return run(f"adapters/{name}", {**own, **(changes or {})}, **options)
 
     return adapt
@@ -141,7 +147,7 @@ def test_without_heads_those_of_the_base_stay(
 
 
 def test_the_contrastive_stage_trains_no_heads_and_saves_none(adapt: Run, tmp_path: Path) -> None:
-    adapt("dense", KINDS["lora"], {"stage": "contrastive", "heads": {}, "optimization.steps": 2})
+    adapt("dense", KINDS["lora"], {"stage": "contrastive", "optimization.steps": 2})
     assert read_adapter(tmp_path / "adapters" / "dense").heads is None
 
 
@@ -277,7 +283,7 @@ def test_the_card_says_what_the_adapter_is(adapt: Run, tmp_path: Path) -> None:
             r"optimization\.head_warmup_steps: it is 1, but must be 0 where no heads are trained",
         ),
         (
-            {"stage": "contrastive", "heads": {}, "optimization.head_warmup_steps": 1},
+            {"stage": "contrastive", "optimization.head_warmup_steps": 1},
             r"optimization\.head_warmup_steps: it is 1",
         ),
     ],
@@ -295,12 +301,13 @@ def test_a_base_without_heads_and_a_bad_name_are_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    for checkpoint, output, message in (
-        (base_folder, "fine", "heads.safetensors"),
-        (base, "No Name", "adapter name 'No Name' does not match"),
+    for checkpoint, heads, output, message in (
+        (base_folder, run_values["heads"], "fine", "heads.safetensors"),
+        (base, {}, "No Name", "adapter name 'No Name' does not match"),
     ):
         origin = {"name": "b", "licence": "MIT", "checkpoint": str(checkpoint)}
-        values = {**run_values, "base": origin, "encoder": {}, "adapter": {"kind": "lora"}}
+        changes = {"base": origin, "encoder": {}, "heads": heads, "adapter": {"kind": "lora"}}
+        values = {**run_values, **changes}
         config = tmp_path / "run.json"
         config.write_text(json.dumps(values))
         places = ["--data", str(tmp_path / "data"), "--output", str(tmp_path / output), "--threads", "1"]

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import re
 from copy import deepcopy
-from typing import Any
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
-from training.config import RunSettings
+from training.config import EncodingOverrides, OptimizationSettings, RunSettings
+from training.data_config import (
+    ArchitectureSettings,
+    BaseSettings,
+    BatchSettings,
+    DataSettings,
+    SourceSettings,
+)
 from training.errors import ConfigError
+from training.objective_config import (
+    AdapterKind,
+    AdapterTraining,
+    HeadSettings,
+    LossSettings,
+    MiningSettings,
+    PretrainingSettings,
+)
 from training.settings_reader import settings_from
 
 SOURCE = {"path": "p.jsonl", "title": "P", "licence": "CC0 1.0"}
@@ -128,23 +147,72 @@ def test_what_is_refused(path: str, value: object, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "path", "value"),
+    ("stage", "path", "value", "named"),
     [
-        ("contrastive", "heads.fresh", True),
-        ("retromae", "losses.distill", False),
-        ("condenser", "mining", {}),
+        ("contrastive", "heads.fresh", True, "heads"),
+        ("contrastive", "losses.form", "revised", "losses.form"),
+        ("contrastive", "losses.sum_sparse", 0.5, "losses.sum_sparse"),
+        ("retromae", "losses.distill", False, "losses"),
+        ("retromae", "pretraining.ratio", 0.2, "pretraining.ratio"),
+        ("retromae", "batches.gradient_cache", True, "batches.gradient_cache"),
+        ("condenser", "mining", {}, "mining"),
+        ("condenser", "pretraining.span_weight", 0.5, "pretraining.span_weight"),
+        ("cocondenser", "pretraining.decoding", "basic", "pretraining.decoding"),
+        ("cocondenser", "data.query_tokens", 32, "data.query_tokens"),
     ],
 )
-def test_a_table_that_the_stage_does_not_read_is_refused(stage: str, path: str, value: object) -> None:
+def test_what_the_stage_does_not_read_is_refused(stage: str, path: str, value: object, named: str) -> None:
     values = deepcopy(VALUES)
     if stage != "contrastive":
         values["data"] = {"sources": [{**SOURCE, "format": "texts"}]}
     values["stage"] = stage
     assert settings_from(RunSettings, values, "").stage == stage
     table, _, key = path.partition(".")
-    values[table] = {key: value} if key else value
-    with pytest.raises(ConfigError, match=f"^{table}: it is 'given', but must be left out in stage {stage}"):
+    values[table] = {**values.get(table, {}), key: value} if key else value
+    with pytest.raises(ConfigError, match=f"^{named}: it is 'given', but must be left out in stage {stage}"):
         settings_from(RunSettings, values, "")
+
+
+def test_what_a_source_or_an_adapter_does_not_read_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"sources\[0\].language: .* left out with format 'pairs'"):
+        settings("data.sources", [{**SOURCE, "language": "ko"}])
+    assert (
+        settings("data.sources", [{**SOURCE, "format": "spans", "language": "ko"}]).data.sources[0].language
+    )
+    with pytest.raises(ConfigError, match=r"adapter\.lora: .* left out for an adapter of kind prefix"):
+        settings("adapter", {"kind": "prefix", "lora": {"rank": 4}})
+
+
+TABLES: dict[str, type] = {
+    "Top": RunSettings,
+    "[base]": BaseSettings,
+    "[architecture]": ArchitectureSettings,
+    "[encoder]": EncodingOverrides,
+    "[heads]": HeadSettings,
+    "[data]": DataSettings,
+    "[[data.sources]]": SourceSettings,
+    "[batches]": BatchSettings,
+    "[losses]": LossSettings,
+    "[mining]": MiningSettings,
+    "[pretraining]": PretrainingSettings,
+    "[adapter]": AdapterTraining,
+    "[optimization]": OptimizationSettings,
+}
+
+
+def test_the_page_lists_every_key_with_its_default(repository: Path) -> None:
+    page = (repository / "docs" / "training-settings.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.M | re.S))
+    assert set(sections) == set(TABLES)
+    tables = {name.strip("[]").split(".")[-1] for name in TABLES}
+    for name, kind in TABLES.items():
+        rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \| .*? \|$", sections[name], re.M))
+        inner = get_args(AdapterKind) if kind is AdapterTraining else tables
+        keys = {field.name: field.default for field in fields(kind) if field.name not in inner}
+        assert set(rows) == set(keys), name
+        for key, value in keys.items():
+            if value is not MISSING and value not in (None, "", ()) and key != "groups":
+                assert rows[key] == json.dumps(value), f"{name} {key}"
 
 
 def test_an_optional_word_is_taken() -> None:

@@ -70,7 +70,13 @@ def test_anchors_are_0_before_anything_has_changed(run: Run, tmp_path: Path) -> 
 def test_large_anchors_hold_the_vectors_of_the_base(run: Run, tmp_path: Path) -> None:
     run("base", {"optimization.steps": 1})
     origin = {"name": "b", "licence": "MIT", "checkpoint": str(tmp_path / "base")}
-    given = {"base": origin, "encoder": {}, "optimization.dropout": 0.0, "optimization.learning_rate": 0.003}
+    given = {
+        "base": origin,
+        "encoder": {},
+        "heads": {},
+        "optimization.dropout": 0.0,
+        "optimization.learning_rate": 0.003,
+    }
     run("free", given)
     run("held", {**given, "losses.anchor_dense": 1e4, "losses.anchor_colbert": 1e4})
     before = encode(load_encoder(str(tmp_path / "base"), "torch"), TEXTS, "document").dense
@@ -93,7 +99,7 @@ def test_the_anchor_of_an_adapter_is_the_base_without_it(
     run("base", {"optimization.steps": 1})
     origin = {"name": "b", "licence": "MIT", "checkpoint": str(tmp_path / "base")}
     adapter = {"kind": "prefix", "prefix": {"length": 3}}
-    given = {"base": origin, "encoder": {}, "optimization.dropout": 0.0, "optimization.steps": 1}
+    given = {"base": origin, "encoder": {}, "heads": {}, "optimization.dropout": 0.0, "optimization.steps": 1}
     run("prefix", {**given, **ANCHORS, "adapter": adapter})
     # A prefix takes attention from the first step on, so that vectors are not the base's any more.
     assert losses_of(tmp_path / "prefix")[0]["anchor_dense"] > 1e-5

@@ -14,7 +14,6 @@ import torch
 
 from training.losses import (
     contrastive_loss,
-    dense_only,
     distillation_loss,
     sum_weights,
     total_loss,
@@ -170,7 +169,7 @@ def test_the_teacher_gets_no_gradient() -> None:
 
 
 def test_the_dense_stage_needs_no_other_scores() -> None:
-    settings = dense_only(LossSettings(form="revised"))
+    settings = LossSettings(form="revised").of_dense_alone
     assert trained_sides(settings) == ("dense",)
     loss, terms = total(settings, {"dense": torch.tensor(DENSE)})
     assert loss.item() == pytest.approx(info_nce(DENSE), abs=1e-6)

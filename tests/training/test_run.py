@@ -22,7 +22,7 @@ from training.config import Precision, RunSettings
 from training.data_config import LengthGroup
 from training.development import ndcg
 from training.distributed import Ranks
-from training.errors import DivergedError
+from training.errors import ConfigError, DivergedError
 from training.run import open_base, written_out_attention
 from training.run_log import read_log
 from training.run_state import Progress
@@ -251,7 +251,9 @@ def test_heads_of_another_width_replace_those_of_the_base(
     settings = tmp_path / "first" / "tercet.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "colbert_dimension": 8}))
     base = {"name": "first", "licence": "MIT", "checkpoint": str(tmp_path / "first")}
-    run("kept", {"base": base, "optimization.steps": 1, "heads.colbert_dimension": 4})
+    with pytest.raises(ConfigError, match="heads: the base has heads, which the run goes on with"):
+        run("refused", {"base": base, "optimization.steps": 1})
+    run("kept", {"base": base, "optimization.steps": 1, "heads": {}})
     assert read_heads(tmp_path / "kept", 16).colbert_dimension == 8
     run("fresh", {"base": base, "optimization.steps": 1, "heads": {"fresh": True, "colbert_dimension": 4}})
     assert load_encoder(str(tmp_path / "fresh"), "torch").info.colbert_dimension == 4
