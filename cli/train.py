@@ -55,8 +55,8 @@ def train(
         from training.run import run_training
     except ImportError as error:
         raise MissingExtraError(
-            f"training needs more packages ({error}): pip install -c constraints.txt -e '.[cpu,torch,train]'; "
-            "on a GPU '.[gpu,torch,train]'"
+            f"training needs more packages ({error}): "
+            "pip install -c constraints.txt -e '.[cpu,torch,train]'; on a GPU '.[gpu,torch,train]'"
         ) from error
     folder = output or TRAINED / settings.name
     with _reporting(as_json) as report:

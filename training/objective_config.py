@@ -151,8 +151,8 @@ class AdapterTraining:
     """An adapter trained on a frozen body, in place of the body; `models.adapters.settings` has its kinds.
 
     Of the kinds' tables only that of the chosen one may be given. heads: whether the heads train with it,
-    and are saved with it. below: folders of trained adapters of the same base that lie under it, the innermost first.
-    description, language and domain are saved with it.
+    and are saved with it. below: folders of trained adapters of the same base that lie under it, the
+    innermost first. description, language and domain are saved with it.
     """
 
     kind: AdapterKind

@@ -84,8 +84,8 @@ class AdapterGraphs:
         if not has_export(folder):
             raise AdapterNotServedError(
                 f"adapter {name!r} has no exported graph, which the onnx engine needs: make one with "
-                "`tercet export BASE --adapter FOLDER` (--int8 where the base has only an int8 graph), or use "
-                "the torch engine"
+                "`tercet export BASE --adapter FOLDER` (--int8 where the base has only an int8 graph), or "
+                "use the torch engine"
             )
         try:
             export = read_export(folder)
