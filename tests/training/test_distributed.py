@@ -62,8 +62,10 @@ DOCUMENTS = [" ".join(f"word{(n * 7 + k) % 40}" for k in range(5 + n)) for n in 
 def pretraining_values(stage: str) -> dict[str, Any]:
     source = {"path": "documents.txt", "title": "D", "licence": "CC0 1.0", "format": "texts"}
     data = {"passage_tokens": 16, "sources": [source]}
-    spans = {"span_tokens": 5, "span_weight": 0.5}
-    return {**values(2), "stage": stage, "data": data, "pretraining": spans, "losses": {}}
+    batches = {"groups": [{"tokens": 16, "batch": 2}], "sub_batch_tokens": 24}
+    spans = {"span_tokens": 5, "span_weight": 0.5} if stage == "cocondenser" else {}
+    changes = {"stage": stage, "data": data, "batches": batches, "losses": {}, "pretraining": spans}
+    return {**VALUES, **changes}
 
 
 # The last has more tokens than a sub-batch on one process and fewer on the other.
