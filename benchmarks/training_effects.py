@@ -10,7 +10,7 @@ pretraining   nothing, Condenser, coCondenser, RetroMAE with basic and with enha
               all-MiniLM-L6-v2, which was trained for another pooling; each followed by the same fine-tuning
 distillation  fine-tuning of all-MiniLM-L6-v2 with and without self-knowledge distillation
 negatives     the same with mined hard negatives and with in-batch ones alone
-adapters      LoRA, IA³, prefix and bottleneck beside training the whole body, and the heads alone
+adapters      LoRA, (IA)³, prefix and bottleneck beside training the whole body, and the heads alone
 mcls          texts longer than those trained on, with one CLS and with a CLS every 128 tokens
 """
 

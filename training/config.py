@@ -20,8 +20,8 @@ from training.objective_config import (
     MiningSettings,
     PretrainingSettings,
 )
-from training.settings_reader import require
-from training.unread_settings import UNREAD, UNREAD_OF_SOURCES, given
+from training.settings_reader import refuse_given, require
+from training.unread_settings import UNREAD, UNREAD_OF_SOURCES
 
 Stage = Literal["finetune", "contrastive", "retromae", "condenser", "cocondenser"]
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -132,8 +132,7 @@ class RunSettings:
             self._check_adapter()
         for number, source in enumerate(self.data.sources):
             self._check_source(source, f"data.sources[{number}]")
-        for name in given(self, UNREAD[self.stage]):
-            require(False, name, "given", f"left out in stage {self.stage}")
+        refuse_given(self, UNREAD[self.stage], "", f"left out in stage {self.stage}")
         trains_heads = self.stage == "finetune" and (self.adapter is None or self.adapter.heads)
         warmup = self.optimization.head_warmup_steps
         rule = "0 where no heads are trained"
@@ -144,8 +143,8 @@ class RunSettings:
         fits = (source.format != "texts") == self.reads_pairs
         made = "one that makes pairs" if self.reads_pairs else "texts"
         require(fits, f"{where}.format", source.format, f"{made} in stage {self.stage}")
-        for name in given(source, UNREAD_OF_SOURCES[source.format]):
-            require(False, f"{where}.{name}", "given", f"left out with format {source.format!r}")
+        rule = f"left out with format {source.format!r}"
+        refuse_given(source, UNREAD_OF_SOURCES[source.format], f"{where}.", rule)
 
     def _check_adapter(self) -> None:
         """An adapter goes with its base as it is."""

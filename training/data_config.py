@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from training.settings_reader import require
+from training.settings_reader import refuse_given, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,10 @@ class BaseSettings:
     def __post_init__(self) -> None:
         given = [bool(self.checkpoint), bool(self.package)]
         require(sum(given) == 1, "checkpoint and package", sum(given), "1 of the two")
+        if self.package:
+            refuse_given(self, ("revision",), "", "left out with a package")
+        else:
+            refuse_given(self, ("folder",), "", "left out without a package")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from models.adapters.settings import (
     LoraSettings,
     PrefixSettings,
 )
-from training.settings_reader import require
-from training.unread_settings import given
+from training.settings_reader import refuse_given, require
 
 AdapterKind = Literal["lora", "ia3", "prefix", "bottleneck"]
 
@@ -167,9 +166,8 @@ class AdapterTraining:
     bottleneck: BottleneckSettings = field(default_factory=BottleneckSettings)
 
     def __post_init__(self) -> None:
-        for kind in get_args(AdapterKind):
-            unread = kind != self.kind and any(given(self, (kind,)))
-            require(not unread, kind, "given", f"left out for an adapter of kind {self.kind}")
+        others = [kind for kind in get_args(AdapterKind) if kind != self.kind]
+        refuse_given(self, others, "", f"left out for an adapter of kind {self.kind}")
 
     @property
     def chosen(self) -> AdapterSettings:

@@ -6,14 +6,17 @@ import json
 import math
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from models.errors import ModelError
 from training.errors import ConfigError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Settings = TypeVar("Settings")
 
@@ -61,6 +64,22 @@ def require(holds: bool, key: str, value: object, rule: str) -> None:
     if not holds:
         shown = f"{value:g}" if isinstance(value, float) else repr(value)
         raise ValueError(f"{key}: it is {shown}, but must be {rule}")
+
+
+def refuse_given(settings: DataclassInstance, names: Iterable[str], where: str, rule: str) -> None:
+    """Raises ValueError for a setting, or whole table, that is not left at its default.
+
+    names: fields, or `table.field`; where: put before the name, for messages.
+    """
+    for name in names:
+        owner, last = settings, name
+        if "." in name:
+            table, last = name.split(".")
+            owner = getattr(settings, table)
+        value = getattr(owner, last)
+        (field,) = (f for f in fields(owner) if f.name == last)
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        require(value == default, where + name, "given" if is_dataclass(value) else value, rule)
 
 
 def typed_value(hint: Any, value: object, where: str) -> object:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Mapping
+from dataclasses import fields
 from types import MappingProxyType
 
+from training.objective_config import LossSettings
+
 MORE_THAN_DENSE = tuple(
-    f"losses.{name}"
-    for name in (
-        *("form", "distill", "anchor_colbert", "prior", "prior_scale"),
-        *("sum_dense", "sum_sparse", "sum_colbert"),
-        *("dense", "sparse", "colbert", "sum"),
-        *("distill_dense", "distill_sparse", "distill_colbert"),
-    )
+    f"losses.{f.name}" for f in fields(LossSettings) if f.name not in ("temperature", "anchor_dense")
 )
 RETROMAE = ("pretraining.decoding", "pretraining.encoder_ratio", "pretraining.decoder_ratio")
 CONDENSER = ("pretraining.ratio", "pretraining.early_layers", "pretraining.head_layers")
@@ -43,21 +39,3 @@ UNREAD_OF_SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """By the format of a source."""
-
-
-def given(settings: object, names: tuple[str, ...]) -> Iterator[str]:
-    """Those of the names, dotted or not, whose value is not the default."""
-    for name in names:
-        owner, last = settings, name
-        if "." in name:
-            table, last = name.split(".")
-            owner = getattr(settings, table)
-        if getattr(owner, last) != default(owner, last):
-            yield name
-
-
-def default(settings: object, name: str) -> object:
-    """The default of a field of a frozen dataclass."""
-    (definition,) = (f for f in fields(settings) if f.name == name)  # type: ignore[arg-type]  # a dataclass
-    made = definition.default_factory
-    return definition.default if made is MISSING else made()

@@ -71,6 +71,12 @@ def test_the_defaults_are_those_of_the_paper() -> None:
         ("evaluate_steps", 0, "evaluate_steps: it is 0, but must be at least 1"),
         ("save_steps", 0, "save_steps: it is 0"),
         ("base.package", "p", "base.checkpoint and package: it is 2, but must be 1 of the two"),
+        ("base.folder", "model", "base.folder: it is 'model', but must be left out without a package"),
+        (
+            "base",
+            {"name": "b", "licence": "MIT", "package": "p", "revision": "v1"},
+            "base.revision: it is 'v1', but must be left out with a package",
+        ),
         ("base.checkpoint", "", "base.checkpoint and package: it is 0"),
         ("data.sources", [], "data.sources with train = true: it is 0"),
         ("data.sources", [{**SOURCE, "train": False}], "data.sources with train = true: it is 0"),
@@ -149,16 +155,17 @@ def test_what_is_refused(path: str, value: object, message: str) -> None:
 @pytest.mark.parametrize(
     ("stage", "path", "value", "named"),
     [
-        ("contrastive", "heads.fresh", True, "heads"),
-        ("contrastive", "losses.form", "revised", "losses.form"),
-        ("contrastive", "losses.sum_sparse", 0.5, "losses.sum_sparse"),
-        ("retromae", "losses.distill", False, "losses"),
-        ("retromae", "pretraining.ratio", 0.2, "pretraining.ratio"),
-        ("retromae", "batches.gradient_cache", True, "batches.gradient_cache"),
-        ("condenser", "mining", {}, "mining"),
-        ("condenser", "pretraining.span_weight", 0.5, "pretraining.span_weight"),
-        ("cocondenser", "pretraining.decoding", "basic", "pretraining.decoding"),
-        ("cocondenser", "data.query_tokens", 32, "data.query_tokens"),
+        ("contrastive", "heads.fresh", True, "heads: it is 'given'"),
+        ("contrastive", "losses.form", "revised", "losses.form: it is 'revised'"),
+        ("contrastive", "losses.sum_sparse", 0.5, "losses.sum_sparse: it is 0.5"),
+        ("contrastive", "losses.prior", 1.0, "losses.prior: it is 1"),
+        ("retromae", "losses.distill", False, "losses: it is 'given'"),
+        ("retromae", "pretraining.ratio", 0.2, "pretraining.ratio: it is 0.2"),
+        ("retromae", "batches.gradient_cache", True, "batches.gradient_cache: it is True"),
+        ("condenser", "mining", {}, "mining: it is 'given'"),
+        ("condenser", "pretraining.span_weight", 0.5, "pretraining.span_weight: it is 0.5"),
+        ("cocondenser", "pretraining.decoding", "basic", "pretraining.decoding: it is 'basic'"),
+        ("cocondenser", "data.query_tokens", 32, "data.query_tokens: it is 32"),
     ],
 )
 def test_what_the_stage_does_not_read_is_refused(stage: str, path: str, value: object, named: str) -> None:
@@ -169,7 +176,7 @@ def test_what_the_stage_does_not_read_is_refused(stage: str, path: str, value: o
     assert settings_from(RunSettings, values, "").stage == stage
     table, _, key = path.partition(".")
     values[table] = {**values.get(table, {}), key: value} if key else value
-    with pytest.raises(ConfigError, match=f"^{named}: it is 'given', but must be left out in stage {stage}"):
+    with pytest.raises(ConfigError, match=f"^{named}, but must be left out in stage {stage}"):
         settings_from(RunSettings, values, "")
 
 

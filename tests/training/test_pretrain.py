@@ -148,8 +148,11 @@ def test_a_body_without_early_layers_is_a_setting_at_fault(run: Run) -> None:
     [
         ({"format": "pairs"}, r"data\.sources\[0\]\.format: it is 'pairs', but must be texts in stage"),
         ({"train": False}, r"data\.sources with train = true: it is 0"),
-        ({"development_pairs": 3}, r"data\.sources\[0\]\.development_pairs: it is 'given'"),
-        ({"join_up_to": 3}, r"data\.sources\[0\]\.join_up_to: it is 'given'"),
+        (
+            {"development_pairs": 3},
+            r"data\.sources\[0\]\.development_pairs: it is 3, but must be left out with",
+        ),
+        ({"join_up_to": 3}, r"data\.sources\[0\]\.join_up_to: it is 3, but must be left out with"),
     ],
 )
 def test_sources_that_pre_training_cannot_use_are_refused(

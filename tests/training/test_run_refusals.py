@@ -118,3 +118,6 @@ def test_data_that_make_no_batch(run: Run) -> None:
     held = {"path": "pairs.jsonl", "title": "H", "licence": "CC0 1.0", "development_pairs": 40}
     with pytest.raises(TrainingDataError, match="no whole batch"):
         run("all held out", {"data.sources": [held]})
+    full = {"path": "pairs.jsonl", "title": "F", "licence": "CC0 1.0"}
+    with pytest.raises(TrainingDataError, match=r"^pairs\.jsonl: fills no whole batch"):
+        run("one of two", {"data.sources": [full, {**full, "most": 3}]})
