@@ -116,9 +116,10 @@ def serve(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
 def measure_serving(data: Path, corpus: Path, checkpoint: str) -> dict[str, float]:
     """Runs in the fresh process. Texts of the corpus are the queries."""
     from index.collection import Collection
+    from ingest.build import build_collection
+    from ingest.document_encoders import LocalDocuments
     from models.encoder import encode
     from models.loader import load_encoder
-    from service.indexing import build_collection
 
     with corpus.open(encoding="utf-8") as file:
         texts = [json.loads(line)["text"][:100] for _, line in zip(range(SEARCHES), file, strict=False)]
@@ -127,7 +128,7 @@ def measure_serving(data: Path, corpus: Path, checkpoint: str) -> dict[str, floa
     # A small collection first, for the compiled code that every process loads is no copy of arrays.
     with (data / "few.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps({"id": str(n), "text": text}) + "\n" for n, text in enumerate(texts))
-    build_collection(encoder, data / "few", "few", data / "few.jsonl")
+    build_collection(LocalDocuments(encoder), data / "few", "few", data / "few.jsonl")
     few = Collection.open(data / "few", "few").snapshot()
     few.search(queries[0])
     before = anonymous_bytes(os.getpid())

@@ -28,7 +28,7 @@ import httpx
 import uvloop
 
 from service.app import create_app, server_for
-from service.search import SearchOutcome, SearchPipeline, SearchQuery
+from service.search.pipeline import SearchOutcome, SearchPipeline, SearchQuery
 from service.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent

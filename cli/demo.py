@@ -63,8 +63,9 @@ def _build(settings: Settings, encoder: Encoder) -> None:
     from index.collection import delete_collection
     from index.errors import CollectionNotFoundError
     from index.storage import write_json_atomically
+    from ingest.build import build_collection
+    from ingest.document_encoders import LocalDocuments
     from service.collections import CollectionRegistry
-    from service.indexing import build_collection
 
     corpus = CORPUS / "corpus.jsonl"
     root = options.collections_root(settings)
@@ -87,7 +88,7 @@ def _build(settings: Settings, encoder: Encoder) -> None:
     shutil.copyfile(corpus, source)
     with build_progress("auto") as report:
         done = build_collection(
-            encoder,
+            LocalDocuments(encoder),
             root,
             COLLECTION,
             source,
@@ -111,7 +112,7 @@ def _read_marker(marker: Path) -> dict[str, Any] | None:
 
 def _answer(settings: Settings, encoder: Encoder) -> None:
     from cli.search import run_queries
-    from service.search import SearchQuery
+    from service.search.pipeline import SearchQuery
 
     lines = (CORPUS / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     texts = [json.loads(line)["query"] for line in lines[:QUERIES]]

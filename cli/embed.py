@@ -39,8 +39,8 @@ def embed(
 ) -> None:
     """Write the three representations of texts as arrays."""
     from cli.array_file import ArrayFile
+    from ingest.windows import windows
     from models.encoder import encode, with_adapter
-    from service.building.windows import windows
     from service.encoding import local_encoder
 
     wanted = _parse_outputs(outputs)
@@ -77,8 +77,9 @@ def embed(
 def read_texts(path: Path) -> Iterator[str]:
     """The `text` of each line. Raises SourceError naming the line where there is none."""
     from index.errors import InvalidDocumentError
-    from service.sources.lines import LineFile, SourceError
-    from service.sources.records import parse_json
+    from ingest.errors import SourceError
+    from ingest.sources.lines import LineFile
+    from ingest.sources.records import parse_json
 
     lines = LineFile(path)
     for number, line in lines:

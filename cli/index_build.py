@@ -19,9 +19,8 @@ from cli.output import console, error_console, megabytes, print_failure, print_j
 
 if TYPE_CHECKING:
     from index.fields import FieldType
-    from models.encoder import Encoder
-    from service.building.document_encoders import RemoteDocuments
-    from service.indexing import BuildReport
+    from ingest.build import BuildReport
+    from ingest.document_encoders import DocumentEncoder
     from service.settings import Settings
 
 STOP_SECONDS = 10.0
@@ -72,7 +71,8 @@ def build(
     A document is {"id" or "_id", "text", "title"?, "metadata"?}; further keys become metadata.
     """
     from cli.progress import build_progress
-    from service.indexing import BuildCancelledError, build_collection
+    from ingest.build import build_collection
+    from ingest.errors import BuildCancelledError
 
     if stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
@@ -132,14 +132,15 @@ def parse_fields(declared: list[str] | None) -> dict[str, FieldType] | None:
 
 
 @contextmanager
-def _encoder(settings: Settings) -> Iterator[Encoder | RemoteDocuments]:
+def _encoder(settings: Settings) -> Iterator[DocumentEncoder]:
     """The encoder of this process, or the workers that the settings name."""
     if not settings.encoder_urls:
+        from ingest.document_encoders import LocalDocuments
         from service.encoding import local_encoder
 
-        yield local_encoder(settings)
+        yield LocalDocuments(local_encoder(settings))
         return
-    from service.building.document_encoders import RemoteDocuments
+    from service.workers.documents import RemoteDocuments
 
     key = settings.encoder_key
     remote = RemoteDocuments(

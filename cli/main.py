@@ -26,6 +26,7 @@ import cli.tune
 from cli.output import print_failure
 from evaluation.errors import DatasetError
 from index.errors import SearchIndexError
+from ingest.errors import IngestError
 from models.errors import ModelError
 from service.exceptions import ServiceError, SettingsError
 from training.errors import TrainingError
@@ -84,7 +85,7 @@ def main() -> None:
     except SettingsError as error:
         print_failure(str(error))
         sys.exit(WRONG_USAGE)
-    except (DatasetError, ModelError, SearchIndexError, ServiceError, TrainingError) as error:
+    except (DatasetError, IngestError, ModelError, SearchIndexError, ServiceError, TrainingError) as error:
         print_failure(str(error))
         sys.exit(FAILED)
     except BrokenPipeError:

@@ -11,7 +11,7 @@ from typing import Literal
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from cli.output import error_console, print_json
-from service.indexing import BuildProgress
+from ingest.build import BuildProgress
 
 ProgressKind = Literal["auto", "bar", "lines", "json", "none"]
 Report = Callable[[BuildProgress], None]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from index.candidates import Hit, Weights
     from index.filters import Filter
     from models.encoder import Encoder
-    from service.search import SearchOutcome, SearchQuery
+    from service.search.pipeline import SearchOutcome, SearchQuery
     from service.settings import Settings
 
 
@@ -49,7 +49,7 @@ def search(
 ) -> None:
     """Search a collection; show the parts of each score."""
     from service.encoding import local_encoder
-    from service.search import SearchQuery
+    from service.search.pipeline import SearchQuery
 
     asked = SearchQuery(
         name,
@@ -84,7 +84,7 @@ def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]
     """The outcome of each query, in order, through the same pipeline as over HTTP."""
     from service.collections import CollectionRegistry
     from service.encoding import LocalEncoding
-    from service.search import SearchPipeline
+    from service.search.pipeline import SearchPipeline
 
     async def answers() -> list[SearchOutcome]:
         encoding = LocalEncoding(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from evaluation.errors import DatasetError
 from index.candidates import Document
-from service.sources.lines import LineFile
-from service.sources.reader import read_documents
+from ingest.sources.lines import LineFile
+from ingest.sources.reader import read_documents
 
 QUERY_FILES = ("queries.jsonl", "queries.jsonl.gz")
 TEST = "test"

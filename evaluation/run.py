@@ -19,8 +19,9 @@ from index.collection import Collection
 from index.dense import DenseKind
 from index.fusion import best
 from index.snapshot import Snapshot
+from ingest.build import BuildProgress, build_collection
+from ingest.document_encoders import LocalDocuments
 from models.encoder import Encoder, encode
-from service.indexing import BuildProgress, build_collection
 
 COLLECTION = "evaluation"
 BM25 = "bm25"
@@ -67,7 +68,12 @@ def evaluate(
     dataset = read_dataset(folder)
     with tempfile.TemporaryDirectory(dir=work_dir, prefix="tercet-eval-") as scratch:
         built = build_collection(
-            encoder, Path(scratch), COLLECTION, folder, dense_kind=dense_kind, progress=progress
+            LocalDocuments(encoder),
+            Path(scratch),
+            COLLECTION,
+            folder,
+            dense_kind=dense_kind,
+            progress=progress,
         )
         snapshot = Collection.open(Path(scratch), COLLECTION).snapshot()
         started = time.monotonic()

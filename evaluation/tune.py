@@ -21,9 +21,9 @@ from index.collection import Collection
 from index.defaults import SearchDefaults, Tuning
 from index.scoring import Float64
 from index.snapshot import Snapshot
+from ingest.encoder_match import require_encoder
 from models.encoder import Encoder, encode, with_adapter
 from models.representations import Representations
-from service.adapters import require_encoder
 
 FEWEST_QUERIES = 10
 FEWEST_FOLDS = 2

@@ -8,9 +8,10 @@ import tempfile
 from pathlib import Path
 
 from index.collection import Collection
+from ingest.build import build_collection
+from ingest.document_encoders import LocalDocuments
 from models.encoder import encode
 from models.loader import load_encoder
-from service.indexing import build_collection
 
 RECIPES = [
     {"id": "sourdough", "text": "Sourdough rises by wild yeast; the starter is fed with flour and water."},
@@ -22,7 +23,7 @@ encoder = load_encoder("minilm-m3")
 with tempfile.TemporaryDirectory() as folder:
     source, collections = Path(folder, "recipes.jsonl"), Path(folder, "collections")
     source.write_text("\n".join(map(json.dumps, RECIPES)), encoding="utf-8")
-    report = build_collection(encoder, collections, "recipes", source)
+    report = build_collection(LocalDocuments(encoder), collections, "recipes", source)
     print(f"{report.documents} documents, {report.tokens} tokens, snapshot {report.snapshot}")
 
     snapshot = Collection.open(collections, "recipes").snapshot()

@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from index.candidates import Document
+from ingest.target import open_or_create
 from models.encoder import EncoderInfo
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
-from service.building.target import open_or_create
 from service.collections import CollectionRegistry
 from service.encoding import EncodingService, LocalEncoding, local_encoder
 from service.exceptions import NotReadyError, OverloadedError
 from service.jobs.manager import JobManager
-from service.search import SearchPipeline
+from service.search.pipeline import SearchPipeline
 from service.settings import RequestLimits, Settings
 from service.telemetry import Telemetry
 from service.workers.encoding import RemoteEncoding

@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = {"service", "models", "index", "training", "evaluation", "cli"}
+PACKAGES = {"service", "ingest", "models", "index", "training", "evaluation", "cli"}
 
 # Package → our packages that it may import besides itself.
 ARROWS = {
     "models": set(),
     "index": {"models.representations"},
-    "service": {"models", "index"},
-    "evaluation": {"service", "models", "index"},
+    "ingest": {"models", "index"},
+    "service": {"ingest", "models", "index"},
+    "evaluation": {"service", "ingest", "models", "index"},
     "training": {"models", "index"},
-    "cli": {"service", "evaluation", "training", "models", "index"},
+    "cli": {"service", "evaluation", "training", "ingest", "models", "index"},
 }
 
 # Library → the places (file or folder) that may import it.

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#]+)")
 CODE_PATH = re.compile(
-    r"`((?:service|models|index|training|evaluation|cli|benchmarks|examples|docs|docker|checkpoints|tests)/[\w./-]+)`"
+    r"`((?:service|ingest|models|index|training|evaluation|cli|benchmarks|examples|docs|docker|checkpoints|tests)/[\w./-]+)`"
 )
 MAKE_TARGET = re.compile(r"\bmake ([a-z]+)")
 

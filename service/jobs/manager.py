@@ -15,12 +15,13 @@ from typing import Any
 
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, FingerprintMismatchError
-from service.adapters import InfoOf, info_for, require_encoder
+from ingest.encoder_match import require_encoder
+from ingest.errors import SourceError
+from ingest.sources.reader import OnError, source_files
+from service.adapters import InfoOf, info_for
 from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
 from service.jobs.process import BuildProcess
 from service.jobs.store import Job, JobStore, now
-from service.sources.lines import SourceError
-from service.sources.reader import OnError, source_files
 
 MAX_QUEUED = 100
 _PROGRESS = ("documents_done", "documents_total", "fraction", "tokens", "skipped", "skips", "truncated")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from service.sources.reader import OnError
+from ingest.sources.reader import OnError
 
 NICENESS = 10
 STOP_SECONDS = 10.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from index.storage import write_json_atomically
-from service.sources.reader import OnError
+from ingest.sources.reader import OnError
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 KEPT_JOBS = 500

@@ -1,16 +1,21 @@
-"""What the routes share: their services, their documentation of errors, their JSON answers."""
+"""What the routes share: services, documentation of errors, JSON answers, limits on texts, weights."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends, Request, Response
 
+from index.candidates import Weights
+from index.fusion import weights_preset
+from service.exceptions import InvalidRequestError, RequestTooLargeError
 from service.http.auth import require_write
 from service.http.json_route import JsonRoute
 from service.runtime import Runtime
 from service.schemas.errors import ErrorResponse
+from service.schemas.search import PresetName, WeightsRequest
 
 DESCRIPTIONS = {
     400: "The request is malformed.",
@@ -47,3 +52,36 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def json_response(value: Any, status: int = 200) -> Response:
     """A small JSON answer, without validation of what we made ourselves."""
     return Response(orjson.dumps(value), status, media_type="application/json")
+
+
+def check_count(texts: Sequence[str], limit: int, param: str, setting: str) -> None:
+    """Raises RequestTooLargeError where there are too many."""
+    if len(texts) > limit:
+        raise RequestTooLargeError(
+            f"{param} has {len(texts)} texts; the limit is {limit} (setting {setting}): split the request",
+            param,
+        )
+
+
+def check_characters(texts: Sequence[str], limit: int, param: str) -> None:
+    """Raises InvalidRequestError naming the first text that is too long."""
+    for position, text in enumerate(texts):
+        if len(text) > limit:
+            where = f"{param}.{position}" if len(texts) > 1 else param
+            raise InvalidRequestError(
+                f"{where} has {len(text)} characters; the limit is {limit} (setting max_characters)",
+                where,
+                "too_many_characters",
+            )
+
+
+def weights_of(requested: WeightsRequest | PresetName) -> Weights:
+    """A preset's weights, or those given. Raises InvalidRequestError where all are 0."""
+    if isinstance(requested, str):
+        return weights_preset(requested)
+    weights = Weights(
+        *(1.0 if w is None else w for w in (requested.dense, requested.sparse, requested.colbert))
+    )
+    if not (weights.dense or weights.sparse or weights.colbert):
+        raise InvalidRequestError("weights are all 0, so nothing would be scored; raise one", "weights")
+    return weights

@@ -13,8 +13,7 @@ from models.representations import OUTPUTS
 from service.binary import MEDIA_TYPE, to_bytes
 from service.embeddings import embeddings_json, values_of
 from service.exceptions import InvalidRequestError
-from service.routes.common import Services, errors, router
-from service.routes.texts import check_characters, check_count
+from service.routes.common import Services, check_characters, check_count, errors, router
 from service.schemas.embed import EmbedRequest, EmbedResponse
 
 LARGE_VALUES = 20_000  # from here on, writing an answer would hold up other requests for milliseconds

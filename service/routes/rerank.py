@@ -6,9 +6,15 @@ from dataclasses import asdict
 
 from fastapi import Response
 
-from service.routes.common import Services, errors, json_response, router
-from service.routes.texts import check_characters, check_count
-from service.routes.weights import weights_of
+from service.routes.common import (
+    Services,
+    check_characters,
+    check_count,
+    errors,
+    json_response,
+    router,
+    weights_of,
+)
 from service.schemas.search import RerankRequest, RerankResponse
 
 routes = router("rerank")

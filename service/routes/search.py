@@ -14,10 +14,7 @@ from index.filters import Filter, parse_filter
 from models.encoder import EncoderInfo
 from models.representations import OUTPUTS, Output, Representations
 from service.exceptions import InvalidRequestError
-from service.ready_queries import ready_query
-from service.routes.common import Services, errors, json_response, router
-from service.routes.texts import check_characters
-from service.routes.weights import weights_of
+from service.routes.common import Services, check_characters, errors, json_response, router, weights_of
 from service.schemas.search import (
     CandidatesRequest,
     RepresentationsQuery,
@@ -25,8 +22,9 @@ from service.schemas.search import (
     SearchRequest,
     SearchResponse,
 )
-from service.search import SearchOutcome, SearchQuery
-from service.search_defaults import WantedCandidates
+from service.search.defaults import WantedCandidates
+from service.search.pipeline import SearchOutcome, SearchQuery
+from service.search.ready_queries import ready_query
 from service.settings import RequestLimits
 
 # An answer with more text, or with explanations, is written beside the event loop: it takes milliseconds.

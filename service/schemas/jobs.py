@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ingest.sources.reader import OnError
 from service.jobs.store import JobState
 from service.schemas.base import AdapterName, Request
-from service.sources.reader import OnError
 
 
 class JobRequest(Request):

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.beir import read_dataset
 from evaluation.errors import DatasetError
-from service.sources.lines import SourceError
+from ingest.errors import SourceError
 
 
 def test_reads_documents_judged_queries_and_judgments(beir_folder: Path) -> None:

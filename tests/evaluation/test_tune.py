@@ -20,6 +20,8 @@ from evaluation.tune import CANDIDATES, tune
 from index.candidates import Weights
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, FingerprintMismatchError
+from ingest.build import build_collection
+from ingest.document_encoders import LocalDocuments
 from models.checkpoint import EncodingSettings
 from models.encoder import AdapterDescription, Encoder, EncoderInfo
 from models.errors import AdapterNotFoundError
@@ -33,7 +35,6 @@ from models.representations import (
     offsets_of,
 )
 from models.tokenizer import Tokenizer
-from service.indexing import build_collection
 
 WORDS = [
     "bread",
@@ -140,7 +141,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def root(tmp_path: Path, folder: Path, encoder: Encoder) -> Path:
     """A folder of collections with `codes`."""
-    build_collection(encoder, tmp_path / "collections", "codes", folder)
+    build_collection(LocalDocuments(encoder), tmp_path / "collections", "codes", folder)
     return tmp_path / "collections"
 
 

@@ -13,10 +13,11 @@ from safetensors.numpy import load
 
 from index.collection import Collection
 from index.errors import FingerprintMismatchError
+from ingest.build import build_collection
+from ingest.document_encoders import LocalDocuments
+from ingest.target import chosen_adapter
 from models.encoder import encode, with_adapter
 from service.binary import MEDIA_TYPE
-from service.building.target import chosen_adapter
-from service.indexing import build_collection
 
 
 def error_of(response: httpx.Response) -> dict[str, Any]:
@@ -186,17 +187,17 @@ async def test_jobs_refuse_another_adapter(make_client: Any, data: Path, tiny: A
 def test_a_build_goes_with_the_collections_adapter(tmp_path: Path, tiny: Any) -> None:
     source = tmp_path / "x.jsonl"
     source.write_text('{"id": "a", "text": "hot tea"}\n')
-    build_collection(tiny, tmp_path, "cases", source, adapter="law")
+    build_collection(LocalDocuments(tiny), tmp_path, "cases", source, adapter="law")
     settings = Collection.open(tmp_path, "cases").settings
     assert (settings.adapter, settings.fingerprint) == ("law", tiny.adapter_info("law").fingerprint)
     assert chosen_adapter(tmp_path, "cases", None, tiny.resolve_adapter) == "law"
     assert chosen_adapter(tmp_path, "new", "tea", tiny.resolve_adapter) == "tea"
-    build_collection(tiny, tmp_path, "cases", source)
+    build_collection(LocalDocuments(tiny), tmp_path, "cases", source)
     query = encode(with_adapter(tiny, "law"), ["hot tea"])
     hit = Collection.open(tmp_path, "cases").snapshot().search(query).hits[0]
     assert hit.scores.dense == pytest.approx(1, abs=1e-3)
     with pytest.raises(FingerprintMismatchError, match="adapter 'law', and 'tea' is asked for"):
-        build_collection(tiny, tmp_path, "cases", source, adapter="tea")
+        build_collection(LocalDocuments(tiny), tmp_path, "cases", source, adapter="tea")
     changed = type(tiny)(adapters=("laa", "law"))
     with pytest.raises(FingerprintMismatchError, match="adapter 'law'"):
-        build_collection(changed, tmp_path, "cases", source)
+        build_collection(LocalDocuments(changed), tmp_path, "cases", source)

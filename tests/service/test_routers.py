@@ -13,6 +13,8 @@ import pytest
 
 from index.collection import Collection
 from index.errors import FingerprintMismatchError
+from ingest.build import build_collection
+from ingest.document_encoders import LocalDocuments
 from models.adapters.library import AdapterLibrary
 from models.adapters.router_files import write_router
 from models.adapters.routers import CentroidSettings, FixedSettings, Router, RouterBase, SoftSettings
@@ -22,7 +24,6 @@ from models.representations import Representations, Route
 from service.app import create_worker_app
 from service.binary import from_bytes, to_bytes
 from service.embeddings import embeddings_json
-from service.indexing import build_collection
 from service.workers.encoding import RemoteEncoding
 
 TEXTS = ["hot tea", "the train", "green leaf"]
@@ -169,17 +170,17 @@ async def test_a_collection_keeps_what_a_fixed_router_chose(
 def test_builds_with_routers(tmp_path: Path, routed: Any) -> None:
     source, collections = tmp_path / "x.jsonl", tmp_path / "collections"
     source.write_text('{"id": "a", "text": "hot tea"}\n{"id": "b", "text": "the train"}\n')
-    build_collection(routed, collections, "cases", source, adapter="by-collection")
+    build_collection(LocalDocuments(routed), collections, "cases", source, adapter="by-collection")
     assert Collection.open(collections, "cases").settings.adapter == "law"
-    build_collection(routed, collections, "cases", source, adapter="by-collection")
-    build_collection(routed, collections, "mixed", source, adapter="by-domain")
+    build_collection(LocalDocuments(routed), collections, "cases", source, adapter="by-collection")
+    build_collection(LocalDocuments(routed), collections, "mixed", source, adapter="by-domain")
     opened = Collection.open(collections, "mixed")
     info = routed.adapter_info("by-domain")
     assert (opened.settings.adapter, opened.settings.fingerprint) == ("by-domain", info.fingerprint)
     hits = opened.snapshot().search(encode(with_adapter(routed, "law"), ["hot tea"])).hits
     assert {hit.document.id: hit.scores.dense for hit in hits}["a"] == pytest.approx(1, abs=1e-3)
     with pytest.raises(FingerprintMismatchError, match="goes with adapter 'by-domain'"):
-        build_collection(routed, collections, "mixed", source, adapter="by-collection")
+        build_collection(LocalDocuments(routed), collections, "mixed", source, adapter="by-collection")
 
 
 async def test_workers_with_routers(make_server: Any, routed: Any, tiny: Any) -> None:

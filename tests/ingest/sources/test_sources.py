@@ -12,8 +12,8 @@ import pytest
 
 from index.candidates import Document
 from index.errors import DuplicateDocumentError
-from service.sources.lines import SourceError
-from service.sources.reader import DocumentReader, read_documents, source_files
+from ingest.errors import SourceError
+from ingest.sources.reader import DocumentReader, read_documents, source_files
 
 
 def write(path: Path, *lines: str | bytes) -> Path:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from models.representations import Representations, SparseRows, TokenVectors
-from service import rerank
-from service.rerank import score_texts
+from service.search import scoring
+from service.search.scoring import score_texts
 
 
 def some(count: int, lengths: list[int], seed: int) -> Representations:
@@ -48,7 +48,7 @@ def test_two_texts_by_hand() -> None:
 
 @pytest.mark.parametrize("cells", [1, 30, 4_000_000])
 def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
-    monkeypatch.setattr(rerank, "CHUNK_CELLS", cells)
+    monkeypatch.setattr(scoring, "CHUNK_CELLS", cells)
     query, lengths = some(1, [5], 1), [3, 0, 1, 9, 2, 0]
     documents = some(6, lengths, 2)
     scores = score_texts(query, documents)

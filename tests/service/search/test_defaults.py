@@ -11,7 +11,7 @@ from index.candidates import CandidateLimits, Weights
 from index.collection import Collection
 from index.defaults import SearchDefaults, Tuning
 from service.collections import CollectionRegistry
-from service.search_defaults import WantedCandidates, candidates_used, weights_used
+from service.search.defaults import WantedCandidates, candidates_used, weights_used
 
 TUNED = {"dense": 2.0, "sparse": 0.25, "colbert": 0.75}
 PLAIN = {"dense": 1.0, "sparse": 1.0, "colbert": 1.0}

@@ -22,22 +22,17 @@ from index.fields import FieldType
 from index.manifest import check_collection_name
 from index.token_vectors import TokenCodec
 from index.writer import SnapshotWriter
-from models.encoder import Encoder, EncoderInfo, with_adapter
+from ingest.document_encoders import DocumentEncoder
+from ingest.errors import BuildCancelledError, SourceError
+from ingest.sources.reader import DocumentReader, OnError, Skipped, source_files
+from ingest.target import chosen_adapter, open_or_create, remove_unpublished
+from ingest.windows import estimated_tokens, windows
+from models.encoder import EncoderInfo
 from models.representations import Representations
-from service.building.document_encoders import DocumentEncoder, LocalDocuments, RemoteDocuments
-from service.building.target import chosen_adapter, open_or_create, remove_unpublished
-from service.building.windows import estimated_tokens, windows
-from service.exceptions import ServiceError
-from service.sources.lines import SourceError
-from service.sources.reader import DocumentReader, OnError, Skipped, source_files
 
 WINDOW_TOKENS = 32_768
 WINDOW_VECTOR_BYTES = 64 * 2**20
 SLICE_TOKENS = 8192
-
-
-class BuildCancelledError(ServiceError):
-    """The build was asked to stop; nothing was published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +65,7 @@ class BuildReport:
 
 
 def build_collection(
-    encoder: Encoder | RemoteDocuments,
+    encoder: DocumentEncoder,
     collections_root: Path,
     name: str,
     source: Path,
@@ -94,28 +89,19 @@ def build_collection(
     where it has other settings than those asked for, BuildCancelledError, and what encoder and index raise.
     """
     check_collection_name(name)
-    documents = _documents_encoder(
-        encoder, chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter)
-    )
+    encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
     source_files(source)  # a missing source should not get as far as creating the collection
     asked = {"dense_kind": dense_kind, "token_codec": token_codec, "fields": fields}
     settings = {key: value for key, value in asked.items() if value is not None}
-    collection, created = open_or_create(collections_root, name, documents.info, settings)
+    collection, created = open_or_create(collections_root, name, encoder.info, settings)
     try:
         reader = DocumentReader(source, on_error=on_error, fields=collection.settings.fields)
         with collection.writer() as writer:
-            return _Build(name, documents, reader, writer, progress, cancelled).run()
+            return _Build(name, encoder, reader, writer, progress, cancelled).run()
     except BaseException:
         if created:
             remove_unpublished(collection, collections_root)
         raise
-
-
-def _documents_encoder(encoder: Encoder | RemoteDocuments, adapter: str | None) -> DocumentEncoder:
-    if isinstance(encoder, RemoteDocuments):
-        encoder.use_adapter(adapter)
-        return encoder
-    return LocalDocuments(with_adapter(encoder, adapter))
 
 
 class _Build:

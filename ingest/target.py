@@ -14,8 +14,8 @@ from index.errors import (
     SearchIndexError,
 )
 from index.manifest import CollectionSettings
+from ingest.encoder_match import adapter_of, require_encoder
 from models.encoder import EncoderInfo
-from service.adapters import adapter_of, require_encoder
 
 
 def open_or_create(

@@ -1,4 +1,4 @@
-"""What a build encodes documents with: an encoder of this process, or workers over HTTP."""
+"""What a build encodes documents with where the encoder is elsewhere: workers over HTTP."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 import threading
 import time
 from collections.abc import Coroutine, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from models.encoder import Encoder, EncoderInfo, encode
+from models.encoder import EncoderInfo
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
 from service.exceptions import OverloadedError
@@ -18,44 +18,6 @@ PATIENCE_SECONDS = 120.0
 PAUSE_SECONDS = 2.0
 
 T = TypeVar("T")
-
-
-class DocumentEncoder(Protocol):
-    """Encodes documents' texts; `concurrency` calls at once keep it busy."""
-
-    @property
-    def info(self) -> EncoderInfo: ...
-
-    @property
-    def concurrency(self) -> int: ...
-
-    def encode(self, texts: Sequence[str]) -> Representations:
-        """All three representations, in input order; long texts are cut at the encoder's limit."""
-        ...
-
-    def abandon(self) -> None:
-        """Lets calls under way end soon, by failing where they would wait long; no other call follows."""
-        ...
-
-
-class LocalDocuments:
-    """An encoder of this process, which uses all its cores for one call at a time."""
-
-    concurrency = 1
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-
-    @property
-    def info(self) -> EncoderInfo:
-        return self._encoder.info
-
-    def encode(self, texts: Sequence[str]) -> Representations:
-        """All three representations, in input order."""
-        return encode(self._encoder, texts, "document")
-
-    def abandon(self) -> None:
-        """Nothing: a window takes a moment."""
 
 
 class RemoteDocuments:

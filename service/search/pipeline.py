@@ -13,16 +13,17 @@ from index.errors import InvalidQueryError
 from index.filters import Filter, check_filter
 from index.fusion import weighted_sum
 from index.snapshot import Snapshot
+from ingest.encoder_match import require_encoder
 from models.representations import Representations
-from service.adapters import info_for, require_encoder
+from service.adapters import info_for
 from service.collections import CollectionRegistry, SearchTarget
 from service.concurrency import all_of
 from service.encoding import EncodingService
 from service.exceptions import InvalidRequestError
-from service.explanations import HitExplanation, explain_hits
-from service.ready_queries import require_sides
-from service.rerank import score_texts
-from service.search_defaults import WantedCandidates, candidates_used, weights_used
+from service.search.defaults import WantedCandidates, candidates_used, weights_used
+from service.search.explanations import HitExplanation, explain_hits
+from service.search.ready_queries import require_sides
+from service.search.scoring import score_texts
 
 
 @dataclass(frozen=True, slots=True)

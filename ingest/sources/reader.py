@@ -13,8 +13,9 @@ from index.candidates import Document
 from index.documents import encode_document
 from index.errors import DuplicateDocumentError, InvalidDocumentError
 from index.fields import FieldType, field_values
-from service.sources.lines import MAX_LINE_BYTES, LineFile, SourceError
-from service.sources.records import document_from_json, document_from_record
+from ingest.errors import SourceError
+from ingest.sources.lines import MAX_LINE_BYTES, LineFile
+from ingest.sources.records import document_from_json, document_from_record
 
 OnError = Literal["stop", "skip"]
 SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
@@ -177,7 +178,7 @@ class _ParquetDocuments:
     blank = 0
 
     def __init__(self, path: Path) -> None:
-        from service.sources.parquet import ParquetRows  # pyarrow is slow to load and seldom needed
+        from ingest.sources.parquet import ParquetRows  # pyarrow is slow to load and seldom needed
 
         self._rows = ParquetRows(path)
 

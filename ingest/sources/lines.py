@@ -9,16 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from service.exceptions import ServiceError
+from ingest.errors import SourceError
 
 MAX_LINE_BYTES = 16 * 2**20
 COUNTED_FILE_BYTES = 4 * 2**30
 _BLOCK_BYTES = 2**20
 _UNPACKED_BYTES = 2**16
-
-
-class SourceError(ServiceError):
-    """A source of documents cannot be read; the message names the file, and the line where there is one."""
 
 
 class _Lines(Protocol):

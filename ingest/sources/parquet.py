@@ -13,7 +13,7 @@ import pyarrow
 import pyarrow.parquet
 
 from index.errors import InvalidDocumentError
-from service.sources.lines import SourceError
+from ingest.errors import SourceError
 
 _BATCH_ROWS = 256
 _BUFFER_BYTES = 2**20

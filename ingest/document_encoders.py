@@ -1,0 +1,63 @@
+"""What a build encodes documents with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from models.encoder import Encoder, EncoderInfo, encode, with_adapter
+from models.representations import Representations
+
+
+class DocumentEncoder(Protocol):
+    """Encodes documents' texts; `concurrency` calls at once keep it busy."""
+
+    @property
+    def info(self) -> EncoderInfo: ...
+
+    @property
+    def concurrency(self) -> int: ...
+
+    def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
+        """What a name stands for, as `Encoder.resolve_adapter`."""
+        ...
+
+    def use_adapter(self, adapter: str | None) -> None:
+        """From now on texts are encoded with this adapter, or with none. Raises as `Encoder.adapter_info`."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> Representations:
+        """All three representations, in input order; long texts are cut at the encoder's limit."""
+        ...
+
+    def abandon(self) -> None:
+        """Lets calls under way end soon, by failing where they would wait long; no other call follows."""
+        ...
+
+
+class LocalDocuments:
+    """An encoder of this process, which uses all its cores for one call at a time."""
+
+    concurrency = 1
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._base = self._encoder = encoder
+
+    @property
+    def info(self) -> EncoderInfo:
+        return self._encoder.info
+
+    def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
+        """What a name stands for."""
+        return self._base.resolve_adapter(name, collection)
+
+    def use_adapter(self, adapter: str | None) -> None:
+        """From now on texts are encoded with this adapter, or with none."""
+        self._encoder = with_adapter(self._base, adapter)
+
+    def encode(self, texts: Sequence[str]) -> Representations:
+        """All three representations, in input order."""
+        return encode(self._encoder, texts, "document")
+
+    def abandon(self) -> None:
+        """Nothing: a window takes a moment."""

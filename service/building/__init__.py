@@ -1,1 +1,0 @@
-"""Parts of the offline pipeline, which `service/indexing.py` joins."""

@@ -1,0 +1,1 @@
+"""The online pipeline: from a query to hits, the same for HTTP, the command line and Python."""
