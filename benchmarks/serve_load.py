@@ -1,0 +1,50 @@
+"""What serving holds: overload, faults of workers, hostile clients, large answers, latency, fuzzed requests.
+
+Each part starts real servers, prints a table and says which bars it missed. Ratios are of one run.
+
+Run: python benchmarks/serve_load.py [PART ...] [--quick]
+"""
+
+import argparse
+import datetime
+import importlib
+import json
+import os
+import sys
+from pathlib import Path
+
+from serving.server import machine
+
+RESULT = Path(__file__).resolve().parent / "results" / "serve_load.json"
+PARTS = ("overload", "workers", "clients", "large", "latency", "fuzz")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--quick", action="store_true", help="a shorter run that is not recorded")
+    asked = parser.parse_args()
+    if "OPENBLAS_NUM_THREADS" not in os.environ:  # as the tercet command has it; NumPy reads it when it loads
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606 - this very script
+    record = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
+    missed: list[str] = []
+    for part in asked.parts or PARTS:
+        before = machine()
+        figures, misses = importlib.import_module(f"serving.{part}").measure(quick=asked.quick)
+        record[part] = {
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "machine": before,
+            **figures,
+            "missed": misses,
+        }
+        missed += [f"{part}: {miss}" for miss in misses]
+        print(json.dumps({part: record[part]}, indent=2))
+        if not asked.quick:
+            RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    if missed:
+        sys.exit("missed:\n" + "\n".join(missed))
+
+
+if __name__ == "__main__":
+    main()

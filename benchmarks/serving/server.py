@@ -1,0 +1,122 @@
+"""A real `tercet serve` or `tercet encoder` in a process of its own, over a collection built for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+DEMO = ROOT / "examples" / "demo"
+START_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server: its address and its process."""
+
+    url: str
+    process: psutil.Process
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time of the process so far, in and for it."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Its resident memory that is not mapped from files."""
+        memory = self.process.memory_info()
+        return int(memory.rss - memory.shared)
+
+
+@contextmanager
+def serving(
+    data: Path, *, command: str = "serve", port: int = 0, **settings: str | int | float
+) -> Iterator[Server]:
+    """A ready server over a data root; settings by name, without the prefix."""
+    port = port or free_port()
+    variables = {f"TERCET_{name.upper()}": str(value) for name, value in settings.items()}
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "cli.main", command],
+        env=environment({**variables, "TERCET_PORT": str(port), "TERCET_DATA": str(data)}),
+        cwd=data,
+        stdout=subprocess.DEVNULL,
+        stderr=(data / f"{command}-{port}.log").open("ab"),
+    )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_until_ready(url)
+        yield Server(url, psutil.Process(process.pid))
+    finally:
+        process.terminate()
+        try:
+            process.wait(40)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment without settings of its own, with the repository's code and these."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TERCET_")}
+    return {**kept, "PYTHONPATH": str(ROOT), "TERCET_LOG_LEVEL": "warning", **variables}
+
+
+def wait_until_ready(url: str, seconds: float = START_SECONDS) -> None:
+    """Returns once `/ready` answers 200."""
+    give_up = time.monotonic() + seconds
+    while time.monotonic() < give_up:
+        try:
+            if httpx.get(f"{url}/ready", timeout=5).status_code == httpx.codes.OK:
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.05)
+    raise TimeoutError(f"{url} was not ready within {seconds:g} s")
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def build(data: Path, name: str, documents: Path | Iterable[Mapping[str, object]]) -> None:
+    """Builds a collection of a source, or of documents, below a data root."""
+    if isinstance(documents, Path):
+        source = documents
+    else:
+        source = data / f"{name}.jsonl"
+        source.write_text("".join(json.dumps(document) + "\n" for document in documents), encoding="utf-8")
+    command = [sys.executable, "-P", "-m", "cli.main", "index", "build", str(source), "--collection", name]
+    subprocess.run(
+        [*command, "--data", str(data), "--progress", "none"], env=environment({}), cwd=data, check=True
+    )
+
+
+def demo_queries() -> list[str]:
+    """The queries of the bundled corpus."""
+    lines = (DEMO / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    return [str(json.loads(line)["query"]) for line in lines]
+
+
+def machine() -> dict[str, str | int | float]:
+    """The hardware that figures belong to, and how busy it was."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    cpu = next(
+        (line.partition(":")[2].strip() for line in lines if "model name" in line), platform.processor()
+    )
+    return {"cpu": cpu, "cores": os.cpu_count() or 0, "load": round(os.getloadavg()[0], 1)}
