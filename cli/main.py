@@ -27,6 +27,7 @@ from cli.output import print_failure
 from evaluation.errors import DatasetError
 from index.errors import SearchIndexError
 from ingest.errors import IngestError
+from models.cores import usable_cores
 from models.errors import ModelError
 from service.exceptions import ServiceError, SettingsError
 from training.errors import TrainingError
@@ -76,9 +77,8 @@ def _tercet(
 
 def main() -> None:
     """Runs the command line and exits."""
-    # Must be set before NumPy is loaded. A search multiplies small matrices, and several searches run at
-    # once: a second BLAS thread each only waits, which on a busy machine took thirty times as long.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Must be set before NumPy, FAISS and torch are loaded, which know nothing of a container's quota.
+    os.environ.setdefault("OMP_NUM_THREADS", str(usable_cores()))
     arguments = sys.argv[1:]
     try:
         application(arguments)(args=arguments, prog_name="tercet")

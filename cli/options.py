@@ -36,7 +36,8 @@ Device = Annotated[
     str | None, typer.Option(help="auto, cpu, cuda, cuda:1. [TERCET_DEVICE]", show_default=False)
 ]
 Threads = Annotated[
-    int | None, typer.Option(min=1, help="Encoder threads; by default one per core.", show_default=False)
+    int | None,
+    typer.Option(min=1, help="Encoder threads; by default the CPUs that it may use.", show_default=False),
 ]
 Adapter = Annotated[
     str | None,

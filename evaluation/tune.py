@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from index.defaults import SearchDefaults, Tuning
 from index.scoring import Float64
 from index.snapshot import Snapshot
 from ingest.encoder_match import require_encoder
+from models.cores import usable_cores
 from models.encoder import Encoder, encode, with_adapter
 from models.representations import Representations
 
@@ -150,7 +150,7 @@ def ndcg_of_queries(
         return ndcg_table(judged_scores(snapshot, query, grades[number], CANDIDATES), directions)
 
     def rows() -> Iterator[Float64]:
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
+        with ThreadPoolExecutor(usable_cores()) as threads:
             for done, found in enumerate(threads.map(row, range(len(grades))), start=1):
                 progress(done, len(grades))
                 yield found

@@ -25,7 +25,7 @@ def load_encoder(
 ) -> Encoder:
     """An encoder of a checkpoint: `minilm-m3`, which is embedded, a folder, or a hub id.
 
-    device: auto, cpu or cuda; threads: CPU threads of one pass, by default the CPUs of this process;
+    device: auto, cpu or cuda; threads: CPU threads of one pass, by default `usable_cores`;
     batch_tokens: padded tokens of one pass; precision: float32, int8 (onnx), float16 or bfloat16
     (torch on CUDA), by default int8 where it was exported and the device is a CPU, else float32;
     adapters: folder of the adapters and routers that may be asked for; adapter_sessions: exported graphs of

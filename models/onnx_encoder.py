@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from models.adapters.routing import MIXING_REFUSED
 from models.adapters.settings import ADAPTER_SESSIONS
 from models.batching import Adapters, PaddedOutputs, encode_in_batches
 from models.checkpoint import hidden_size, read_settings
+from models.cores import usable_cores
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
 from models.errors import AdapterNotServedError
@@ -64,7 +64,7 @@ class OnnxEncoder:
         heads.require_dimension(settings.colbert_dimension, folder)
         check_settings(folder, export, settings, heads_digest(heads.arrays()))
         self.tokenizer = Tokenizer.load(folder, settings)
-        threads = threads or len(os.sched_getaffinity(0))
+        threads = threads or usable_cores()
         placement = Placement(kind, gpu, threads)
         self._graph = OnnxGraph(verify_graph(folder, graph), placement)
         # While one batch is in a part that does not split over threads, another uses them.

@@ -19,6 +19,7 @@ from models.adapters.record import ResolvedAdapter
 from models.adapters.serving import ServedAdapters
 from models.batching import Adapters, PaddedOutputs, encode_in_batches
 from models.checkpoint import EncodingSettings, hidden_size, read_settings
+from models.cores import usable_cores
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
 from models.errors import CheckpointError, UnsupportedError
@@ -157,8 +158,7 @@ class TorchEncoder:
                 f"precision {precision!r} on {self._device.type} with the torch engine; choose float32, "
                 "or on cuda float16 or bfloat16 (the onnx engine has int8)"
             )
-        if threads is not None:
-            torch.set_num_threads(threads)
+        torch.set_num_threads(threads or min(torch.get_num_threads(), usable_cores()))
         settings = read_settings(folder)
         self.tokenizer = Tokenizer.load(folder, settings)
         self._model = load_model(folder, settings, precision).to(self._device)

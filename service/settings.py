@@ -80,7 +80,9 @@ class Settings(BaseSettings):
         "cpu", description="Where flat and IVF-PQ dense search runs: cpu or gpu, which takes FAISS for GPUs."
     )
     precision: str | None = Field(None, description="Encoder precision; by default what the engine prefers.")
-    threads: int | None = Field(None, ge=1, description="Encoder threads; by default one per core.")
+    threads: int | None = Field(
+        None, ge=1, description="Encoder threads; by default the CPUs that the process may use."
+    )
     data: Path = Field(
         Path("data"), description="Data root: collections/, sources/, adapters/ and jobs/ below it."
     )

@@ -18,6 +18,7 @@ from models.checkpoint import (
     read_json,
     read_settings,
 )
+from models.cores import usable_cores
 from models.errors import CheckpointError
 from models.heads import Heads
 from models.tokenizer import Tokenizer
@@ -64,7 +65,7 @@ def run_training(
     of the CPUs. Raises TrainingError and ModelError.
     """
     processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    torch.set_num_threads(threads or max(1, len(os.sched_getaffinity(0)) // processes))
+    torch.set_num_threads(threads or max(1, usable_cores() // processes))
     device = "cuda" if torch.cuda.is_available() else "cpu"
     ranks = join_processes(device)
     try:

@@ -1,5 +1,6 @@
 """Exit codes, one-line failures, and what is not loaded without need."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -27,6 +28,24 @@ def test_nothing_heavy_is_loaded_for_help_or_verify(repository: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_libraries_start_as_many_threads_as_there_are_cores(repository: Path) -> None:
+    code = (
+        "import atexit, os, sys; from cli.main import main; sys.argv = ['tercet', '--version']; "
+        "os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1]); "
+        "atexit.register(lambda: print(os.environ['OMP_NUM_THREADS'])); main()"
+    )
+    for given, threads in (({}, "1"), ({"OMP_NUM_THREADS": "3"}, "3")):
+        kept = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=repository,
+            env={**kept, **given},
+            capture_output=True,
+            text=True,
+        )
+        assert done.stdout.splitlines()[-1] == threads, done.stderr
 
 
 USAGE = [
