@@ -23,6 +23,7 @@ import cli.search
 import cli.serve
 import cli.train
 import cli.tune
+from cli.key_flags import refuse_key_flags
 from cli.output import print_failure
 from evaluation.errors import DatasetError
 from index.errors import SearchIndexError
@@ -81,6 +82,7 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(usable_cores()))
     arguments = sys.argv[1:]
     try:
+        refuse_key_flags(arguments)
         application(arguments)(args=arguments, prog_name="tercet")
     except SettingsError as error:
         print_failure(str(error))

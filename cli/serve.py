@@ -10,13 +10,15 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 
+from service.keys import KEY_SETTINGS
+
 # Settings about searching mean nothing to a worker that only encodes.
 _NOT_OF_A_WORKER = frozenset(
     {
         "data",
         "dense_device",
         "encoder_urls",
-        "encoder_key",
+        "encoder_key_file",
         "encoder_timeout_seconds",
         "encoder_retry_seconds",
         "max_top_k",
@@ -69,7 +71,7 @@ def _parameters(without: frozenset[str]) -> list[inspect.Parameter]:
 
     parameters = []
     for name, field in Settings.model_fields.items():
-        if name in without:
+        if name in without or name in KEY_SETTINGS:
             continue
         default = "" if field.default in (None, ()) else f", default {field.default}"
         option = typer.Option(

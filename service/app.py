@@ -79,7 +79,7 @@ def run_server(app: FastAPI, settings: Settings) -> None:
     if not settings.needs_key and not _is_loopback(settings.host):
         log.warning(
             "listening on %s without a key: whoever reaches this address may read and change everything; "
-            "set api_keys (TERCET_API_KEYS)",
+            "set api_keys_file or api_keys (TERCET_API_KEYS_FILE, TERCET_API_KEYS)",
             settings.host,
         )
     _allow_open_files()

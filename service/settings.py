@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -24,6 +24,7 @@ from pydantic_settings import (
 
 from models.checkpoint import EMBEDDED
 from service.exceptions import SettingsError
+from service.keys import KEY_SETTINGS, is_key, read_keys
 
 PREFIX = "TERCET_"
 CONFIG_FILE = Path("tercet.toml")
@@ -39,6 +40,7 @@ ENCODER_SETTINGS = (
     "batch_tokens",
     "adapters",
     "adapter_sessions",
+    "encoder_key_file",
     "encoder_timeout_seconds",
     "encoder_retry_seconds",
 )
@@ -92,9 +94,14 @@ class Settings(BaseSettings):
     adapter_sessions: int = Field(4, ge=1, description="Graphs of adapters kept open at a time (onnx).")
     api_keys: Secrets = Field((), description="Keys that may do everything, comma separated; none: open.")
     read_keys: Secrets = Field((), description="Keys that may read only, comma separated.")
+    api_keys_file: Path | None = Field(
+        None, description="File of more keys that may do everything, one a line."
+    )
+    read_keys_file: Path | None = Field(None, description="File of more keys that may read only, one a line.")
 
     encoder_urls: Names = Field((), description="Encoder workers to use instead of a local encoder.")
     encoder_key: SecretStr | None = Field(None, description="Key that is sent to encoder workers.")
+    encoder_key_file: Path | None = Field(None, description="File that holds this key instead.")
     encoder_timeout_seconds: float = Field(60, gt=0, description="Longest wait for one worker's answer.")
     encoder_retry_seconds: float = Field(5, gt=0, description="Pause before a dead worker is tried again.")
 
@@ -117,13 +124,27 @@ class Settings(BaseSettings):
     log_format: Literal["json", "text"] = Field("json", description="One JSON object or one plain line.")
     shutdown_seconds: int = Field(30, ge=0, description="Longest wait for accepted requests at the end.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_of_files(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Keys of files join those given; of the workers' key there is one. Raises SettingsError."""
+        for name in ("api_keys", "read_keys"):
+            if file := values.get(f"{name}_file"):
+                values[name] = [*_items(values.get(name, ())), *read_keys(Path(file))]
+        if file := values.get("encoder_key_file"):
+            if values.get("encoder_key"):
+                raise SettingsError(
+                    "give encoder_key or encoder_key_file, not both: workers are sent one key"
+                )
+            values["encoder_key"], *more = read_keys(Path(file))
+            if more:
+                raise SettingsError(f"key file {file} holds {1 + len(more)} keys; workers are sent one")
+        return values
+
     @field_validator("api_keys", "read_keys", "encoder_urls", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
-        """Comma separated text becomes a list; blanks around items and empty items are dropped."""
-        if isinstance(value, str):
-            return [item.strip() for item in value.split(",") if item.strip()]
-        return value
+        return _items(value)
 
     @field_validator("encoder_urls")
     @classmethod
@@ -133,11 +154,11 @@ class Settings(BaseSettings):
                 raise ValueError(f"{url!r} is not a URL; write it as http://host:port")
         return tuple(url.rstrip("/") for url in value)
 
-    @field_validator("api_keys", "read_keys", "encoder_key")
+    @field_validator(*KEY_SETTINGS)
     @classmethod
     def _keys(cls, value: Any) -> Any:
         for secret in value if isinstance(value, tuple) else (value,):
-            if secret is not None and not _is_header_text(secret.get_secret_value()):
+            if secret is not None and not is_key(secret.get_secret_value()):
                 raise ValueError("a key must be printable ASCII without spaces")
         return value
 
@@ -164,9 +185,9 @@ class Settings(BaseSettings):
 
     @property
     def encoder_environment(self) -> dict[str, str]:
-        """Variables that make a child process use the same encoder; it holds the workers' key."""
+        """Variables that give a child process the same encoder; they hold the workers' key or its file."""
         values = {name: getattr(self, name) for name in ENCODER_SETTINGS}
-        if self.encoder_key is not None:
+        if self.encoder_key is not None and self.encoder_key_file is None:
             values["encoder_key"] = self.encoder_key.get_secret_value()
         values["encoder_urls"] = ",".join(self.encoder_urls)
         return {f"{PREFIX}{name.upper()}": str(value) for name, value in values.items() if value is not None}
@@ -226,5 +247,6 @@ def _one_line(detail: dict[str, Any], flags: Mapping[str, Any]) -> str:
     return f"{where}setting {name} ({PREFIX}{name.upper()}): {problem[:1].lower()}{problem[1:]}"
 
 
-def _is_header_text(key: str) -> bool:
-    return bool(key) and key.isascii() and key.isprintable() and " " not in key
+def _items(value: Any) -> Any:
+    """Comma separated text as a list, without blanks around items and empty items; else the value."""
+    return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value

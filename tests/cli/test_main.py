@@ -79,6 +79,27 @@ def test_wrong_usage_is_2(tercet: Run, arguments: tuple[str, ...]) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", [("serve",), ("encoder",), ("index", "build", "x.jsonl")], ids=" ".join)
+@pytest.mark.parametrize("flag", ["--api-keys", "--read-keys", "--encoder-key"])
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_key_is_no_flag(tercet: Run, command: tuple[str, ...], flag: str, joined: bool) -> None:
+    done = tercet(*command, *([f"{flag}=s3cret"] if joined else [flag, "s3cret"]))
+    assert done.returncode == 2
+    assert f"name it with {flag}-file, or set TERCET_" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "s3cret" not in done.stdout + done.stderr
+
+
+def test_files_of_keys_are_flags_and_keys_are_none(tercet: Run) -> None:
+    shown = tercet("serve", "--help").stdout.split()
+    for flag in ("--api-keys", "--read-keys", "--encoder-key"):
+        assert flag not in shown
+        assert f"{flag}-file" in shown
+    assert "--encoder-key-file" not in tercet("encoder", "--help").stdout
+    done = tercet("serve", "--api-keys-file", "none")
+    assert (done.returncode, done.stderr) == (2, "Error: key file none: No such file or directory\n")
+
+
 def test_a_wrong_setting_is_named_in_one_line(tercet: Run, tmp_path: Path) -> None:
     done = tercet("index", "inspect", "x", TERCET_PORT="many")
     assert done.returncode == 2

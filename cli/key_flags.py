@@ -1,0 +1,22 @@
+"""Keys are no flags: whoever can list a machine's processes would read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from service.exceptions import SettingsError
+from service.keys import KEY_SETTINGS
+
+
+def refuse_key_flags(arguments: Sequence[str]) -> None:
+    """Raises SettingsError, without the key, where a command line gives one."""
+    for argument in arguments:
+        if argument == "--":
+            return
+        flag = argument.partition("=")[0]
+        for name in KEY_SETTINGS:
+            if flag == f"--{name.replace('_', '-')}":
+                raise SettingsError(
+                    f"{flag} is no flag: every user of this machine can read command lines. Put the key into "
+                    f"a file and name it with {flag}-file, or set TERCET_{name.upper()}; and replace it."
+                )
