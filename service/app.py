@@ -159,6 +159,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         description="Hybrid retrieval: dense, sparse and ColBERT from one encoder pass, and their exact sum "
         "for every hit. Every error has the shape of `ErrorResponse`.",
         openapi_tags=TAGS,
+        generate_unique_id_function=lambda route: route.name,  # what generated clients call an operation
         lifespan=lifespan,
         redirect_slashes=False,
         redoc_url=None,

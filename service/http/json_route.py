@@ -11,6 +11,11 @@ from fastapi.routing import APIRoute
 
 from service.errors import Failure
 
+REQUEST_ID = {
+    "description": "The request's id in the server's log: the one that the request brought, or a new one.",
+    "schema": {"type": "string"},
+}
+
 
 class JsonRequest(Request):
     """A request whose body orjson reads: no NaN, no bad UTF-8, no lone surrogates, bounded depth."""
@@ -25,6 +30,15 @@ class JsonRoute(APIRoute):
 
     A browser may send `text/plain` to any server from any page without asking; it asks before JSON.
     """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        """options: those of `APIRoute`. Every documented answer gets the header that every answer bears."""
+        super().__init__(path, endpoint, **options)
+        answers = {self.status_code or 200: {}, **self.responses}
+        self.responses = {
+            status: {**answer, "headers": {"X-Request-Id": REQUEST_ID, **answer.get("headers", {})}}
+            for status, answer in answers.items()
+        }
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler of this route."""

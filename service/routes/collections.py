@@ -28,14 +28,14 @@ EMPTY = CollectionRequest.model_validate({})
 routes = router("collections")
 
 
-@routes.get("/collections", response_model=CollectionList, responses=errors(401, 503))
+@routes.get("/collections", response_model=CollectionList)
 async def list_collections(services: Services) -> Response:
     """All collections, in order of name."""
     found = await asyncio.to_thread(services.collections.list)
     return json_response({"collections": [_record(description) for description in found]})
 
 
-@routes.get("/collections/{name}", response_model=CollectionResponse, responses=errors(401, 404, 422, 503))
+@routes.get("/collections/{name}", response_model=CollectionResponse, responses=errors(404, 422))
 async def get_collection(name: Name, services: Services) -> Response:
     """A collection's settings and state."""
     return json_response(_record(await asyncio.to_thread(services.collections.describe, name)))
@@ -45,7 +45,7 @@ async def get_collection(name: Name, services: Services) -> Response:
     "/collections/{name}",
     status_code=201,
     response_model=CollectionResponse,
-    responses=errors(400, 401, 403, 404, 409, 413, 422, 503),
+    responses=errors(403, 404, 409, 422),
     dependencies=WRITE,
 )
 async def create_collection(
@@ -75,7 +75,7 @@ async def create_collection(
 @routes.delete(
     "/collections/{name}",
     status_code=204,
-    responses=errors(401, 403, 404, 409, 422, 503),
+    responses=errors(403, 404, 409, 422),
     dependencies=WRITE,
 )
 async def delete_collection(name: Name, services: Services) -> Response:
@@ -87,7 +87,7 @@ async def delete_collection(name: Name, services: Services) -> Response:
 @routes.get(
     f"/collections/{{name}}/documents/{{document_id:{ANYTHING}}}",
     response_model=DocumentResponse,
-    responses=errors(401, 404, 422, 503),
+    responses=errors(404, 422),
 )
 async def get_document(
     name: Name,

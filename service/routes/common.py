@@ -28,6 +28,11 @@ DESCRIPTIONS = {
     429: "Too much work waits; `Retry-After` says how many seconds to wait.",
     503: "The server is not ready.",
 }
+OVERLOADED = 429
+RETRY_AFTER = {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}}
+# What a request may be answered before its route's handler runs; operations do without keys or limits on
+# requests in work.
+EDGE = (400, 401, 413, OVERLOADED)
 
 
 async def _runtime(request: Request) -> Runtime:
@@ -39,14 +44,21 @@ Services = Annotated[Runtime, Depends(_runtime)]
 WRITE = [Depends(require_write)]
 
 
-def router(tag: str) -> APIRouter:
-    """A group of routes."""
-    return APIRouter(tags=[tag], route_class=JsonRoute)
+def router(tag: str, *statuses: int) -> APIRouter:
+    """A group of routes. statuses: of errors that any of them may answer; by default `EDGE` and 503."""
+    return APIRouter(tags=[tag], route_class=JsonRoute, responses=errors(*(statuses or (*EDGE, 503))))
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The documentation of a route's error answers."""
-    return {status: {"model": ErrorResponse, "description": DESCRIPTIONS[status]} for status in statuses}
+    """The documentation of error answers: of a route, those that only its handler gives."""
+    return {
+        status: {
+            "model": ErrorResponse,
+            "description": DESCRIPTIONS[status],
+            **({"headers": {"Retry-After": RETRY_AFTER}} if status == OVERLOADED else {}),
+        }
+        for status in statuses
+    }
 
 
 def json_response(value: Any, status: int = 200) -> Response:

@@ -29,7 +29,7 @@ routes = router("embed")
             "description": "Embeddings, as JSON, or as one safetensors body where `Accept` asks for it.",
             "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
         },
-        **errors(400, 401, 404, 413, 422, 429, 503),
+        **errors(404, 422),
     },
 )
 async def embed(body: EmbedRequest, request: Request, services: Services) -> Response:

@@ -20,7 +20,7 @@ routes = router("jobs")
     "/collections/{name}/jobs",
     status_code=202,
     response_model=JobResponse,
-    responses=errors(400, 401, 403, 404, 409, 413, 422, 429, 503),
+    responses=errors(403, 404, 409, 422),
     dependencies=WRITE,
 )
 async def submit_job(name: Name, body: JobRequest, services: Services) -> Response:
@@ -32,13 +32,13 @@ async def submit_job(name: Name, body: JobRequest, services: Services) -> Respon
     return json_response(asdict(job), 202)
 
 
-@routes.get("/jobs", response_model=JobList, responses=errors(401, 503))
+@routes.get("/jobs", response_model=JobList)
 async def list_jobs(services: Services) -> Response:
     """All jobs, the newest first."""
     return json_response({"jobs": [asdict(job) for job in services.jobs.list()]})
 
 
-@routes.get("/jobs/{job_id}", response_model=JobResponse, responses=errors(401, 404, 422, 503))
+@routes.get("/jobs/{job_id}", response_model=JobResponse, responses=errors(404, 422))
 async def get_job(job_id: JobId, services: Services) -> Response:
     """A job's progress and outcome."""
     return json_response(asdict(services.jobs.get(job_id)))
@@ -47,7 +47,7 @@ async def get_job(job_id: JobId, services: Services) -> Response:
 @routes.delete(
     "/jobs/{job_id}",
     response_model=JobResponse,
-    responses=errors(401, 403, 404, 422, 503),
+    responses=errors(403, 404, 422),
     dependencies=WRITE,
 )
 async def cancel_job(job_id: JobId, services: Services) -> Response:

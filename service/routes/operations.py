@@ -12,8 +12,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from service.routes.common import Services, errors, json_response, router
 from service.schemas.operations import InfoResponse, StatusResponse
 
-open_routes = router("operations")
-routes = router("operations")
+open_routes = router("operations", 400, 413)
+routes = router("operations", 400, 401, 413)
 
 
 @open_routes.get("/health", response_model=StatusResponse)
@@ -29,7 +29,7 @@ async def ready(services: Services) -> Response:
     return json_response({"status": "ready"})
 
 
-@routes.get("/info", response_model=InfoResponse, responses=errors(401, 503))
+@routes.get("/info", response_model=InfoResponse, responses=errors(503))
 async def info(services: Services) -> Response:
     """The version, the encoder, and the limits of requests."""
     encoding, settings = services.encoding, services.settings
@@ -54,7 +54,6 @@ async def info(services: Services) -> Response:
     response_class=Response,
     responses={
         200: {"description": "Metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}},
-        **errors(401),
     },
 )
 async def metrics(services: Services) -> Response:

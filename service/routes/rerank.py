@@ -20,7 +20,7 @@ from service.schemas.search import RerankRequest, RerankResponse
 routes = router("rerank")
 
 
-@routes.post("/rerank", response_model=RerankResponse, responses=errors(400, 401, 404, 413, 422, 429, 503))
+@routes.post("/rerank", response_model=RerankResponse, responses=errors(404, 422))
 async def rerank(body: RerankRequest, services: Services) -> Response:
     """Order texts by their three-way score with a query; no index is involved."""
     limits = services.limits

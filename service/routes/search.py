@@ -35,9 +35,7 @@ DEFAULT_TOP_K = 10
 routes = router("search")
 
 
-@routes.post(
-    "/search", response_model=SearchResponse, responses=errors(400, 401, 404, 409, 413, 422, 429, 503)
-)
+@routes.post("/search", response_model=SearchResponse, responses=errors(404, 409, 422))
 async def search(body: SearchRequest, services: Services) -> Response:
     """Find documents: candidates from the dense and the inverted index, each scored in all three ways.
 

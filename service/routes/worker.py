@@ -6,9 +6,9 @@ import asyncio
 
 from fastapi import Response
 
-from service.routes.common import Services, errors, router
+from service.routes.common import Services, router
 
-routes = router("worker")
+routes = router("worker", 400, 401, 413, 503)
 
 
 @routes.get(
@@ -19,7 +19,6 @@ routes = router("worker")
             "description": "tokenizer.json.",
             "content": {"application/json": {"schema": {"type": "object"}}},
         },
-        **errors(401, 503),
     },
 )
 async def tokenizer(services: Services) -> Response:

@@ -14,7 +14,9 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Integer = Annotated[int, BeforeValidator(_whole)]
+# Last in an annotation: bounds that follow it are checked, but Pydantic does not describe them.
+WHOLE = BeforeValidator(_whole)
+Integer = Annotated[int, WHOLE]
 ADAPTER_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}(:[A-Za-z0-9][A-Za-z0-9_-]{0,63})?$"
 AdapterName = Annotated[
     str,

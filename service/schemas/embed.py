@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.representations import InputType, Output
-from service.schemas.base import AdapterName, Integer, Request, Text, Texts, Usage
+from service.schemas.base import WHOLE, AdapterName, Request, Text, Texts, Usage
 
 
 class EmbedRequest(Request):
@@ -25,10 +25,10 @@ class EmbedRequest(Request):
         None, description="Which representations; all three by default."
     )
     truncate: bool | None = Field(True, description="Cut longer texts; otherwise they are errors.")
-    max_length: Annotated[Integer, Field(ge=1)] | None = Field(
+    max_length: Annotated[int, Field(ge=1), WHOLE] | None = Field(
         None, description="Tokens of a text, special tokens included; by default the encoder's limit."
     )
-    dimensions: Annotated[Integer, Field(ge=1)] | None = Field(
+    dimensions: Annotated[int, Field(ge=1), WHOLE] | None = Field(
         None, description="Keep this many values of the dense vector, normalized again."
     )
     adapter: AdapterName | None = Field(

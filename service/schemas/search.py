@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.schemas.base import NAME_PATTERN, AdapterName, Integer, Request, Text, Texts, Usage
+from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, Texts, Usage
+from service.schemas.filters import FilterTree
 
 PresetName = Literal["sum", "miracl", "mldr", "flag"]
 
@@ -16,7 +17,7 @@ Component = Annotated[float, Field(ge=-1e4, le=1e4, allow_inf_nan=False)]
 MAX_ROWS = 65_536
 Vector = Annotated[list[Component], Field(min_length=1, max_length=MAX_ROWS, fail_fast=True)]
 LexicalWeight = Annotated[float, Field(ge=0, le=1e4, allow_inf_nan=False)]
-TokenId = Annotated[Integer, Field(ge=0, lt=2**31)]
+TokenId = Annotated[int, Field(ge=0, lt=2**31), WHOLE]
 Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 CollectionName = Annotated[str, Field(pattern=NAME_PATTERN, description="A collection.")]
 
@@ -35,8 +36,8 @@ class CandidatesRequest(Request):
     By default those that are stored with the collection, or else 200; always enough for `top_k`.
     """
 
-    dense: Annotated[Integer, Field(ge=0)] | None = None
-    sparse: Annotated[Integer, Field(ge=0)] | None = None
+    dense: Annotated[int, Field(ge=0), WHOLE] | None = None
+    sparse: Annotated[int, Field(ge=0), WHOLE] | None = None
 
 
 class SparseQuery(Request):
@@ -66,10 +67,12 @@ class RepresentationsQuery(Request):
 class SearchOptions(Request):
     """Effort of the approximate dense search."""
 
-    ef_search: Annotated[Integer, Field(ge=1, le=100_000)] | None = Field(
+    ef_search: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = Field(
         None, description="For kind `hnsw`."
     )
-    nprobe: Annotated[Integer, Field(ge=1, le=100_000)] | None = Field(None, description="For kind `ivfpq`.")
+    nprobe: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = Field(
+        None, description="For kind `ivfpq`."
+    )
 
 
 class SearchRequest(Request):
@@ -81,7 +84,7 @@ class SearchRequest(Request):
 
     collection: CollectionName
     query: Text | RepresentationsQuery
-    top_k: Annotated[Integer, Field(ge=1)] | None = Field(
+    top_k: Annotated[int, Field(ge=1), WHOLE] | None = Field(
         None, description="Hits; by default 10, and limited by the setting `max_top_k`."
     )
     weights: WeightsRequest | PresetName | None = Field(
@@ -90,11 +93,7 @@ class SearchRequest(Request):
         "the collection, or else `sum`: 1, 1, 1.",
     )
     candidates: CandidatesRequest | None = None
-    filter: dict[str, Any] | None = Field(
-        None,
-        description="Documents to search among: a tree of and, or, not, eq, in, gte, gt, lte, lt, exists "
-        "over the collection's fields.",
-    )
+    filter: FilterTree | None = Field(None, description="Documents to search among.")
     adapter: AdapterName | None = Field(
         None, description="By default the collection's; another one is a conflict, 409."
     )
@@ -206,7 +205,7 @@ class RerankRequest(Request):
 
     query: Text
     documents: Texts = Field(description="Their number is limited by the setting `max_documents`.")
-    top_n: Annotated[Integer, Field(ge=1)] | None = Field(None, description="Results; all by default.")
+    top_n: Annotated[int, Field(ge=1), WHOLE] | None = Field(None, description="Results; all by default.")
     weights: WeightsRequest | PresetName | None = Field(
         None, description="As in `/search`, but without a collection: by default `sum`: 1, 1, 1."
     )

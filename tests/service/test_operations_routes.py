@@ -1,4 +1,4 @@
-"""Health, readiness, info, metrics, request ids, logs and the OpenAPI description."""
+"""Health, readiness, info, metrics, request ids and logs."""
 
 import json
 import logging
@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from models.checkpoint import EncodingSettings
-from service.app import create_app, create_worker_app
+from service.app import create_app
 from service.logs import configure_logging
 from service.runtime import Runtime
 from service.settings import Settings
@@ -145,80 +145,6 @@ def test_logs_are_json_or_text(capsys: Any) -> None:
     assert capsys.readouterr().err.endswith(
         "WARNING request method=GET path=/x status=200 milliseconds=1.5 request_id=r\n"
     )
-
-
-def operations(description: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    return [
-        (f"{method.upper()} {path}", operation)
-        for path, methods in description["paths"].items()
-        for method, operation in methods.items()
-    ]
-
-
-def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> None:
-    described = {name for name, _ in operations(make_app().openapi())}
-    assert described == {
-        "POST /embed",
-        "POST /search",
-        "POST /rerank",
-        "GET /collections",
-        "GET /collections/{name}",
-        "PUT /collections/{name}",
-        "DELETE /collections/{name}",
-        "GET /collections/{name}/documents/{document_id}",
-        "POST /collections/{name}/jobs",
-        "GET /jobs",
-        "GET /jobs/{job_id}",
-        "DELETE /jobs/{job_id}",
-        "GET /health",
-        "GET /ready",
-        "GET /info",
-        "GET /metrics",
-    }
-    worker = {name for name, _ in operations(make_app(create=create_worker_app).openapi())}
-    assert worker == {
-        "POST /embed",
-        "GET /tokenizer",
-        "GET /health",
-        "GET /ready",
-        "GET /info",
-        "GET /metrics",
-    }
-
-
-def test_every_route_is_described_with_its_errors_and_key(make_app: Any) -> None:
-    for create in (create_app, create_worker_app):
-        open_operations = operations(make_app(create=create).openapi())
-        assert not any("security" in operation for _, operation in open_operations)
-        for name, operation in operations(make_app(create=create, api_keys="key").openapi()):
-            assert operation["tags"], name
-            assert operation["description"], name
-            is_open = name in ("GET /health", "GET /ready")
-            assert ("security" in operation) != is_open, name
-            for status, response in operation["responses"].items():
-                if int(status) >= 400:
-                    schema = response["content"]["application/json"]["schema"]
-                    assert schema == {"$ref": "#/components/schemas/ErrorResponse"}, name
-
-
-async def test_the_examples_of_the_description_are_valid(client: httpx.AsyncClient, data: Path) -> None:
-    (data / "sources").mkdir()
-    (data / "sources" / "articles.jsonl").write_text('{"id": "a", "text": "tea"}\n')
-    description = (await client.get("/openapi.json")).json()
-    seen = 0
-    for name, operation in operations(description):
-        if "requestBody" not in operation:
-            continue
-        schema = operation["requestBody"]["content"]["application/json"]["schema"]
-        reference = next(part["$ref"] for part in schema.get("anyOf", [schema]) if "$ref" in part)
-        for example in description["components"]["schemas"][reference.split("/")[-1]]["examples"]:
-            method, path = name.split(" ")
-            response = await client.request(method, path.replace("{name}", "example"), json=example)
-            assert response.status_code < 300, (name, response.text)
-            if response.status_code == 202:
-                await client.delete(f"/jobs/{response.json()['id']}")
-            seen += 1
-    assert seen == 5
 
 
 async def test_a_runtime_that_closes_while_loading_ends(tmp_path: Path) -> None:

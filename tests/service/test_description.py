@@ -1,0 +1,244 @@
+"""The OpenAPI description: complete, valid, and true to what the server answers."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonschema
+import pytest
+from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
+
+from index.errors import InvalidQueryError
+from index.filters import MAX_VALUES, parse_filter
+from service.app import create_app, create_worker_app
+from service.http.body import ALWAYS_SERVED
+from service.settings import Settings
+
+WRITER = {"Authorization": "Bearer writer"}
+READER = {"Authorization": "Bearer reader"}
+BODIES: dict[str, Any] = {
+    "POST /embed": {"inputs": "tea"},
+    "POST /search": {"collection": "demo", "query": "tea"},
+    "POST /rerank": {"query": "tea", "documents": ["tea"]},
+    "POST /collections/{name}/jobs": {"source": "tea.jsonl"},
+}
+
+
+@pytest.fixture(scope="module")
+def description() -> dict[str, Any]:
+    """That of a search server."""
+    return create_app(Settings()).openapi()
+
+
+def operations(description: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (f"{method.upper()} {path}", operation)
+        for path, methods in description["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> None:
+    described = {name for name, _ in operations(make_app().openapi())}
+    assert described == {
+        "POST /embed",
+        "POST /search",
+        "POST /rerank",
+        "GET /collections",
+        "GET /collections/{name}",
+        "PUT /collections/{name}",
+        "DELETE /collections/{name}",
+        "GET /collections/{name}/documents/{document_id}",
+        "POST /collections/{name}/jobs",
+        "GET /jobs",
+        "GET /jobs/{job_id}",
+        "DELETE /jobs/{job_id}",
+        "GET /health",
+        "GET /ready",
+        "GET /info",
+        "GET /metrics",
+    }
+    worker = {name for name, _ in operations(make_app(create=create_worker_app).openapi())}
+    assert worker == {
+        "POST /embed",
+        "GET /tokenizer",
+        "GET /health",
+        "GET /ready",
+        "GET /info",
+        "GET /metrics",
+    }
+
+
+def test_every_route_is_described_with_its_errors_and_key(make_app: Any) -> None:
+    for create in (create_app, create_worker_app):
+        open_operations = operations(make_app(create=create).openapi())
+        assert not any("security" in operation for _, operation in open_operations)
+        for name, operation in operations(make_app(create=create, api_keys="key").openapi()):
+            assert operation["tags"], name
+            assert operation["description"], name
+            is_open = name in ("GET /health", "GET /ready")
+            assert ("security" in operation) != is_open, name
+            for status, response in operation["responses"].items():
+                assert "X-Request-Id" in response["headers"], name
+                assert ("Retry-After" in response["headers"]) == (status == "429"), name
+                if int(status) >= 400:
+                    schema = response["content"]["application/json"]["schema"]
+                    assert schema == {"$ref": "#/components/schemas/ErrorResponse"}, name
+
+
+async def test_the_examples_of_the_description_are_valid(client: httpx.AsyncClient, data: Path) -> None:
+    (data / "sources").mkdir()
+    (data / "sources" / "articles.jsonl").write_text('{"id": "a", "text": "tea"}\n')
+    description = (await client.get("/openapi.json")).json()
+    seen = 0
+    for name, operation in operations(description):
+        if "requestBody" not in operation:
+            continue
+        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        reference = next(part["$ref"] for part in schema.get("anyOf", [schema]) if "$ref" in part)
+        for example in description["components"]["schemas"][reference.split("/")[-1]]["examples"]:
+            method, path = name.split(" ")
+            response = await client.request(method, path.replace("{name}", "example"), json=example)
+            assert response.status_code < 300, (name, response.text)
+            if response.status_code == 202:
+                await client.delete(f"/jobs/{response.json()['id']}")
+            seen += 1
+    assert seen == 5
+
+
+def schemas_of(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object within a description."""
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from schemas_of(inner)
+
+
+@pytest.mark.parametrize("create", [create_app, create_worker_app])
+def test_the_description_is_valid_and_gives_bounds_by_their_standard_names(
+    make_app: Any, create: Any
+) -> None:
+    description = make_app(create=create).openapi()
+    OPENAPI_31_VALIDATOR.validate(description)
+    for schema in schemas_of(description):
+        assert not any(isinstance(schema.get(name), int | float) for name in ("ge", "gt", "le", "lt")), schema
+
+
+def test_bounds_of_integers_are_described(description: dict[str, Any]) -> None:
+    schemas = description["components"]["schemas"]
+    assert schemas["SearchRequest"]["properties"]["top_k"]["anyOf"][0]["minimum"] == 1
+    effort = schemas["SearchOptions"]["properties"]["nprobe"]["anyOf"][0]
+    assert effort == {"type": "integer", "minimum": 1, "maximum": 100_000}
+    token_id = schemas["SparseQuery"]["properties"]["token_ids"]["items"]
+    assert token_id == {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**31}
+
+
+def test_an_operation_is_called_as_its_handler(make_app: Any, description: dict[str, Any]) -> None:
+    for create in (create_app, create_worker_app):
+        app = make_app(create=create)
+        ids = [operation["operationId"] for _, operation in operations(app.openapi())]
+        assert len(ids) == len(set(ids))
+        assert all(identifier.isidentifier() for identifier in ids)
+    described = dict(operations(description))
+    assert described["POST /search"]["operationId"] == "search"
+    assert described["PUT /collections/{name}"]["operationId"] == "create_collection"
+
+
+LEAF = {"eq": {"lang": "en"}}
+
+
+@pytest.mark.parametrize(
+    ("tree", "valid"),
+    [
+        (LEAF, True),
+        ({"and": [LEAF, {"or": [{"not": LEAF}, {"exists": "year"}]}]}, True),
+        ({"in": {"year": [1, 2.5, True, "x"]}}, True),
+        ({"in": {"year": []}}, True),
+        *(({name: {"year": 1990}}, True) for name in ("gte", "gt", "lte", "lt")),
+        ({"and": []}, False),
+        ({"and": LEAF}, False),
+        ({"or": [None]}, False),
+        ({"not": [LEAF]}, False),
+        ({**LEAF, "exists": "lang"}, False),
+        ({}, False),
+        ([], False),
+        ({"eq": {"lang": "en", "year": 1}}, False),
+        ({"eq": {}}, False),
+        ({"eq": {"lang": None}}, False),
+        ({"eq": {"lang": ["en"]}}, False),
+        ({"in": {"lang": "en"}}, False),
+        ({"in": {"lang": list(range(MAX_VALUES + 1))}}, False),
+        ({"exists": 1}, False),
+        ({"near": {"lang": "en"}}, False),
+    ],
+)
+def test_the_described_filter_is_the_one_that_is_parsed(
+    description: dict[str, Any], tree: Any, valid: bool
+) -> None:
+    schema = {"$ref": "#/components/schemas/Filter", "components": description["components"]}
+    assert jsonschema.Draft202012Validator(schema).is_valid(tree) == valid
+    if valid:
+        parse_filter(tree)
+    else:
+        with pytest.raises(InvalidQueryError):
+            parse_filter(tree)
+
+
+async def ask(client: httpx.AsyncClient, name: str, **options: Any) -> int:
+    """The status of one operation's answer to a request that could succeed."""
+    method, path = name.split(" ")
+    path = path.format(name="demo", document_id="tea", job_id="any")
+    if name in BODIES and "content" not in options:
+        options["json"] = BODIES[name]
+    return (await client.request(method, path, **options)).status_code
+
+
+@pytest.mark.parametrize("create", [create_app, create_worker_app])
+async def test_what_is_answered_before_a_handler_runs_is_documented(make_client: Any, create: Any) -> None:
+    async with make_client(
+        WRITER, create=create, max_body_bytes=100, api_keys="writer", read_keys="reader"
+    ) as client:
+        for name, operation in operations((await client.get("/openapi.json")).json()):
+            documented = {int(status) for status in operation["responses"]}
+            is_open = name in ("GET /health", "GET /ready")
+            no_key = await ask(client, name, headers={"Authorization": "none"})
+            assert (no_key == 401) == (401 in documented) == (not is_open), name
+            only_reads = await ask(client, name, headers=READER)
+            assert (only_reads == 403) == (403 in documented), name
+            assert await ask(client, name, content=b"x" * 101) == 413
+            assert {413, 400} <= documented, name
+
+
+@pytest.mark.parametrize("create", [create_app, create_worker_app])
+async def test_where_too_many_requests_are_refused_is_documented(
+    make_client: Any, held: Any, create: Any
+) -> None:
+    async with make_client(encoder=held, create=create, max_concurrent_requests=1) as client:
+        description = (await client.get("/openapi.json")).json()
+        held.gate.clear()
+        first = asyncio.create_task(ask(client, "POST /embed"))
+        while "tercet_queue_tokens 3.0" not in (await client.get("/metrics")).text:
+            pass
+        for name, operation in operations(description):
+            refused = await ask(client, name) == 429
+            assert refused == ("429" in operation["responses"]), name
+            assert refused != (name.split(" ")[1] in ALWAYS_SERVED), name
+        held.gate.set()
+        assert await first == 200
+
+
+@pytest.mark.parametrize("create", [create_app, create_worker_app])
+async def test_where_a_server_that_loads_is_not_ready_is_documented(tmp_path: Path, create: Any) -> None:
+    app = create(Settings(data=tmp_path, encoder_urls="http://127.0.0.1:9", encoder_retry_seconds=60))
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://t") as client,
+    ):
+        statuses = {}
+        for name, operation in operations(app.openapi()):
+            statuses[name] = await ask(client, name)
+            assert str(statuses[name]) in operation["responses"], (name, statuses[name])
+        assert [name for name, status in statuses.items() if status == 503]
+        assert statuses["GET /health"] == 200
