@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from models.encoder import EncoderInfo
+from models.errors import EncoderMemoryError
 from models.representations import (
     Bool,
     Float32,
@@ -24,6 +26,8 @@ from models.representations import (
 )
 from models.sparse_reduction import reduce_sparse
 from models.tokenizer import Tokenizer
+
+log = logging.getLogger("tercet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,9 @@ def encode_in_batches(
     """Runs `forward` over token ids and mask, int64[B, L] each, batch by batch; results in input order.
 
     workers: batches in work at a time, each in a thread of its own. adapters: of each text, by default none;
-    mixes_adapters: whether a batch may hold texts of several.
+    mixes_adapters: whether a batch may hold texts of several. A batch for which memory does not suffice is
+    encoded in halves.
+    Raises EncoderMemoryError where it does not suffice for one text by itself.
     """
     if len(batch) == 0:
         return _nothing(outputs, info)
@@ -88,11 +94,30 @@ def encode_in_batches(
         ids, mask = part.padded(tokenizer.pad_id)
         return pack(part, forward(ids, mask, outputs, [chosen[row] for row in rows.tolist()]), tokenizer)
 
+    def encode_what_fits(rows: Int64) -> Representations:
+        try:
+            return encode_rows(rows)
+        except (EncoderMemoryError, MemoryError) as error:
+            reason = str(error)
+        # Only now, since the exception kept alive what the failed pass had allocated.
+        tokens = int(batch.lengths[rows].max())
+        if len(rows) == 1:
+            raise EncoderMemoryError(
+                f"a text of {tokens} tokens does not fit into the encoder's memory: shorten it with "
+                "max_length, or give the encoder more memory"
+            )
+        log.warning(
+            "a batch of %d texts of at most %d tokens does not fit into memory and is encoded in halves; "
+            "a smaller batch_tokens avoids that (%s)",
+            *(len(rows), tokens, reason),
+        )
+        return Representations.concatenate([encode_what_fits(half) for half in np.array_split(rows, 2)])
+
     if min(workers, len(plan)) == 1:
-        parts = [encode_rows(rows) for rows in plan]
+        parts = [encode_what_fits(rows) for rows in plan]
     else:
         with ThreadPoolExecutor(workers) as pool:
-            parts = list(pool.map(encode_rows, plan))
+            parts = list(pool.map(encode_what_fits, plan))
     input_order = np.argsort(np.concatenate(plan), kind="stable")
     return Representations.concatenate(parts).take(input_order)
 

@@ -7,6 +7,7 @@ ModelError
 ├── TextTooLongError     a text exceeds the length limit and truncation was not allowed
 ├── UnsupportedError     the engine or device cannot do what was asked
 │   └── AdapterNotServedError  the engine cannot serve this adapter, or not as it is
+├── EncoderMemoryError   a text needs more memory than the encoder's device has left
 └── EncoderUnavailableError  no encoder can answer now; trying later may help
 """
 
@@ -37,6 +38,10 @@ class UnsupportedError(ModelError):
 
 class AdapterNotServedError(UnsupportedError):
     """An adapter is there, but not in a form that this engine, or this body, can serve."""
+
+
+class EncoderMemoryError(ModelError):
+    """A batch, or one text by itself, needs more memory than the encoder's device has left."""
 
 
 class EncoderUnavailableError(ModelError):

@@ -7,15 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.batching import PaddedOutputs
-from models.errors import CheckpointError, UnsupportedError
+from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError
 from models.representations import OUTPUTS, Int64, Output
 
 try:
     import onnxruntime
+    from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException
 except ImportError as error:
     raise UnsupportedError(
         "the onnx engine needs onnxruntime: pip install -c constraints.txt -e '.[cpu]', or '.[gpu]' with CUDA"
     ) from error
+
+
+# What its messages say where memory was not to be had, for which it has no class: of its own arena, of the
+# system, of CUDA and of cuBLAS.
+OUT_OF_MEMORY = (
+    "Failed to allocate memory for requested buffer",
+    "std::bad_alloc",
+    "CUDA failure 2: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +46,17 @@ class OnnxGraph:
         self._session = _open_session(path, placement)
 
     def forward(self, ids: Int64, mask: Int64, outputs: Sequence[Output]) -> PaddedOutputs:
-        """Token ids and mask, int64[B, L] each, to the outputs asked for."""
+        """Token ids and mask, int64[B, L] each, to the outputs asked for.
+
+        Raises EncoderMemoryError where memory does not suffice.
+        """
         asked = [name for name in OUTPUTS if name in outputs]
-        arrays = self._session.run(asked, {"input_ids": ids, "attention_mask": mask})
+        try:
+            arrays = self._session.run(asked, {"input_ids": ids, "attention_mask": mask})
+        except (Fail, RuntimeException) as error:
+            if any(words in str(error) for words in OUT_OF_MEMORY):
+                raise EncoderMemoryError(str(error)) from None
+            raise
         found = dict(zip(asked, arrays, strict=True))
         return PaddedOutputs(found.get("dense"), found.get("sparse"), found.get("colbert"))
 

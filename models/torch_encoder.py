@@ -22,7 +22,7 @@ from models.checkpoint import EncodingSettings, hidden_size, read_settings
 from models.cores import usable_cores
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
-from models.errors import CheckpointError, UnsupportedError
+from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError
 from models.fingerprint import fingerprint, heads_digest, weight_files
 from models.graphs import Graph, body_digest, packed_graph, verify_graph
 from models.heads import Heads, load_heads
@@ -30,6 +30,13 @@ from models.representations import OUTPUTS, Int64, Output, Representations, Rout
 from models.tokenizer import Tokenizer
 
 PRECISIONS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+# What messages of plain RuntimeErrors say where memory was not to be had: on a CPU, and on a GPU outside
+# torch's own allocator, which has a class for it.
+OUT_OF_MEMORY = (
+    "DefaultCPUAllocator: can't allocate memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
 CPU_BATCH_TOKENS = 4096
 CUDA_BATCH_TOKENS = 32768
 
@@ -228,10 +235,21 @@ class TorchEncoder:
             mixes_adapters=True,
         )
 
-    @torch.inference_mode()
     def _forward(
         self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Adapters
     ) -> PaddedOutputs:
+        """Raises EncoderMemoryError where memory does not suffice."""
+        try:
+            return self._pass(ids, mask, outputs, adapters)
+        except RuntimeError as error:
+            if isinstance(error, torch.OutOfMemoryError) or any(
+                words in str(error) for words in OUT_OF_MEMORY
+            ):
+                raise EncoderMemoryError(str(error)) from None
+            raise
+
+    @torch.inference_mode()
+    def _pass(self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Adapters) -> PaddedOutputs:
         heads = self._model.heads
         attended = torch.from_numpy(mask).to(self._device)
         with self._adapters.acting(adapters):

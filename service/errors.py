@@ -32,6 +32,7 @@ from models.errors import (
     AdapterNotFoundError,
     AdapterNotServedError,
     AdapterUnusableError,
+    EncoderMemoryError,
     EncoderUnavailableError,
     TextTooLongError,
     UnsupportedError,
@@ -86,6 +87,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     DamagedIndexError: (503, "damaged_index"),
     AdapterUnusableError: (503, "adapter_unusable"),
     NotReadyError: (503, "not_ready"),
+    EncoderMemoryError: (503, "out_of_memory"),
     EncoderUnavailableError: (503, "encoder_unavailable"),
     OSError: (503, "storage_unavailable"),
 }

@@ -1,0 +1,89 @@
+"""Batches for which memory does not suffice: real engines in processes with little of it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from models.batching import Adapters, PaddedOutputs, encode_in_batches
+from models.checkpoint import EncodingSettings
+from models.encoder import EncoderInfo
+from models.errors import EncoderMemoryError
+from models.representations import Output, TokenBatch
+from models.tokenizer import Tokenizer
+
+INFO = EncoderInfo("", "", "", "", 1, 1, 9, 16, "cls")
+
+# Encodes texts, once more after its address space was bounded, and says what came of it.
+CHILD = """
+import json, logging, resource, sys
+import numpy as np
+import psutil
+from models.encoder import encode
+from models.errors import EncoderMemoryError
+from models.loader import load_encoder
+
+engine, texts, words, spare_megabytes = sys.argv[1], *map(int, sys.argv[2:])
+warnings = []
+logging.getLogger("tercet").addFilter(lambda record: warnings.append(record.getMessage()))
+encoder = load_encoder("minilm-m3", engine, device="cpu", threads=1, batch_tokens=1 << 20)
+lines = ["tea " * (words - row) for row in range(texts)]
+alone = encode(encoder, lines[-1:] if texts > 1 else ["tea"], outputs=["dense"])
+resource.setrlimit(resource.RLIMIT_AS, [psutil.Process().memory_info().vms + (spare_megabytes << 20)] * 2)
+error = found = None
+try:
+    found = encode(encoder, lines, outputs=["dense"])
+except EncoderMemoryError as failed:
+    error = str(failed)
+print(json.dumps({
+    "error": error,
+    "halved": len(warnings),
+    "tokens": None if found is None else found.tokens.tolist(),
+    "same": found is not None and bool(np.allclose(found.dense[-1], alone.dense[0], atol=1e-4)),
+    "after": len(encode(encoder, ["tea"])),
+}))
+"""
+
+
+def encoded_with(engine: str, texts: int, words: int, spare_megabytes: int) -> dict[str, object]:
+    """What a process with so much memory to spare made of texts of so many words and fewer."""
+    pytest.importorskip("torch" if engine == "torch" else "onnxruntime")
+    command = [sys.executable, "-c", CHILD, engine, str(texts), str(words), str(spare_megabytes)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    return dict(json.loads(answer.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("engine", ["onnx", "torch"])
+def test_a_batch_that_does_not_fit_is_encoded_in_halves(engine: str) -> None:
+    answer = encoded_with(engine, texts=24, words=240, spare_megabytes=40)
+    assert answer["error"] is None
+    assert answer["halved"]
+    assert answer["tokens"] == [242 - row for row in range(24)]
+    assert answer["same"]
+    assert answer["after"] == 1
+
+
+def test_a_text_that_does_not_fit_by_itself_is_an_error() -> None:
+    answer = encoded_with("onnx", texts=1, words=500, spare_megabytes=1)
+    assert "a text of 502 tokens does not fit into the encoder's memory" in str(answer["error"])
+    assert answer["halved"] == 0
+    assert answer["after"] == 1
+
+
+def test_halves_keep_the_order_and_one_that_fits_is_not_split(tokenizer_json: bytes) -> None:
+    batch = TokenBatch(np.arange(5, 12, dtype=np.int32), np.arange(8), np.zeros(7, np.bool_))
+    passes = []
+
+    def forward(ids: np.ndarray, mask: np.ndarray, outputs: Sequence[Output], _: Adapters) -> PaddedOutputs:
+        passes.append(len(ids))
+        if len(ids) > 2:
+            raise EncoderMemoryError("no room")
+        return PaddedOutputs(ids.astype(np.float32), None, None)
+
+    tokenizer = Tokenizer(tokenizer_json, EncodingSettings())
+    found = encode_in_batches(batch, ["dense"], 100, tokenizer, INFO, forward)
+    assert found.dense[:, 0].tolist() == list(range(5, 12))
+    assert passes == [7, 4, 2, 2, 3, 2, 1]
