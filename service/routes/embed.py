@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 
 from fastapi import Request, Response
 
@@ -13,9 +12,11 @@ from models.representations import OUTPUTS
 from service.binary import MEDIA_TYPE, to_bytes
 from service.embeddings import embeddings_json, values_of
 from service.exceptions import InvalidRequestError
+from service.http.negotiation import preferred_type
 from service.routes.common import Services, check_characters, check_count, errors, router
 from service.schemas.embed import EmbedRequest, EmbedResponse
 
+JSON = "application/json"
 LARGE_VALUES = 20_000  # from here on, writing an answer would hold up other requests for milliseconds
 
 routes = router("embed")
@@ -26,7 +27,7 @@ routes = router("embed")
     response_model=EmbedResponse,
     responses={
         200: {
-            "description": "Embeddings, as JSON, or as one safetensors body where `Accept` asks for it.",
+            "description": "Embeddings, as JSON, or as one safetensors body where `Accept` prefers it.",
             "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
         },
         **errors(404, 422),
@@ -35,7 +36,7 @@ routes = router("embed")
 async def embed(body: EmbedRequest, request: Request, services: Services) -> Response:
     """Encode texts into dense, sparse and ColBERT representations, in one pass.
 
-    With `Accept: application/x-safetensors` the answer is one binary body with the arrays `dense`,
+    Where `Accept` prefers `application/x-safetensors` the answer is one binary body with the arrays `dense`,
     `sparse_indptr`, `sparse_token_ids`, `sparse_weights`, `colbert`, `colbert_offsets`, `tokens` and
     `truncated`.
     """
@@ -62,26 +63,19 @@ async def embed(body: EmbedRequest, request: Request, services: Services) -> Res
     if body.dimensions is not None:
         representations = representations.with_dimensions(body.dimensions)
     tokenizer, packed = encoding.tokenizer, body.encoding == "base64"
+    media_type = preferred_type(request.headers.getlist("accept"), (JSON, MEDIA_TYPE))
 
     def write() -> Response:
-        if _accepts(request.headers.get("accept", ""), MEDIA_TYPE):
+        if media_type == MEDIA_TYPE:
             metadata = {"model": info.name, "fingerprint": info.fingerprint}
             if info.adapter is not None:
                 metadata["adapter"] = info.adapter
-            return Response(to_bytes(representations, metadata), media_type=MEDIA_TYPE)
-        content = embeddings_json(representations, info, tokenizer, packed=packed)
-        return Response(content, media_type="application/json")
+            content = to_bytes(representations, metadata)
+        else:
+            content = embeddings_json(representations, info, tokenizer, packed=packed)
+        return Response(content, headers={"Vary": "Accept"}, media_type=media_type)
 
     return await asyncio.to_thread(write) if values_of(representations) > LARGE_VALUES else write()
-
-
-def _accepts(header: str, media_type: str) -> bool:
-    """Whether an `Accept` header names this type, and not with the quality 0 that refuses it."""
-    for part in header.split(","):
-        name, *parameters = (word.strip().lower() for word in part.split(";"))
-        if name == media_type:
-            return not any(re.fullmatch(r"q\s*=\s*0(\.0*)?", parameter) for parameter in parameters)
-    return False
 
 
 def _check_against(info: EncoderInfo, body: EmbedRequest) -> None:
