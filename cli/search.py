@@ -84,17 +84,22 @@ def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]
     """The outcome of each query, in order, through the same pipeline as over HTTP."""
     from service.collections import CollectionRegistry
     from service.encoding import LocalEncoding
+    from service.pools import Pools
     from service.search.pipeline import SearchPipeline
 
     async def answers() -> list[SearchOutcome]:
         encoding = LocalEncoding(
             encoder, batch_tokens=settings.batch_tokens, queue_tokens=settings.queue_tokens
         )
-        pipeline = SearchPipeline(encoding, CollectionRegistry(options.collections_root(settings)))
+        pools = Pools.open()
+        collections = CollectionRegistry(options.collections_root(settings))
+        pipeline = SearchPipeline(encoding, collections, pools.search)
         try:
             return [await pipeline.search(query) for query in queries]
         finally:
             await encoding.close()
+            collections.close()
+            pools.close()
 
     return asyncio.run(answers())
 

@@ -17,7 +17,7 @@ import uvicorn
 from fastapi import APIRouter, FastAPI, Security
 from fastapi_offline import FastAPIOffline
 
-from service.encoding import EncodingService
+from models.encoder import Encoder
 from service.errors import install_error_handlers
 from service.exceptions import AddressError
 from service.http.auth import AuthMiddleware, KeyRing, bearer
@@ -43,11 +43,11 @@ TAGS = [
 ]
 
 
-def create_app(settings: Settings, encoding: EncodingService | None = None) -> FastAPI:
-    """The search server: all routes. `encoding`: one that is open already, instead of the settings' own."""
+def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
+    """The search server: all routes. `encoder`: one that is loaded already, instead of the settings' own."""
     return _build(
         settings,
-        Runtime(settings, Telemetry(), searches=True, encoding=encoding),
+        Runtime(settings, Telemetry(), searches=True, encoder=encoder),
         [
             embed.routes,
             search.routes,
@@ -60,11 +60,11 @@ def create_app(settings: Settings, encoding: EncodingService | None = None) -> F
     )
 
 
-def create_worker_app(settings: Settings, encoding: EncodingService | None = None) -> FastAPI:
+def create_worker_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
     """The encoder worker: `/embed`, `/tokenizer` and operations."""
     return _build(
         settings,
-        Runtime(settings, Telemetry(), searches=False, encoding=encoding),
+        Runtime(settings, Telemetry(), searches=False, encoder=encoder),
         [embed.routes, worker.routes, operations.routes, operations.open_routes],
     )
 

@@ -12,13 +12,13 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from models.representations import OUTPUTS, Int64, Output, Representations, TokenBatch
 from service.exceptions import NotReadyError, OverloadedError, RequestTooLargeError
+from service.pools import Pool
 
 Encode = Callable[[TokenBatch, Sequence[Output], Sequence[str | None]], Representations]
 """Tokens of texts, outputs, and the adapter of each text, to representations."""
@@ -61,9 +61,17 @@ class Batcher:
     """Owns the queue of texts to encode; use from one event loop."""
 
     def __init__(
-        self, encode: Encode, *, batch_tokens: int, queue_tokens: int, observe: Observe | None = None
+        self,
+        encode: Encode,
+        pool: Pool,
+        *,
+        batch_tokens: int,
+        queue_tokens: int,
+        observe: Observe | None = None,
     ) -> None:
+        """pool: where answers of several batches are joined."""
         self._encode = encode
+        self._pool = pool
         self._batch_tokens = batch_tokens
         self._queue_tokens = queue_tokens
         self._observe = observe
@@ -72,7 +80,7 @@ class Batcher:
         self._tokens_per_second = 2000.0  # a cautious start; follows what is measured
         self._wake = asyncio.Event()
         self._closing = False
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="encoder")
+        self._thread = Pool("encoder", 1)
         self._owner: asyncio.Task[None] | None = None
 
     @property
@@ -104,7 +112,7 @@ class Batcher:
             parts = await answer
         finally:
             self._drop(request)  # of use only where its client left or a batch of it failed
-        return await asyncio.to_thread(request.join) if len(parts) > 1 else request.join()
+        return await self._pool.run(request.join) if len(parts) > 1 else request.join()
 
     async def close(self) -> None:
         """Finishes what was accepted, then ends."""
@@ -112,7 +120,7 @@ class Batcher:
         self._wake.set()
         if self._owner is not None:
             await self._owner
-        self._thread.shutdown()
+        self._thread.close()
 
     def _admit(self, tokens: int) -> None:
         if tokens > self._queue_tokens:
@@ -174,7 +182,7 @@ class Batcher:
         tokens = sum(sum(part.request.lengths[part.start : part.stop]) for part in batch)
         started = time.perf_counter()
         try:
-            parts = await asyncio.get_running_loop().run_in_executor(self._thread, self._encode_slices, batch)
+            parts = await self._thread.run(self._encode_slices, batch)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is, every waiter of this batch receives it

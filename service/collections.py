@@ -15,6 +15,9 @@ from index.layout import CollectionLayout
 from index.manifest import CollectionSettings, check_collection_name
 from index.snapshot import EMPTY_NAME, Snapshot
 from service.concurrency import SharedCalls
+from service.pools import Pool
+
+OPENING_THREADS = 2
 
 log = logging.getLogger("tercet")
 
@@ -68,19 +71,17 @@ class CollectionRegistry:
         self._opening: dict[str, threading.Lock] = {}
         self._opened: dict[str, _Opened] = {}
         self._defaults: dict[str, _ReadDefaults] = {}
-        self.open = SharedCalls(self.snapshot)
-        """`snapshot`, awaited."""
-        self.open_with_defaults = SharedCalls(self.target)
-        """`target`, awaited."""
+        self._pool = Pool("opening", OPENING_THREADS)
+        self._open = SharedCalls(self.snapshot, self._pool)
 
     def snapshot(self, name: str) -> Snapshot:
         """The collection's current snapshot, also when another process published it.
 
         Raises InvalidNameError, CollectionNotFoundError or DamagedIndexError.
         """
-        opened = self._opened.get(name)
-        if opened is not None and self._is_current(name, opened):
-            return opened.snapshot
+        current = self._current(name)
+        if current is not None:
+            return current
         self._created(name)  # for a name that does not exist no lock is kept
         with self._opening.setdefault(name, threading.Lock()):
             opened = self._opened.get(name)
@@ -91,12 +92,19 @@ class CollectionRegistry:
                 opened = self._opened[name] = _Opened(created, snapshot)
             return opened.snapshot
 
-    def target(self, name: str) -> SearchTarget:
+    async def open(self, name: str) -> Snapshot:
+        """The same, awaited: in a thread only where the snapshot is not open yet.
+
+        To see that it still is the current one takes less time than a thread takes to begin.
+        """
+        return self._current(name) or await self._open(name)
+
+    async def open_with_defaults(self, name: str) -> SearchTarget:
         """The current snapshot with the stored defaults, also when another process wrote them.
 
         Raises as `snapshot` does; DamagedIndexError for damaged defaults, too.
         """
-        return SearchTarget(self.snapshot(name), self._current_defaults(name))
+        return SearchTarget(await self.open(name), self._current_defaults(name))
 
     def describe(self, name: str) -> CollectionDescription:
         """Settings, defaults and state, without opening the snapshot.
@@ -138,7 +146,13 @@ class CollectionRegistry:
 
     def close(self) -> None:
         """Lets go of every open snapshot."""
+        self._pool.close()
         self._opened.clear()
+
+    def _current(self, name: str) -> Snapshot | None:
+        """The open snapshot where it is the current one."""
+        opened = self._opened.get(name)
+        return opened.snapshot if opened is not None and self._is_current(name, opened) else None
 
     def _is_current(self, name: str, opened: _Opened) -> bool:
         try:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Generic, TypeVar
 
+from service.pools import Pool
+
 Result = TypeVar("Result")
 
 
@@ -20,15 +22,16 @@ async def all_of(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
 
 
 class SharedCalls(Generic[Result]):
-    """Runs a blocking function of a name in a thread, one call at a time for a name.
+    """Runs a blocking function of a name in a pool, one call at a time for a name.
 
     Who asks meanwhile waits, and shares the next call with all who wait: an answer is never from before its
     question. Callers of a slow name wait without a thread each, which callers of other names need. Use from
     one event loop.
     """
 
-    def __init__(self, call: Callable[[str], Result]) -> None:
+    def __init__(self, call: Callable[[str], Result], pool: Pool) -> None:
         self._call = call
+        self._pool = pool
         self._running: dict[str, asyncio.Task[Result]] = {}
 
     async def __call__(self, name: str) -> Result:
@@ -38,7 +41,7 @@ class SharedCalls(Generic[Result]):
             await asyncio.wait([earlier])
         task = self._running.get(name)
         if task is None:
-            task = self._running[name] = asyncio.create_task(asyncio.to_thread(self._call, name))
+            task = self._running[name] = asyncio.create_task(self._pool.run(self._call, name))
             task.add_done_callback(lambda done: self._forget(name, done))
         return await asyncio.shield(task)  # a caller that leaves takes nothing from the others
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 from models.encoder import AdapterDescription, Encoder, EncoderInfo, with_adapter
@@ -11,7 +11,11 @@ from models.loader import load_encoder
 from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
 from service.batcher import Batcher, Observe
+from service.pools import text_pool
 from service.settings import Settings
+
+# Tokenized in half a millisecond; a busy server takes longer to begin work in a thread.
+SHORT_CHARACTERS = 2000
 
 
 def local_encoder(settings: Settings) -> Encoder:
@@ -86,11 +90,21 @@ class LocalEncoding:
     """An encoder of this process behind a batcher."""
 
     def __init__(
-        self, encoder: Encoder, *, batch_tokens: int, queue_tokens: int, observe: Observe | None = None
+        self,
+        encoder: Encoder,
+        *,
+        batch_tokens: int,
+        queue_tokens: int,
+        observe: Observe | None = None,
     ) -> None:
         self._encoder = encoder
+        self._pool = text_pool()
         self._batcher = Batcher(
-            encoder.encode_tokens, batch_tokens=batch_tokens, queue_tokens=queue_tokens, observe=observe
+            encoder.encode_tokens,
+            self._pool,
+            batch_tokens=batch_tokens,
+            queue_tokens=queue_tokens,
+            observe=observe,
         )
 
     @property
@@ -109,11 +123,11 @@ class LocalEncoding:
         """What identifies the encoder with an adapter, which is read at its first use."""
         if adapter is None:
             return self._encoder.info
-        return await asyncio.to_thread(lambda: with_adapter(self._encoder, adapter, collection).info)
+        return (await self._pool.run(with_adapter, self._encoder, adapter, collection)).info
 
     async def adapters(self) -> list[AdapterDescription]:
         """All adapters and routers there are."""
-        return await asyncio.to_thread(self._encoder.describe_adapters)
+        return await self._pool.run(self._encoder.describe_adapters)
 
     async def encode(
         self,
@@ -127,9 +141,11 @@ class LocalEncoding:
     ) -> Representations:
         """Representations of at least one text, in order."""
         info = await self.info_of(adapter)  # an adapter that cannot be used should fail no batch but its own
-        tokens = await asyncio.to_thread(
+        tokenize = partial(
             self._encoder.tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=truncate
         )
+        is_short = sum(map(len, texts)) <= SHORT_CHARACTERS
+        tokens = tokenize() if is_short else await self._pool.run(tokenize)
         return await self._batcher.submit(tokens, outputs, info.adapter)
 
     async def check(self) -> None:
@@ -137,3 +153,4 @@ class LocalEncoding:
 
     async def close(self) -> None:
         await self._batcher.close()
+        self._pool.close()

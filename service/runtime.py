@@ -12,13 +12,14 @@ from pathlib import Path
 
 from index.candidates import Document
 from ingest.target import open_or_create
-from models.encoder import EncoderInfo
+from models.encoder import Encoder, EncoderInfo
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
 from service.collections import CollectionRegistry
 from service.encoding import EncodingService, LocalEncoding, local_encoder
 from service.exceptions import NotReadyError, OverloadedError
 from service.jobs.manager import JobManager
+from service.pools import Pools
 from service.search.pipeline import SearchPipeline
 from service.settings import RequestLimits, Settings
 from service.telemetry import Telemetry
@@ -49,16 +50,18 @@ class Runtime:
         telemetry: Telemetry,
         *,
         searches: bool,
-        encoding: EncodingService | None = None,
+        encoder: Encoder | None = None,
     ) -> None:
-        """searches: false for an encoder worker; encoding: one that is open already."""
+        """searches: false for an encoder worker; encoder: one that is loaded already."""
         self.settings = settings
         self.telemetry = telemetry
         self.collections = CollectionRegistry(settings.data / "collections", settings.dense_device)
         self.failed: Callable[[], None] | None = None
         self.failure: Exception | None = None
         self._searches = searches
-        self._encoding = encoding
+        self.pools = Pools.open()
+        self._encoder = encoder
+        self._encoding: EncodingService | None = None
         self._services: SearchServices | None = None
         self._ready = False
         self._opening: asyncio.Task[None] | None = None
@@ -106,7 +109,7 @@ class Runtime:
         await self.encoding.check()
         if self._searches:
             try:
-                await asyncio.to_thread(self._try_writing)
+                await self.pools.operations.run(self._try_writing)
             except OSError as error:
                 raise NotReadyError(f"the data root cannot be written to ({error.strerror})") from error
 
@@ -120,6 +123,7 @@ class Runtime:
         if self._encoding is not None:
             await self._encoding.close()
         self.collections.close()
+        self.pools.close()
 
     def job_counts(self) -> Iterable[tuple[str, float]]:
         """Jobs by state."""
@@ -147,8 +151,7 @@ class Runtime:
 
     async def _open(self) -> None:
         try:
-            if self._encoding is None:
-                self._encoding = await open_encoding(self.settings, self.telemetry)
+            self._encoding = await self._open_encoding()
             await warm_up(self._encoding, self.settings.encoder_retry_seconds)
             if self._searches:
                 self._services = await self._open_services(self._encoding)
@@ -160,47 +163,49 @@ class Runtime:
             if self.failed is not None:
                 self.failed()
 
+    async def _open_encoding(self) -> EncodingService:
+        """The encoder that the settings describe. Waits for workers that are not up yet.
+
+        Raises CheckpointError and other ModelError where a local encoder cannot be loaded.
+        """
+        settings = self.settings
+        if self._encoder is not None or not settings.encoder_urls:
+            encoder = self._encoder
+            if encoder is None:
+                encoder = await self.pools.operations.run(local_encoder, settings)
+            return LocalEncoding(
+                encoder,
+                batch_tokens=settings.batch_tokens,
+                queue_tokens=settings.queue_tokens,
+                observe=self.telemetry.observe_batch,
+            )
+        while True:
+            try:
+                return await RemoteEncoding.connect(
+                    settings.encoder_urls,
+                    key=settings.encoder_key.get_secret_value() if settings.encoder_key else None,
+                    timeout_seconds=settings.encoder_timeout_seconds,
+                    retry_seconds=settings.encoder_retry_seconds,
+                )
+            except EncoderUnavailableError as error:
+                log.warning("%s; trying again in %g s", error, settings.encoder_retry_seconds)
+                await asyncio.sleep(settings.encoder_retry_seconds)
+
     async def _open_services(self, encoding: EncodingService) -> SearchServices:
         data = self.settings.data
-        jobs = JobManager(data, encoding.info_of, self.settings.encoder_environment)
+        jobs = JobManager(data, encoding.info_of, self.settings.encoder_environment, self.pools.operations)
         await jobs.start()
         representations = await encoding.encode([WARM_UP_TEXT])
         try:
-            await asyncio.to_thread(write_and_search, encoding.info, representations)
+            await self.pools.search.run(write_and_search, encoding.info, representations)
         except OSError as error:  # no room for temporary files; the first search is slower then
             log.warning("the index could not be warmed up: %s", error)
-        return SearchServices(SearchPipeline(encoding, self.collections), jobs)
+        return SearchServices(SearchPipeline(encoding, self.collections, self.pools.search), jobs)
 
     def _try_writing(self) -> None:
         self.settings.data.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=self.settings.data):
             pass
-
-
-async def open_encoding(settings: Settings, telemetry: Telemetry) -> EncodingService:
-    """The encoder that the settings describe. Waits for workers that are not up yet.
-
-    Raises CheckpointError and other ModelError where a local encoder cannot be loaded.
-    """
-    if not settings.encoder_urls:
-        encoder = await asyncio.to_thread(local_encoder, settings)
-        return LocalEncoding(
-            encoder,
-            batch_tokens=settings.batch_tokens,
-            queue_tokens=settings.queue_tokens,
-            observe=telemetry.observe_batch,
-        )
-    while True:
-        try:
-            return await RemoteEncoding.connect(
-                settings.encoder_urls,
-                key=settings.encoder_key.get_secret_value() if settings.encoder_key else None,
-                timeout_seconds=settings.encoder_timeout_seconds,
-                retry_seconds=settings.encoder_retry_seconds,
-            )
-        except EncoderUnavailableError as error:
-            log.warning("%s; trying again in %g s", error, settings.encoder_retry_seconds)
-            await asyncio.sleep(settings.encoder_retry_seconds)
 
 
 def write_and_search(info: EncoderInfo, representations: Representations) -> None:

@@ -22,6 +22,7 @@ from service.adapters import InfoOf, info_for
 from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
 from service.jobs.process import BuildProcess
 from service.jobs.store import Job, JobStore, now
+from service.pools import Pool
 
 MAX_QUEUED = 100
 _PROGRESS = ("documents_done", "documents_total", "fraction", "tokens", "skipped", "skips", "truncated")
@@ -37,13 +38,14 @@ class JobManager:
     event loop; call `start` first and `stop` last.
     """
 
-    def __init__(self, data: Path, info_of: InfoOf, environment: Mapping[str, str]) -> None:
+    def __init__(self, data: Path, info_of: InfoOf, environment: Mapping[str, str], pool: Pool) -> None:
         """data: the data root; info_of: what the service encodes with, by adapter; environment: variables
-        that make a child use the same encoder and adapters.
+        that make a child use the same encoder and adapters; pool: for reading and writing files.
         """
         self._data = data.resolve()
         self._info_of = info_of
         self._environment = environment
+        self._pool = pool
         self._store = JobStore(self._data / "jobs")
         self._queue: deque[str] = deque()
         self._wake = asyncio.Event()
@@ -54,7 +56,7 @@ class JobManager:
 
     async def start(self) -> None:
         """Reads the records; jobs that were under way when the service ended are failed."""
-        await asyncio.to_thread(self._store.load)
+        await self._pool.run(self._store.load)
         for job in self._store.list():
             if not job.finished:
                 await self._save(job.ended("failed", _INTERRUPTED))
@@ -142,13 +144,13 @@ class JobManager:
     async def _check(self, collection: str, source: str, adapter: str | None) -> str | None:
         """The adapter that the build goes with."""
         try:
-            opened = await asyncio.to_thread(Collection.open, self._data / "collections", collection)
+            opened = await self._pool.run(Collection.open, self._data / "collections", collection)
         except CollectionNotFoundError:
             info = await self._info_of(adapter, collection)
         else:
             info = await info_for(opened.settings, adapter, self._info_of)
             require_encoder(opened.settings, info)
-        await asyncio.to_thread(confined_source, self._data / "sources", source)
+        await self._pool.run(confined_source, self._data / "sources", source)
         return info.adapter
 
     async def _work(self) -> None:
@@ -176,7 +178,7 @@ class JobManager:
 
     async def _build(self, job: Job) -> Job:
         sources = self._data / "sources"
-        path = await asyncio.to_thread(confined_source, sources, job.source)
+        path = await self._pool.run(confined_source, sources, job.source)
         process = await BuildProcess.start(
             path, job.collection, self._data, job.on_error, self._environment, job.adapter
         )
@@ -208,7 +210,7 @@ class JobManager:
         async with self._changed:
             dropped = self._store.keep(job)
             self._changed.notify_all()
-            await asyncio.to_thread(self._store.write, job, dropped)
+            await self._pool.run(self._store.write, job, dropped)
 
 
 def confined_source(root: Path, source: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any
 
 from fastapi import Path, Response
@@ -31,14 +30,14 @@ routes = router("collections")
 @routes.get("/collections", response_model=CollectionList)
 async def list_collections(services: Services) -> Response:
     """All collections, in order of name."""
-    found = await asyncio.to_thread(services.collections.list)
+    found = await services.pools.operations.run(services.collections.list)
     return json_response({"collections": [_record(description) for description in found]})
 
 
 @routes.get("/collections/{name}", response_model=CollectionResponse, responses=errors(404, 422))
 async def get_collection(name: Name, services: Services) -> Response:
     """A collection's settings and state."""
-    return json_response(_record(await asyncio.to_thread(services.collections.describe, name)))
+    return json_response(_record(await services.pools.operations.run(services.collections.describe, name)))
 
 
 @routes.put(
@@ -69,7 +68,9 @@ async def create_collection(
         )
     except (ValueError, InvalidNameError) as error:
         raise InvalidRequestError(str(error), "fields") from error
-    return json_response(_record(await asyncio.to_thread(services.collections.create, name, settings)), 201)
+    return json_response(
+        _record(await services.pools.operations.run(services.collections.create, name, settings)), 201
+    )
 
 
 @routes.delete(
@@ -80,7 +81,7 @@ async def create_collection(
 )
 async def delete_collection(name: Name, services: Services) -> Response:
     """Delete a collection and all it holds."""
-    await asyncio.to_thread(services.collections.delete, name)
+    await services.pools.operations.run(services.collections.delete, name)
     return Response(status_code=204)
 
 
@@ -96,7 +97,7 @@ async def get_document(
 ) -> Response:
     """A stored document by its id."""
     snapshot = await services.collections.open(name)
-    document = await asyncio.to_thread(snapshot.get, document_id)
+    document = await services.pools.operations.run(snapshot.get, document_id)
     if document is None:
         raise NotFoundError(
             f"collection {name!r} has no document {document_id[:600]!r}", "document_not_found"

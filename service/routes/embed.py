@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from fastapi import Request, Response
 
 from models.encoder import EncoderInfo
@@ -75,7 +73,7 @@ async def embed(body: EmbedRequest, request: Request, services: Services) -> Res
             content = embeddings_json(representations, info, tokenizer, packed=packed)
         return Response(content, headers={"Vary": "Accept"}, media_type=media_type)
 
-    return await asyncio.to_thread(write) if values_of(representations) > LARGE_VALUES else write()
+    return await services.pools.answers.run(write) if values_of(representations) > LARGE_VALUES else write()
 
 
 def _check_against(info: EncoderInfo, body: EmbedRequest) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from importlib.metadata import version
 
@@ -58,5 +57,5 @@ async def info(services: Services) -> Response:
 )
 async def metrics(services: Services) -> Response:
     """Counters and timers in Prometheus' text format."""
-    content = await asyncio.to_thread(services.telemetry.render)
+    content = await services.pools.operations.run(services.telemetry.render)
     return Response(content, media_type=CONTENT_TYPE_LATEST)

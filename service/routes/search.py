@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,7 +74,7 @@ async def search(body: SearchRequest, services: Services) -> Response:
         "hits": _hits(outcome, absent),
     }
     if outcome.explanations or sum(len(hit.document.text) for hit in outcome.hits) > LARGE_CHARACTERS:
-        return await asyncio.to_thread(json_response, answer)
+        return await services.pools.answers.run(json_response, answer)
     return json_response(answer)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from fastapi import Response
 
 from service.routes.common import Services, router
@@ -23,5 +21,5 @@ routes = router("worker", 400, 401, 413, 503)
 )
 async def tokenizer(services: Services) -> Response:
     """The encoder's `tokenizer.json`."""
-    content = await asyncio.to_thread(services.encoding.tokenizer.to_bytes)
+    content = await services.pools.operations.run(services.encoding.tokenizer.to_bytes)
     return Response(content, media_type="application/json")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from index.candidates import CandidateLimits, DenseOptions, Hit, Scores, Weights
+from index.candidates import CandidateLimits, DenseOptions, Hit, Scores, SearchResult, Weights
 from index.errors import InvalidQueryError
 from index.filters import Filter, check_filter
 from index.fusion import weighted_sum
@@ -20,6 +19,7 @@ from service.collections import CollectionRegistry, SearchTarget
 from service.concurrency import all_of
 from service.encoding import EncodingService
 from service.exceptions import InvalidRequestError
+from service.pools import Pool
 from service.search.defaults import WantedCandidates, candidates_used, weights_used
 from service.search.explanations import HitExplanation, explain_hits
 from service.search.ready_queries import require_sides
@@ -89,9 +89,11 @@ class RerankOutcome:
 class SearchPipeline:
     """Searches collections with one encoder."""
 
-    def __init__(self, encoding: EncodingService, collections: CollectionRegistry) -> None:
+    def __init__(self, encoding: EncodingService, collections: CollectionRegistry, pool: Pool) -> None:
+        """pool: where searches run."""
         self._encoding = encoding
         self._collections = collections
+        self._pool = pool
 
     async def search(self, query: SearchQuery) -> SearchOutcome:
         """Hits of one query.
@@ -115,21 +117,9 @@ class SearchPipeline:
                 [representations], "query", adapter=snapshot.settings.adapter
             )
         encode_seconds = time.perf_counter() - encoding_started
-        result = await asyncio.to_thread(
-            snapshot.search,
-            representations,
-            top_k=query.top_k,
-            weights=weights,
-            candidates=candidates,
-            filter=query.filter,
-            dense_options=query.dense_options,
+        result, explanations = await self._pool.run(
+            self._found, snapshot, query, representations, weights, candidates
         )
-        explanations = None
-        if query.explain:
-            text = query.query if isinstance(query.query, str) else None
-            explanations = await asyncio.to_thread(
-                explain_hits, snapshot, self._encoding.tokenizer, text, representations, result.hits
-            )
         return SearchOutcome(
             query.collection,
             result.snapshot,
@@ -161,7 +151,7 @@ class SearchPipeline:
                 self._encoding.encode(documents, "document", adapter=adapter),
             ]
         )
-        scores = await asyncio.to_thread(score_texts, encoded_query, encoded_documents)
+        scores = await self._pool.run(score_texts, encoded_query, encoded_documents)
         sums = weighted_sum(scores, weights)
         order = np.argsort(-sums, kind="stable")[:top_n]
         results = [
@@ -180,6 +170,28 @@ class SearchPipeline:
             query_tokens,
             bool(encoded_query.truncated[0]),
         )
+
+    def _found(
+        self,
+        snapshot: Snapshot,
+        query: SearchQuery,
+        representations: Representations,
+        weights: Weights,
+        candidates: CandidateLimits,
+    ) -> tuple[SearchResult, list[HitExplanation] | None]:
+        """The hits, and why they are hits where the query asks; one piece of work for one thread."""
+        result = snapshot.search(
+            representations,
+            top_k=query.top_k,
+            weights=weights,
+            candidates=candidates,
+            filter=query.filter,
+            dense_options=query.dense_options,
+        )
+        if not query.explain:
+            return result, None
+        text = query.query if isinstance(query.query, str) else None
+        return result, explain_hits(snapshot, self._encoding.tokenizer, text, representations, result.hits)
 
     async def _target(self, query: SearchQuery) -> SearchTarget:
         """The collection, checked against encoder and adapter; its defaults only where a query needs them."""

@@ -25,6 +25,7 @@ from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
 from service.concurrency import all_of
 from service.exceptions import OverloadedError, ServiceError
+from service.pools import text_pool
 from service.workers.worker import RemoteWorker
 
 PIECE_TEXTS = 256  # a large request travels in pieces, so that all workers share it
@@ -48,6 +49,7 @@ class RemoteEncoding:
         self._tokenizer = tokenizer
         self._adapters = {adapter.name: adapter for adapter in adapters}
         self._turn = count()
+        self._pool = text_pool()
 
     @classmethod
     async def connect(
@@ -146,7 +148,7 @@ class RemoteEncoding:
         """Representations of at least one text, in order."""
         info = await self.info_of(adapter)
         if not truncate:  # here, because a worker sees pieces and cannot say which text it is
-            await asyncio.to_thread(
+            await self._pool.run(
                 self._tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=False
             )
         # No worker gets two pieces of one text list at once: they could fill its queue by themselves.
@@ -159,7 +161,7 @@ class RemoteEncoding:
         parts = await all_of(encoded(piece) for piece in _pieces(texts))
         if len(parts) == 1:
             return parts[0]
-        return await asyncio.to_thread(Representations.concatenate, parts)
+        return await self._pool.run(Representations.concatenate, parts)
 
     async def check(self) -> None:
         """Asks one worker after another until one of our encoder answers. Raises EncoderUnavailableError."""
@@ -172,6 +174,7 @@ class RemoteEncoding:
 
     async def close(self) -> None:
         await self._client.aclose()
+        self._pool.close()
 
     async def _encode_piece(
         self,

@@ -20,13 +20,7 @@ from fastapi import FastAPI
 
 from models.encoder import Encoder
 from service.app import create_app, server_for
-from service.encoding import LocalEncoding
 from service.settings import Settings
-
-
-def local_encoding(encoder: Encoder, settings: Settings) -> LocalEncoding:
-    """The encoder behind a batcher."""
-    return LocalEncoding(encoder, batch_tokens=settings.batch_tokens, queue_tokens=settings.queue_tokens)
 
 
 @asynccontextmanager
@@ -78,7 +72,7 @@ def make_app(data: Path, tiny: Encoder) -> MakeApp:
         encoder: Encoder = tiny, create: Callable[..., FastAPI] = create_app, **settings: Any
     ) -> FastAPI:
         complete = Settings(**{"data": data, "batch_tokens": 64, "queue_tokens": 4096, **settings})
-        return create(complete, local_encoding(encoder, complete))
+        return create(complete, encoder)
 
     return make
 
@@ -116,7 +110,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, built_data: Path, tiny: Enc
     """The address of a real server that the tests of one module share."""
     copy = shutil.copytree(built_data, tmp_path_factory.mktemp("server") / "data")
     settings = Settings(data=copy, batch_tokens=64, queue_tokens=4096)
-    with real_server(create_app(settings, local_encoding(tiny, settings))) as url:
+    with real_server(create_app(settings, tiny)) as url:
         yield url
 
 

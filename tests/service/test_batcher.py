@@ -18,6 +18,9 @@ from models.representations import (
 )
 from service.batcher import Batcher
 from service.exceptions import NotReadyError, OverloadedError, RequestTooLargeError
+from service.pools import text_pool
+
+POOL = text_pool()
 
 
 def texts(*contents: Sequence[int]) -> TokenBatch:
@@ -75,7 +78,7 @@ async def running(batcher: Batcher, encoder: Counter) -> asyncio.Task[Representa
 
 async def test_answers_are_in_the_callers_order_whatever_the_batches() -> None:
     encoder = Counter()
-    batcher = Batcher(encoder, batch_tokens=4, queue_tokens=100)
+    batcher = Batcher(encoder, POOL, batch_tokens=4, queue_tokens=100)
     answer = await batcher.submit(texts([1], [2, 3, 4], [5, 6], [7]))
     await batcher.close()
     assert answer.dense is not None
@@ -90,7 +93,7 @@ async def test_answers_are_in_the_callers_order_whatever_the_batches() -> None:
 
 async def test_requests_that_wait_share_a_batch_and_get_only_their_outputs() -> None:
     encoder = Counter(held=True)
-    batcher = Batcher(encoder, batch_tokens=100, queue_tokens=100)
+    batcher = Batcher(encoder, POOL, batch_tokens=100, queue_tokens=100)
     first = await running(batcher, encoder)
     others = [
         asyncio.create_task(batcher.submit(texts([2]), ["dense"])),
@@ -111,7 +114,7 @@ async def test_requests_that_wait_share_a_batch_and_get_only_their_outputs() -> 
 
 async def test_texts_of_several_adapters_share_a_batch() -> None:
     encoder = Counter(held=True)
-    batcher = Batcher(encoder, batch_tokens=100, queue_tokens=100)
+    batcher = Batcher(encoder, POOL, batch_tokens=100, queue_tokens=100)
     first = await running(batcher, encoder)
     law = asyncio.create_task(batcher.submit(texts([2], [3, 3]), OUTPUTS, "law"))
     base = asyncio.create_task(batcher.submit(texts([4])))
@@ -126,7 +129,7 @@ async def test_texts_of_several_adapters_share_a_batch() -> None:
 
 async def test_a_long_request_does_not_hold_up_a_short_one() -> None:
     encoder = Counter(held=True)
-    batcher = Batcher(encoder, batch_tokens=4, queue_tokens=1000)
+    batcher = Batcher(encoder, POOL, batch_tokens=4, queue_tokens=1000)
     first = await running(batcher, encoder)
     long = asyncio.create_task(batcher.submit(texts(*[[5, 5]] * 50)))
     await asyncio.sleep(0)
@@ -141,7 +144,7 @@ async def test_a_long_request_does_not_hold_up_a_short_one() -> None:
 
 async def test_a_text_over_the_budget_is_a_batch_of_its_own() -> None:
     encoder = Counter()
-    batcher = Batcher(encoder, batch_tokens=2, queue_tokens=100)
+    batcher = Batcher(encoder, POOL, batch_tokens=2, queue_tokens=100)
     await batcher.submit(texts([1], [1, 2, 3, 4, 5]))
     await batcher.close()
     assert encoder.batches == [[[1, 2, 3, 4, 5]], [[1]]]
@@ -149,7 +152,7 @@ async def test_a_text_over_the_budget_is_a_batch_of_its_own() -> None:
 
 async def test_a_full_queue_refuses_one_text_and_many_alike() -> None:
     encoder = Counter(held=True)
-    batcher = Batcher(encoder, batch_tokens=10, queue_tokens=10)
+    batcher = Batcher(encoder, POOL, batch_tokens=10, queue_tokens=10)
     first = await running(batcher, encoder)
     second = asyncio.create_task(batcher.submit(texts([2] * 8)))
     await asyncio.sleep(0)
@@ -167,7 +170,7 @@ async def test_a_full_queue_refuses_one_text_and_many_alike() -> None:
 
 
 async def test_what_never_fits_is_too_large_rather_than_overloaded() -> None:
-    batcher = Batcher(Counter(), batch_tokens=10, queue_tokens=10)
+    batcher = Batcher(Counter(), POOL, batch_tokens=10, queue_tokens=10)
     with pytest.raises(RequestTooLargeError, match=r"11 tokens.*at most 10"):
         await batcher.submit(texts([1] * 11))
     await batcher.close()
@@ -175,7 +178,7 @@ async def test_what_never_fits_is_too_large_rather_than_overloaded() -> None:
 
 async def test_a_departed_client_is_not_encoded() -> None:
     encoder = Counter(held=True)
-    batcher = Batcher(encoder, batch_tokens=10, queue_tokens=100)
+    batcher = Batcher(encoder, POOL, batch_tokens=10, queue_tokens=100)
     first = await running(batcher, encoder)
     departed = asyncio.create_task(batcher.submit(texts([2, 2])))
     stays = asyncio.create_task(batcher.submit(texts([3])))
@@ -191,7 +194,7 @@ async def test_a_departed_client_is_not_encoded() -> None:
 
 async def test_a_failing_batch_answers_every_waiter_and_the_next_one_works() -> None:
     encoder = Counter(held=True)
-    batcher = Batcher(encoder, batch_tokens=3, queue_tokens=100)
+    batcher = Batcher(encoder, POOL, batch_tokens=3, queue_tokens=100)
     first = await running(batcher, encoder)
     failing = [
         asyncio.create_task(batcher.submit(texts([13], [13, 13], [4]))),
@@ -220,7 +223,7 @@ async def test_a_panic_of_the_encoder_is_answered_and_the_next_batch_works() -> 
             raise Panic("out of bounds")
         return encoder(tokens, outputs, adapters)
 
-    batcher = Batcher(encode, batch_tokens=3, queue_tokens=100)
+    batcher = Batcher(encode, POOL, batch_tokens=3, queue_tokens=100)
     with pytest.raises(RuntimeError, match="out of bounds"):
         await batcher.submit(texts([7]))
     assert (await batcher.submit(texts([6]))).tokens.tolist() == [1]
@@ -229,7 +232,7 @@ async def test_a_panic_of_the_encoder_is_answered_and_the_next_batch_works() -> 
 
 async def test_closing_finishes_what_was_accepted() -> None:
     encoder = Counter(held=True)
-    batcher = Batcher(encoder, batch_tokens=1, queue_tokens=100)
+    batcher = Batcher(encoder, POOL, batch_tokens=1, queue_tokens=100)
     first = await running(batcher, encoder)
     waiting = [asyncio.create_task(batcher.submit(texts([n]))) for n in range(5)]
     await asyncio.sleep(0)
@@ -245,7 +248,7 @@ async def test_closing_finishes_what_was_accepted() -> None:
 
 async def test_many_random_requests_get_their_own_answers() -> None:
     random = np.random.default_rng(7)
-    batcher = Batcher(Counter(), batch_tokens=50, queue_tokens=100_000)
+    batcher = Batcher(Counter(), POOL, batch_tokens=50, queue_tokens=100_000)
     requests = [
         texts(*[random.integers(20, 1000, random.integers(1, 12)) for _ in range(random.integers(1, 20))])
         for _ in range(60)

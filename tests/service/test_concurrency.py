@@ -6,6 +6,9 @@ import threading
 import pytest
 
 from service.concurrency import SharedCalls
+from service.pools import Pool
+
+POOL = Pool("calls", 2)
 
 
 async def test_callers_of_one_name_share_calls_and_other_names_do_not_wait() -> None:
@@ -18,7 +21,7 @@ async def test_callers_of_one_name_share_calls_and_other_names_do_not_wait() -> 
             assert gate.wait(10)
         return name.upper()
 
-    shared = SharedCalls(call)
+    shared = SharedCalls(call, POOL)
     slow = [asyncio.create_task(shared("slow")) for _ in range(100)]
     await asyncio.sleep(0)
     slow[0].cancel()  # one that leaves takes nothing from the others
@@ -37,7 +40,7 @@ async def test_a_failure_reaches_every_caller_and_is_forgotten() -> None:
             raise error
         return name
 
-    shared = SharedCalls(call)
+    shared = SharedCalls(call, POOL)
     failed = await asyncio.gather(*(shared("a") for _ in range(3)), return_exceptions=True)
     assert [str(error) for error in failed] == ["no"] * 3
     assert await shared("a") == "a"
@@ -55,7 +58,7 @@ async def test_an_answer_is_never_from_before_its_question() -> None:
         assert gate.wait(10)
         return found
 
-    shared = SharedCalls(look)
+    shared = SharedCalls(look, POOL)
     first = asyncio.create_task(shared("a"))
     await asyncio.to_thread(seen.wait, 10)
     world = "new"

@@ -22,6 +22,7 @@ from service.exceptions import InvalidRequestError, NotFoundError, OverloadedErr
 from service.jobs import store as job_store
 from service.jobs.manager import JobManager, confined_source
 from service.jobs.store import Job, JobStore, now
+from service.pools import Pool
 
 MakeManager = Callable[[], JobManager]
 
@@ -49,6 +50,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture
 async def make(data: Path, info: EncoderInfo, embedded_checkpoint: Path) -> AsyncIterator[MakeManager]:
     made: list[JobManager] = []
+    pool = Pool("operations", 2)
 
     def make() -> JobManager:
         environment = {"TERCET_CHECKPOINT": str(embedded_checkpoint), "TERCET_THREADS": "2"}
@@ -58,12 +60,13 @@ async def make(data: Path, info: EncoderInfo, embedded_checkpoint: Path) -> Asyn
                 raise unknown_adapter(adapter, ())
             return info
 
-        made.append(JobManager(data, info_of, environment))
+        made.append(JobManager(data, info_of, environment, pool))
         return made[-1]
 
     yield make
     for manager in made:
         await manager.stop()
+    pool.close()
 
 
 @pytest.fixture
@@ -190,15 +193,18 @@ import asyncio
 from pathlib import Path
 from models.loader import load_encoder
 from service.jobs.manager import JobManager
+from service.pools import Pool
+from service.pools import Pool
 
 async def run():
+    pool = Pool("operations", 2)
     checkpoint = {str(embedded_checkpoint)!r}
     info = load_encoder(checkpoint, threads=1).info
 
     async def info_of(adapter, collection=None):
         return info
 
-    manager = JobManager(Path({str(data)!r}), info_of, {{"TERCET_CHECKPOINT": checkpoint}})
+    manager = JobManager(Path({str(data)!r}), info_of, {{"TERCET_CHECKPOINT": checkpoint}}, pool)
     await manager.start()
     job = await manager.submit("articles", "long.jsonl")
     while manager.get(job.id).tokens == 0:

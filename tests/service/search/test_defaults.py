@@ -135,13 +135,13 @@ async def test_damaged_defaults_are_503_for_what_needs_them(client: httpx.AsyncC
     assert (await search(client, **given))["weights"] == PLAIN
 
 
-def test_defaults_are_read_once_while_their_file_stays(data: Path, store: Store) -> None:
+async def test_defaults_are_read_once_while_their_file_stays(data: Path, store: Store) -> None:
     registry = CollectionRegistry(data / "collections")
     store()
-    first = registry.target("demo").defaults
+    first = (await registry.open_with_defaults("demo")).defaults
     assert first is not None
-    assert registry.target("demo").defaults is first
+    assert (await registry.open_with_defaults("demo")).defaults is first
     store()
-    second = registry.target("demo").defaults
+    second = (await registry.open_with_defaults("demo")).defaults
     assert second == first
     assert second is not first

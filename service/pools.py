@@ -1,0 +1,70 @@
+"""The threads of a server: each kind of work has its own, so that none waits behind another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from models.cores import usable_cores
+
+OPERATIONS_THREADS = 4  # they wait for the disk rather than compute
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class Pool:
+    """Threads for one kind of blocking work, awaited from an event loop.
+
+    A thread starts with the first work for it. Work that nobody awaits any more is not begun.
+    """
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
+
+    async def run(
+        self, call: Callable[Arguments, Result], *args: Arguments.args, **options: Arguments.kwargs
+    ) -> Result:
+        """What the call gives or raises in one of the threads."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, partial(call, *args, **options))
+
+    def close(self) -> None:
+        """Begins nothing more; what runs ends by itself."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """What the routes of one server share.
+
+    search: retrieving and scoring. answers: writing large ones. operations: collections, jobs, readiness,
+    metrics. Beside them the encoding service has threads for texts, and the collections for opening them.
+    """
+
+    search: Pool
+    answers: Pool
+    operations: Pool
+
+    @staticmethod
+    def open() -> Pools:
+        """Pools that follow the cores."""
+        return Pools(
+            search=Pool("search", usable_cores()),
+            answers=Pool("answers", usable_cores()),
+            operations=Pool("operations", OPERATIONS_THREADS),
+        )
+
+    def close(self) -> None:
+        """Closes all of them."""
+        for pool in (self.search, self.answers, self.operations):
+            pool.close()
+
+
+def text_pool() -> Pool:
+    """For tokenizing long texts and joining large results, beside an encoder."""
+    return Pool("texts", usable_cores())

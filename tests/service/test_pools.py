@@ -1,0 +1,65 @@
+"""Each kind of work has threads of its own."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from index.snapshot import Snapshot
+from service.pools import Pool
+
+BEYOND_ANY_POOL = 80
+SEARCH = {"collection": "demo", "query": "hot tea"}
+
+
+async def test_work_runs_in_threads_of_the_pools_name() -> None:
+    pool = Pool("brewing", 1)
+    assert (await pool.run(lambda: threading.current_thread().name)).startswith("brewing")
+    with pytest.raises(ZeroDivisionError):
+        await pool.run(divmod, 1, 0)
+    pool.close()
+
+
+async def test_work_that_nobody_awaits_any_more_is_not_begun() -> None:
+    pool, gate, begun = Pool("brewing", 1), threading.Event(), []
+    first = asyncio.create_task(pool.run(gate.wait, 10))
+    second = asyncio.create_task(pool.run(begun.append, "second"))
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.sleep(0)
+    gate.set()
+    assert await first
+    await pool.run(begun.append, "third")
+    assert begun == ["third"]
+    pool.close()
+
+
+async def test_operations_answer_while_searches_and_the_encoder_are_stuck(
+    make_client: Any, held: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    search = Snapshot.search
+
+    def stuck(*args: Any, **options: Any) -> Any:
+        assert gate.wait(20)
+        return search(*args, **options)
+
+    async with make_client(encoder=held) as client:
+        ready = (await client.post("/embed", json={"inputs": "tea", "input_type": "query"})).json()
+        query = {side: ready["embeddings"][0][side] for side in ("dense", "colbert")}
+        query["sparse"] = {name: ready["embeddings"][0]["sparse"][name] for name in ("token_ids", "weights")}
+        monkeypatch.setattr(Snapshot, "search", stuck)
+        held.gate.clear()
+        bodies = [SEARCH, {**SEARCH, "query": query}] * BEYOND_ANY_POOL
+        searches = [asyncio.create_task(client.post("/search", json=body)) for body in bodies]
+        try:
+            async with asyncio.timeout(10):
+                for path in ("/health", "/ready", "/metrics", "/info", "/collections", "/jobs"):
+                    assert (await client.get(path)).status_code == 200, path
+                assert (await client.get("/collections/demo/documents/tea")).status_code == 200
+                assert not any(task.done() for task in searches)
+        finally:
+            gate.set()
+            held.gate.set()
+        assert {answer.status_code for answer in await asyncio.gather(*searches)} == {200}
