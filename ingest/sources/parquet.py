@@ -1,113 +1,96 @@
-"""Rows of a Parquet file as plain records, streamed in small batches."""
+"""Rows of a Parquet file as JSON, streamed from a process of bounded memory.
+
+A Parquet file of a few kB may unpack to any size: by repeated values, compressed pages, nested lists. None of
+what its metadata say about that binds its content, and Arrow takes no limit. So a child process decodes it
+(`ingest/sources/parquet_lines.py`), whose memory the operating system bounds.
+"""
 
 from __future__ import annotations
 
-import datetime
-import math
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import orjson
 import pyarrow
 import pyarrow.parquet
 
 from index.errors import InvalidDocumentError
+from ingest.child import child_environment, module_command
 from ingest.errors import SourceError
 
-_BATCH_ROWS = 256
-_BUFFER_BYTES = 2**20
+MEMORY_BYTES = 2**30
+# Of the file's own description, which is parsed here: names of columns, and columns times row groups.
+_THRIFT_LIMITS = {"thrift_string_size_limit": 2**24, "thrift_container_size_limit": 200_000}
 
 
 class ParquetRows:
-    """Iterates once over (row number from 1, record or why it is none).
+    """Iterates once over (row number from 1, the row as a JSON object or why it is none).
 
-    Raises SourceError where the file is not Parquet, is damaged, or lacks an id or a text column.
+    A row of more bytes than the limit is none. Raises SourceError where the file is not Parquet, is damaged,
+    lacks an id or a text column, or takes more memory than MEMORY_BYTES.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, limit_bytes: int) -> None:
         self.path = path
+        self._limit_bytes = limit_bytes
         self._read = 0
-        with self._open() as file:  # closed again, for a folder may hold thousands of parts
-            self._total = int(file.metadata.num_rows)
-            columns = file.schema_arrow.names
+        try:
+            with pyarrow.parquet.ParquetFile(path, **_THRIFT_LIMITS) as file:
+                self._total = int(file.metadata.num_rows)
+                columns = file.schema_arrow.names
+        except (pyarrow.ArrowException, OSError) as error:
+            raise SourceError(f"{path}: not a readable Parquet file ({error})") from error
         for wanted in (("id", "_id"), ("text",)):
             if not set(wanted) & set(columns):
                 raise SourceError(
-                    f"{path}: no column {' or '.join(wanted)}; the columns are {', '.join(columns)}. "
+                    f"{path}: no column {' or '.join(wanted)}; the columns are {', '.join(columns)[:1000]}. "
                     "Rename the column that holds it."
                 )
 
     @property
     def fraction(self) -> float:
         """Share of the rows read so far, from 0 to 1."""
-        total = self.count()
-        return self._read / total if total else 1.0
+        return self._read / self._total if self._total else 1.0
 
     def count(self) -> int:
         """Number of rows, from the file's own metadata."""
         return self._total
 
-    def __iter__(self) -> Iterator[tuple[int, Mapping[str, Any] | InvalidDocumentError]]:
-        try:
-            with self._open() as file:
-                for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
-                    for row in _rows(batch):
-                        self._read += 1
-                        yield self._read, row
-        except (pyarrow.ArrowException, OSError) as error:
-            raise SourceError(f"{self.path}: damaged after row {self._read} ({error})") from error
+    def __iter__(self) -> Iterator[tuple[int, bytes | InvalidDocumentError]]:
+        with self._child() as lines:
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break  # cut off by the child's end, which is told then
+                if line.startswith(b"["):
+                    raise SourceError(f"{self.path}: {orjson.loads(line)[0]} after row {self._read}")
+                self._read += 1
+                yield self._read, line if line.startswith(b"{") else InvalidDocumentError(orjson.loads(line))
 
-    def _open(self) -> pyarrow.parquet.ParquetFile:
-        try:
-            # A buffer size makes Arrow stream column pages instead of reading whole row groups.
-            return pyarrow.parquet.ParquetFile(self.path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise SourceError(f"{self.path}: not a readable Parquet file ({error})") from error
-
-
-def _rows(batch: pyarrow.RecordBatch) -> Iterator[Mapping[str, Any] | InvalidDocumentError]:
-    """The rows of a batch as records, or why they are none."""
-    try:
-        rows = batch.to_pylist(maps_as_pydicts="strict")
-    except (ValueError, OverflowError, KeyError) as error:
-        # A value that Python cannot hold, as a time in nanoseconds: which row has it?
-        if batch.num_rows == 1:
-            yield InvalidDocumentError(f"a value of the row cannot be read ({error})")
-            return
-        for position in range(batch.num_rows):
-            yield from _rows(batch.slice(position, 1))
-        return
-    for row in rows:
-        try:
-            yield _record(row)
-        except InvalidDocumentError as error:
-            yield error
-
-
-def _record(row: Mapping[str, Any]) -> dict[str, Any]:
-    record = {key: _json_value(key, value) for key, value in row.items()}
-    metadata = record.get("metadata")
-    if isinstance(metadata, str):
-        try:
-            record["metadata"] = orjson.loads(metadata)
-        except orjson.JSONDecodeError as error:
-            raise InvalidDocumentError(f'"metadata" is text but not JSON: {error.msg}') from error
-    return record
-
-
-def _json_value(key: str, value: Any) -> Any:
-    """A value as JSON knows it; dates and times become ISO 8601 text."""
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return {name: _json_value(f"{key}.{name}", item) for name, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_json_value(key, item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidDocumentError(f'"{key}" is {value}: use null for an unknown number')
-    if value is not None and not isinstance(value, str | int | float):
-        raise InvalidDocumentError(
-            f'"{key}" holds {type(value).__name__}, which JSON cannot: drop the column'
-        )
-    return value
+    @contextmanager
+    def _child(self) -> Iterator[IO[bytes]]:
+        """What the child prints. Raises SourceError where it dies without saying why."""
+        arguments = [str(self.path), str(self._limit_bytes), str(MEMORY_BYTES)]
+        with subprocess.Popen(
+            [*module_command("ingest.sources.parquet_lines"), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=2**20,
+            process_group=0,  # Ctrl-C is for this process, which then ends the child
+            env={**child_environment(), "ARROW_DEFAULT_MEMORY_POOL": "system"},
+        ) as process:
+            assert process.stdout is not None  # noqa: S101 - it is a pipe
+            try:
+                yield process.stdout
+            except BaseException:
+                process.kill()
+                raise
+            if process.wait() != 0:
+                raise SourceError(
+                    f"{self.path}: the reader ended with exit code {process.returncode} after row "
+                    f"{self._read}: the file is damaged, or a row of it takes more than "
+                    f"{MEMORY_BYTES >> 20} MiB of memory"
+                )

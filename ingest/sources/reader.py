@@ -15,7 +15,7 @@ from index.errors import DuplicateDocumentError, InvalidDocumentError
 from index.fields import FieldType, field_values
 from ingest.errors import SourceError
 from ingest.sources.lines import MAX_LINE_BYTES, LineFile
-from ingest.sources.records import document_from_json, document_from_record
+from ingest.sources.records import document_from_json
 
 OnError = Literal["stop", "skip"]
 SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
@@ -177,10 +177,10 @@ class _ParquetDocuments:
     unit = "row"
     blank = 0
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, row_bytes: int) -> None:
         from ingest.sources.parquet import ParquetRows  # pyarrow is slow to load and seldom needed
 
-        self._rows = ParquetRows(path)
+        self._rows = ParquetRows(path, row_bytes)
 
     @property
     def fraction(self) -> float:
@@ -192,13 +192,13 @@ class _ParquetDocuments:
     def __iter__(self) -> Iterator[Parsed]:
         for number, row in self._rows:
             try:
-                yield number, row if isinstance(row, InvalidDocumentError) else document_from_record(row)
+                yield number, row if isinstance(row, InvalidDocumentError) else document_from_json(row)
             except InvalidDocumentError as error:
                 yield number, error
 
 
-def _open_part(path: Path, line_bytes: int) -> _JsonLines | _ParquetDocuments:
-    return _ParquetDocuments(path) if path.suffix == ".parquet" else _JsonLines(path, line_bytes)
+def _open_part(path: Path, limit_bytes: int) -> _JsonLines | _ParquetDocuments:
+    return (_ParquetDocuments if path.suffix == ".parquet" else _JsonLines)(path, limit_bytes)
 
 
 class _SeenIds:

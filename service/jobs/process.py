@@ -7,18 +7,17 @@ import contextlib
 import json
 import os
 import signal
-import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ingest.child import child_environment, module_command
 from ingest.sources.reader import OnError
 
 NICENESS = 10
 STOP_SECONDS = 10.0
-_PACKAGES = Path(__file__).resolve().parents[2]
 _ERROR_TAIL_BYTES = 4096
 _LINE_BYTES = 2**20
 
@@ -55,18 +54,15 @@ class BuildProcess:
         adapter: str | None = None,
     ) -> BuildProcess:
         """Starts the build. Raises OSError where no process can be started."""
-        pythonpath = os.pathsep.join(filter(None, (str(_PACKAGES), os.environ.get("PYTHONPATH"))))
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",  # otherwise a folder called `index` in the working folder would be taken for our package
-            *("-m", "cli.main", "index", "build", str(source)),
+            *(*module_command("cli.main"), "index", "build", str(source)),
             *("--collection", collection, "--data", str(data), "--on-error", on_error),
             *(() if adapter is None else ("--adapter", adapter)),
             *("--progress", "json", "--stop-with-stdin"),
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            env={**os.environ, **environment, "PYTHONPATH": pythonpath},
+            env={**child_environment(), **environment},
             limit=_LINE_BYTES,
         )
         with contextlib.suppress(ProcessLookupError):
