@@ -43,7 +43,7 @@ def demo(
 
     settings = options.settings_from(host=host, port=port, data=data, checkpoint=checkpoint, engine=engine)
     if serve:
-        from service.app import listening_socket
+        from service.http.listening import listening_socket
 
         listening_socket(settings.host, settings.port).close()  # a taken port should fail before the work
     encoder = local_encoder(settings)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
-import os
 import resource
 import signal
-import socket
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -19,9 +16,9 @@ from fastapi_offline import FastAPIOffline
 
 from models.encoder import Encoder
 from service.errors import install_error_handlers
-from service.exceptions import AddressError
 from service.http.auth import AuthMiddleware, KeyRing, bearer
 from service.http.body import BodyMiddleware
+from service.http.listening import address_of, is_loopback, listening_socket
 from service.http.protocol import MAX_HEAD_BYTES, HttpProtocol
 from service.http.requests import RequestMiddleware
 from service.logs import configure_logging
@@ -76,7 +73,7 @@ def run_server(app: FastAPI, settings: Settings) -> None:
     be loaded.
     """
     configure_logging(settings.log_level, settings.log_format)
-    if not settings.needs_key and not _is_loopback(settings.host):
+    if not settings.needs_key and not is_loopback(settings.host):
         log.warning(
             "listening on %s without a key: whoever reaches this address may read and change everything; "
             "set api_keys_file or api_keys (TERCET_API_KEYS_FILE, TERCET_API_KEYS)",
@@ -94,7 +91,7 @@ def run_server(app: FastAPI, settings: Settings) -> None:
         # Uvicorn repeats the signal after a graceful end; being told to end is no failure.
         signal.signal(signal.SIGTERM, lambda *_: None)
     with listening_socket(settings.host, settings.port) as listener:
-        log.info("listening on %s", _url_of(listener))
+        log.info("listening on %s", address_of(listener))
         server.run(sockets=[listener])
     if runtime.failure is not None:
         raise runtime.failure
@@ -106,24 +103,6 @@ def _allow_open_files() -> None:
     if soft != hard:
         with suppress(ValueError, OSError):  # macOS names no limit, and allows less
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def listening_socket(host: str, port: int) -> socket.socket:
-    """A socket bound to the address, before anything is loaded. Raises AddressError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        # Errors of name resolution have numbers of their own, below 0.
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        raise AddressError(
-            f"cannot listen on {host}:{port} ({reason}); choose another address with --host and --port"
-        ) from error
-
-
-def _url_of(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
@@ -194,10 +173,3 @@ def _watch(runtime: Runtime) -> None:
     telemetry.watch("tercet_documents", "Documents searched.", "collection", runtime.document_counts)
     telemetry.watch("tercet_jobs", "Index-build jobs.", "state", runtime.job_counts)
     telemetry.watch("tercet_encoder_worker_up", "Workers in use.", "url", runtime.worker_states)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

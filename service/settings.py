@@ -72,7 +72,7 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    host: str = Field("127.0.0.1", description="Address to listen on.")
+    host: str = Field("127.0.0.1", description="Address to listen on; :: is every one, of IPv6 and IPv4.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     checkpoint: str = Field(EMBEDDED, description="Encoder: a folder, a hub id, or the embedded default.")
     revision: str | None = Field(None, description="Revision of a checkpoint named by hub id.")

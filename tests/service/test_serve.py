@@ -17,9 +17,6 @@ from typing import Any
 import httpx
 import pytest
 
-from service.app import listening_socket
-from service.exceptions import AddressError
-
 DOCUMENTS = [
     {"id": "tea", "text": "Green tea is brewed with hot water.", "metadata": {"year": 2001}},
     {"id": "train", "title": "Steam", "text": "A steam engine pulls the train.", "metadata": {"year": 1830}},
@@ -211,12 +208,3 @@ def test_binding_elsewhere_without_a_key_warns(serve: Serve, tmp_path: Path) -> 
 def logged_until_end(folder: Path) -> list[dict[str, Any]]:
     """The log's lines but the last, which is the command's own."""
     return [json.loads(line) for file in folder.glob("log-*") for line in file.read_text().splitlines()[:-1]]
-
-
-def test_an_address_that_is_taken_fails_in_one_line() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        with pytest.raises(
-            AddressError, match=rf"^cannot listen on 127\.0\.0\.1:{port} \(Address already in use\)"
-        ):
-            listening_socket("127.0.0.1", port)
