@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,8 +14,7 @@ from cli.output import error_console
 from service.exceptions import ServiceError
 
 if TYPE_CHECKING:
-    from cli.array_file import ArrayFile
-    from models.representations import Int64, Output, Representations
+    from models.representations import Output
 
 WINDOW_TOKENS = 16_384
 
@@ -38,9 +38,10 @@ def embed(
     adapters: options.Adapters = None,
 ) -> None:
     """Write the three representations of texts as arrays."""
-    from cli.array_file import ArrayFile
+    from index.storage import write_atomically
     from ingest.windows import windows
     from models.encoder import encode, with_adapter
+    from service.binary import BinaryBody
     from service.encoding import local_encoder
 
     wanted = _parse_outputs(outputs)
@@ -56,10 +57,10 @@ def embed(
     )
     encoder = with_adapter(local_encoder(settings), adapter)
     count = tokens = truncated = 0
-    with ArrayFile(output) as file:
+    with BinaryBody(output.parent) as body:
         for window in windows(read_texts(texts), str, WINDOW_TOKENS):
             encoded = encode(encoder, window, input_type, wanted, max_length=max_length)
-            _append(file, encoded)
+            body.append(replace(encoded, routes=None))  # of millions of texts they would fit into no header
             count += len(window)
             tokens += int(encoded.tokens.sum())
             truncated += int(encoded.truncated.sum())
@@ -67,7 +68,7 @@ def embed(
             raise ServiceError(f"{texts}: no texts; give at least one line")
         metadata = {"model": encoder.info.name, "fingerprint": encoder.info.fingerprint}
         found = encoder.info.adapter
-        file.finish(metadata if found is None else {**metadata, "adapter": found})
+        write_atomically(output, body.chunks(metadata if found is None else {**metadata, "adapter": found}))
     remark = f"{count:,} texts, {tokens:,} tokens, written to {output}"
     if truncated:
         remark += f"; {truncated:,} texts are longer than the limit and were cut"
@@ -95,27 +96,6 @@ def read_texts(path: Path) -> Iterator[str]:
         if not isinstance(text, str):
             raise SourceError(f'{path} line {number}: expected an object with a string as "text"')
         yield text
-
-
-def _append(file: ArrayFile, encoded: Representations) -> None:
-    """Adds a window's arrays, named as in the binary body of `/embed`."""
-    file.append("tokens", encoded.tokens)
-    file.append("truncated", encoded.truncated)
-    if encoded.dense is not None:
-        file.append("dense", encoded.dense)
-    if encoded.sparse is not None:
-        _append_offsets(file, "sparse_indptr", encoded.sparse.indptr, "sparse_token_ids")
-        file.append("sparse_token_ids", encoded.sparse.token_ids)
-        file.append("sparse_weights", encoded.sparse.weights)
-    if encoded.colbert is not None:
-        _append_offsets(file, "colbert_offsets", encoded.colbert.offsets, "colbert")
-        file.append("colbert", encoded.colbert.vectors)
-
-
-def _append_offsets(file: ArrayFile, name: str, offsets: Int64, packed: str) -> None:
-    """Adds a window's offsets, counted from the beginning of the packed array as it is so far."""
-    shifted = offsets + file.rows(packed)
-    file.append(name, shifted[1:] if file.rows(name) else shifted)
 
 
 def _parse_outputs(words: str) -> list[Output]:

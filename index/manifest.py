@@ -106,7 +106,7 @@ class CollectionSettings:
 
     def write(self, path: Path) -> None:
         """Writes `collection.json`."""
-        write_atomically(path, self.content)
+        write_atomically(path, [self.content])
 
     @staticmethod
     def read(path: Path) -> CollectionSettings:

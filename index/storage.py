@@ -15,6 +15,7 @@ import math
 import mmap
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +46,16 @@ def sync_folder(folder: Path) -> None:
     sync_file(folder)
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
     """Replaces a file: after a crash it holds its former content or the new one, never a part."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     try:
         with temporary.open("xb") as file:
-            file.write(content)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError:
+    except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
@@ -67,7 +68,7 @@ def json_bytes(value: Any) -> bytes:
 
 def write_json_atomically(path: Path, value: Any) -> None:
     """Replaces a file by readable JSON."""
-    write_atomically(path, json_bytes(value))
+    write_atomically(path, [json_bytes(value)])
 
 
 def read_json_object(path: Path, remedy: str = "restore it or rebuild") -> dict[str, Any]:

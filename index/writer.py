@@ -122,7 +122,7 @@ class SnapshotWriter:
         manifest = Manifest(self._name, self._settings.sha256, tuple(self._segments))
         manifest.write(self._layout.manifest(self._name))
         try:
-            write_atomically(self._layout.current, f"{self._name}\n".encode())
+            write_atomically(self._layout.current, [f"{self._name}\n".encode()])
         except KeyboardInterrupt:
             if self._layout.read_current() != self._name:
                 raise

@@ -8,40 +8,101 @@ JSON in the metadata `routes`: for each text null, or an object with `adapters` 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import asdict
-from typing import Any
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
 
-import numpy as np
-import numpy.typing as npt
-from safetensors.numpy import load, save
+from safetensors.numpy import load
 
-from models.representations import Representations, Route, SparseRows, TokenVectors
+from models.encoder import EncoderInfo
+from models.representations import Int64, Representations, Route, SparseRows, TokenVectors
+from service.growing_arrays import GrowingArrays
+from service.pools import Pool
 
 MEDIA_TYPE = "application/x-safetensors"
 ROUTES = "routes"
 
+# What takes less time to copy than to hand to a thread; more may go through files.
+SMALL_TOKENS = 256
+SMALL_BYTES = 2**20
 
-def to_bytes(representations: Representations, metadata: Mapping[str, str] | None = None) -> bytes:
-    """The body; `metadata`, such as model and fingerprint, goes into its header."""
-    arrays: dict[str, npt.NDArray[Any]] = {
-        "tokens": representations.tokens,
-        "truncated": representations.truncated,
-    }
-    if representations.dense is not None:
-        arrays["dense"] = representations.dense
-    if representations.sparse is not None:
-        arrays["sparse_indptr"] = representations.sparse.indptr
-        arrays["sparse_token_ids"] = representations.sparse.token_ids
-        arrays["sparse_weights"] = representations.sparse.weights
-    if representations.colbert is not None:
-        arrays["colbert"] = representations.colbert.vectors
-        arrays["colbert_offsets"] = representations.colbert.offsets
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    named = dict(metadata or {})
-    if representations.routes is not None:
-        named[ROUTES] = json.dumps([route and asdict(route) for route in representations.routes])
-    return bytes(save(contiguous, metadata=named))
+
+class BinaryBody:
+    """A body that takes representations window by window. Leaving it lets go of what it holds.
+
+    folder: where they wait while they are many, by default the system's folder for temporary files.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._arrays = GrowingArrays(folder)
+        self._routes: list[Route | None] = []
+
+    def __enter__(self) -> BinaryBody:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._arrays.close()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all arrays so far."""
+        return self._arrays.size_bytes
+
+    def append(self, window: Representations) -> None:
+        """Adds texts after those before; all windows have the same outputs."""
+        arrays = self._arrays
+        arrays.append("tokens", window.tokens)
+        arrays.append("truncated", window.truncated)
+        if window.dense is not None:
+            arrays.append("dense", window.dense)
+        if window.sparse is not None:
+            self._append_offsets("sparse_indptr", window.sparse.indptr, "sparse_token_ids")
+            arrays.append("sparse_token_ids", window.sparse.token_ids)
+            arrays.append("sparse_weights", window.sparse.weights)
+        if window.colbert is not None:
+            self._append_offsets("colbert_offsets", window.colbert.offsets, "colbert")
+            arrays.append("colbert", window.colbert.vectors)
+        self._routes.extend(window.routes or (None,) * len(window))
+
+    def chunks(self, metadata: Mapping[str, str]) -> Iterator[bytes]:
+        """The whole body; `metadata`, such as model and fingerprint, goes into its header."""
+        named = dict(metadata)
+        if any(self._routes):
+            named[ROUTES] = json.dumps([route and asdict(route) for route in self._routes])
+        return chain([self._arrays.header(named)], self._arrays.chunks())
+
+    def _append_offsets(self, name: str, offsets: Int64, packed: str) -> None:
+        """Adds a window's offsets, counted from the beginning of the packed array as it is so far."""
+        shifted = offsets + self._arrays.rows(packed)
+        self._arrays.append(name, shifted[1:] if self._arrays.rows(name) else shifted)
+
+
+async def binary_pieces(
+    windows: AsyncGenerator[Representations], info: EncoderInfo, pool: Pool
+) -> AsyncGenerator[bytes]:
+    """The body of all windows; it begins after the last, since its header has the sizes of all arrays."""
+    with BinaryBody() as body:
+        async with aclosing(windows):
+            async for window in windows:
+                if int(window.tokens.sum()) > SMALL_TOKENS:
+                    await pool.run(body.append, window)
+                else:
+                    body.append(window)
+        metadata = {"model": info.name, "fingerprint": info.fingerprint}
+        if info.adapter is not None:
+            metadata["adapter"] = info.adapter
+        pieces = body.chunks(metadata)
+        if body.size_bytes <= SMALL_BYTES:
+            for piece in pieces:
+                yield piece
+        else:
+            while piece := await pool.run(next, pieces, b""):
+                yield piece
 
 
 def from_bytes(body: bytes) -> tuple[Representations, dict[str, str]]:

@@ -16,6 +16,7 @@ from service.settings import Settings
 
 # Tokenized in half a millisecond; a busy server takes longer to begin work in a thread.
 SHORT_CHARACTERS = 2000
+WINDOW_BATCHES = 4  # enough texts at a time that those of a batch are of like length
 
 
 def local_encoder(settings: Settings) -> Encoder:
@@ -45,6 +46,11 @@ class EncodingService(Protocol):
     @property
     def pending_tokens(self) -> int:
         """Tokens accepted here and not yet encoded."""
+        ...
+
+    @property
+    def window_tokens(self) -> int:
+        """Tokens of one call that keep the encoder busy; more would only take memory."""
         ...
 
     async def info_of(self, adapter: str | None, collection: str | None = None) -> EncoderInfo:
@@ -99,6 +105,7 @@ class LocalEncoding:
     ) -> None:
         self._encoder = encoder
         self._pool = text_pool()
+        self.window_tokens = min(WINDOW_BATCHES * batch_tokens, queue_tokens)
         self._batcher = Batcher(
             encoder.encode_tokens,
             self._pool,

@@ -5,6 +5,7 @@ ServiceError
 ├── RequestTooLargeError      a request that could not be served even when idle
 ├── OverloadedError           too much waits already; says when to try again
 ├── NotReadyError             the encoder is not loaded yet
+├── BrokenAnswerError         an answer that had begun could not be finished
 ├── UnauthenticatedError      no key, or an unknown one
 ├── ForbiddenError            a read-only key on a route that changes something
 ├── NotFoundError             a document or other resource that does not exist
@@ -47,6 +48,10 @@ class OverloadedError(ServiceError):
 
 class NotReadyError(ServiceError):
     """The service cannot answer yet; trying later helps."""
+
+
+class BrokenAnswerError(ServiceError):
+    """An answer had begun when its rest could not be made; the client sees its connection end."""
 
 
 class UnauthenticatedError(ServiceError):

@@ -58,6 +58,7 @@ class RequestLimits:
     top_k: int
     candidates: int
     documents: int
+    request_tokens: int
 
 
 class Settings(BaseSettings):
@@ -113,6 +114,9 @@ class Settings(BaseSettings):
     max_documents: int = Field(1024, ge=1, description="Documents in one /rerank request.")
     max_top_k: int = Field(1000, ge=1, description="Hits of one search.")
     max_candidates: int = Field(10_000, ge=1, description="Candidates of each side of one search.")
+    max_request_tokens: int = Field(
+        524_288, ge=1, description="Tokens of the texts of one request to /embed or /rerank."
+    )
     batch_tokens: int = Field(
         2048,
         ge=1,
@@ -201,6 +205,7 @@ class Settings(BaseSettings):
             top_k=self.max_top_k,
             candidates=self.max_candidates,
             documents=self.max_documents,
+            request_tokens=self.max_request_tokens,
         )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from starlette.routing import BaseRoute, Match
 
 from service.errors import INTERNAL
+from service.exceptions import BrokenAnswerError
 from service.http.asgi import Application, Message, Receive, Scope, Send, header
 from service.telemetry import Telemetry
 
@@ -52,6 +53,8 @@ class RequestMiddleware:
         started = time.perf_counter()
         try:
             await self._app(inner, receive, send_with_id)
+        except BrokenAnswerError:  # its connection ends, so that nobody takes it for whole
+            log.exception("broken off", extra={"request_id": request_id, "path": _printable(scope["path"])})
         except Exception:
             log.exception("a bug", extra={"request_id": request_id, "path": _printable(scope["path"])})
             if not status:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
 from fastapi import Request, Response
 
 from models.encoder import EncoderInfo
 from models.errors import TextTooLongError, UnsupportedError
-from models.representations import OUTPUTS
-from service.binary import MEDIA_TYPE, to_bytes
-from service.embeddings import embeddings_json, values_of
+from models.representations import OUTPUTS, Representations
+from service.binary import MEDIA_TYPE, binary_pieces
+from service.embeddings import embeddings_json
 from service.exceptions import InvalidRequestError
 from service.http.negotiation import preferred_type
+from service.http.pieces import response_of
 from service.routes.common import Services, check_characters, check_count, errors, router
 from service.schemas.embed import EmbedRequest, EmbedResponse
+from service.windows import encode_windows
 
 JSON = "application/json"
-LARGE_VALUES = 20_000  # from here on, writing an answer would hold up other requests for milliseconds
 
 routes = router("embed")
 
@@ -44,36 +48,39 @@ async def embed(body: EmbedRequest, request: Request, services: Services) -> Res
     check_characters(texts, limits.characters, "inputs")
     info = await encoding.info_of(body.adapter)
     _check_against(info, body)
+    windows = encode_windows(
+        encoding,
+        services.pools.answers,
+        texts,
+        body.input_type or "document",
+        body.outputs or OUTPUTS,
+        request_tokens=limits.request_tokens,
+        max_length=body.max_length,
+        truncate=body.truncate is not False,
+        adapter=body.adapter,
+    )
+    if body.dimensions is not None:
+        windows = _with_dimensions(windows, body.dimensions)
+    media_type = preferred_type(request.headers.getlist("accept"), (JSON, MEDIA_TYPE))
+    if media_type == MEDIA_TYPE:
+        pieces = binary_pieces(windows, info, services.pools.answers)
+    else:
+        pieces = embeddings_json(windows, info, encoding.tokenizer, packed=body.encoding == "base64")
     try:
         with services.telemetry.stage("encode"):
-            representations = await encoding.encode(
-                texts,
-                body.input_type or "document",
-                body.outputs or OUTPUTS,
-                max_length=body.max_length,
-                truncate=body.truncate is not False,
-                adapter=body.adapter,
-            )
+            return await response_of(pieces, media_type, {"Vary": "Accept"})
     except TextTooLongError as error:
         raise InvalidRequestError(str(error), "inputs", "text_too_long") from error
     except UnsupportedError as error:
         raise InvalidRequestError(str(error), "max_length") from error
-    if body.dimensions is not None:
-        representations = representations.with_dimensions(body.dimensions)
-    tokenizer, packed = encoding.tokenizer, body.encoding == "base64"
-    media_type = preferred_type(request.headers.getlist("accept"), (JSON, MEDIA_TYPE))
 
-    def write() -> Response:
-        if media_type == MEDIA_TYPE:
-            metadata = {"model": info.name, "fingerprint": info.fingerprint}
-            if info.adapter is not None:
-                metadata["adapter"] = info.adapter
-            content = to_bytes(representations, metadata)
-        else:
-            content = embeddings_json(representations, info, tokenizer, packed=packed)
-        return Response(content, headers={"Vary": "Accept"}, media_type=media_type)
 
-    return await services.pools.answers.run(write) if values_of(representations) > LARGE_VALUES else write()
+async def _with_dimensions(
+    windows: AsyncGenerator[Representations], dimensions: int
+) -> AsyncGenerator[Representations]:
+    async with aclosing(windows):
+        async for window in windows:
+            yield window.with_dimensions(dimensions)
 
 
 def _check_against(info: EncoderInfo, body: EmbedRequest) -> None:

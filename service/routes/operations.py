@@ -42,7 +42,6 @@ async def info(services: Services) -> Response:
             "limits": {
                 "body_bytes": settings.max_body_bytes,
                 **asdict(services.limits),
-                "request_tokens": settings.queue_tokens,
             },
         }
     )

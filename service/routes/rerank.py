@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from fastapi import Response
 
 from service.routes.common import (
@@ -16,6 +14,7 @@ from service.routes.common import (
     weights_of,
 )
 from service.schemas.search import RerankRequest, RerankResponse
+from service.search.rerank import rerank as ranked
 
 routes = router("rerank")
 
@@ -29,13 +28,20 @@ async def rerank(body: RerankRequest, services: Services) -> Response:
     check_characters(body.documents, limits.characters, "documents")
     weights = weights_of(body.weights or "sum")
     with services.telemetry.stage("rerank"):
-        outcome = await services.pipeline.rerank(
-            body.query, body.documents, weights=weights, top_n=body.top_n, adapter=body.adapter
+        outcome = await ranked(
+            services.encoding,
+            services.pools.search,
+            body.query,
+            body.documents,
+            weights=weights,
+            request_tokens=limits.request_tokens,
+            top_n=body.top_n,
+            adapter=body.adapter,
         )
     return json_response(
         {
             "query": {"tokens": outcome.query_tokens, "truncated": outcome.query_truncated},
-            "results": [asdict(result) for result in outcome.results],
+            "results": outcome.results,  # dataclasses, which orjson writes
             "usage": {"tokens": outcome.tokens},
         }
     )

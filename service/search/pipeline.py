@@ -5,25 +5,20 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from index.candidates import CandidateLimits, DenseOptions, Hit, Scores, SearchResult, Weights
+from index.candidates import CandidateLimits, DenseOptions, Hit, SearchResult, Weights
 from index.errors import InvalidQueryError
 from index.filters import Filter, check_filter
-from index.fusion import weighted_sum
 from index.snapshot import Snapshot
 from ingest.encoder_match import require_encoder
 from models.representations import Representations
 from service.adapters import info_for
 from service.collections import CollectionRegistry, SearchTarget
-from service.concurrency import all_of
 from service.encoding import EncodingService
 from service.exceptions import InvalidRequestError
 from service.pools import Pool
 from service.search.defaults import WantedCandidates, candidates_used, weights_used
 from service.search.explanations import HitExplanation, explain_hits
 from service.search.ready_queries import require_sides
-from service.search.scoring import score_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +59,6 @@ class SearchOutcome:
     retrieve_seconds: float
     score_seconds: float
     total_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class RankedText:
-    """One re-ranked text: its place in the request, its weighted sum, and the sum's parts."""
-
-    index: int
-    score: float
-    scores: Scores
-    truncated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RerankOutcome:
-    """Texts, best first; ties in the request's order. `tokens` counts query and texts."""
-
-    results: list[RankedText]
-    tokens: int
-    query_tokens: int
-    query_truncated: bool
 
 
 class SearchPipeline:
@@ -133,42 +108,6 @@ class SearchPipeline:
             result.retrieve_seconds,
             result.score_seconds,
             time.perf_counter() - started,
-        )
-
-    async def rerank(
-        self,
-        query: str,
-        documents: list[str],
-        *,
-        weights: Weights,
-        top_n: int | None = None,
-        adapter: str | None = None,
-    ) -> RerankOutcome:
-        """The texts in order of their weighted sum with the query."""
-        encoded_query, encoded_documents = await all_of(
-            [
-                self._encoding.encode([query], "query", adapter=adapter),
-                self._encoding.encode(documents, "document", adapter=adapter),
-            ]
-        )
-        scores = await self._pool.run(score_texts, encoded_query, encoded_documents)
-        sums = weighted_sum(scores, weights)
-        order = np.argsort(-sums, kind="stable")[:top_n]
-        results = [
-            RankedText(
-                int(place),
-                float(sums[place]),
-                Scores(*map(float, scores[place])),
-                bool(encoded_documents.truncated[place]),
-            )
-            for place in order
-        ]
-        query_tokens = int(encoded_query.tokens[0])
-        return RerankOutcome(
-            results,
-            query_tokens + int(encoded_documents.tokens.sum()),
-            query_tokens,
-            bool(encoded_query.truncated[0]),
         )
 
     def _found(

@@ -30,6 +30,7 @@ from service.workers.worker import RemoteWorker
 
 PIECE_TEXTS = 256  # a large request travels in pieces, so that all workers share it
 PIECE_CHARACTERS = 1_000_000
+WINDOW_TOKENS = 16_384  # of each worker
 
 
 class RemoteEncoding:
@@ -50,6 +51,7 @@ class RemoteEncoding:
         self._adapters = {adapter.name: adapter for adapter in adapters}
         self._turn = count()
         self._pool = text_pool()
+        self.window_tokens = WINDOW_TOKENS * len(workers)
 
     @classmethod
     async def connect(

@@ -1,4 +1,4 @@
-"""`tercet embed` and the streamed file of arrays."""
+"""`tercet embed`."""
 
 import json
 import subprocess
@@ -9,7 +9,6 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from cli import options
-from cli.array_file import ArrayFile
 from models.encoder import encode
 from service.encoding import local_encoder
 
@@ -51,24 +50,3 @@ def test_a_bad_line_is_named_and_leaves_no_file(tercet: Run, tmp_path: Path) -> 
     assert done.returncode == 1
     assert done.stderr == f'Error: {path} line 6: expected an object with a string as "text"\n'
     assert [each.name for each in tmp_path.iterdir()] == ["x.jsonl"]
-
-
-def test_array_file(tmp_path: Path) -> None:
-    path = tmp_path / "x.safetensors"
-    with ArrayFile(path) as file:
-        for part in range(3):
-            file.append("rows", np.full((part, 2), part, np.float32))
-            file.append("flags", np.array([part > 0]))
-        file.append("empty", np.zeros((0, 4), np.int32))
-        file.append("offsets", np.arange(2, dtype=np.int64))
-        assert file.rows("rows") == 3
-        assert file.rows("absent") == 0
-        file.finish({"model": "tiny"})
-    arrays = load_file(path)
-    assert arrays["rows"].tolist() == [[1, 1], [2, 2], [2, 2]]
-    assert arrays["flags"].tolist() == [False, True, True]
-    assert arrays["empty"].shape == (0, 4)
-    assert arrays["offsets"].tolist() == [0, 1]
-    with ArrayFile(tmp_path / "y") as file:
-        file.append("rows", arrays["rows"])  # and never finished
-    assert [each.name for each in tmp_path.iterdir()] == ["x.safetensors"]

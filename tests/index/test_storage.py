@@ -25,8 +25,8 @@ from index.storage import (
 
 def test_replacing_a_file_leaves_no_temporary_one(tmp_path: Path) -> None:
     path = tmp_path / "CURRENT"
-    write_atomically(path, b"one")
-    write_atomically(path, b"two")
+    write_atomically(path, [b"one"])
+    write_atomically(path, [b"two"])
     assert path.read_bytes() == b"two"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -35,14 +35,14 @@ def test_a_failed_replacement_keeps_the_former_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "CURRENT"
-    write_atomically(path, b"one")
+    write_atomically(path, [b"one"])
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        write_atomically(path, b"two")
+        write_atomically(path, [b"two"])
     assert path.read_bytes() == b"one"
     assert list(tmp_path.iterdir()) == [path]
 

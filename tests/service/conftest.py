@@ -20,6 +20,7 @@ from fastapi import FastAPI
 
 from models.encoder import Encoder
 from service.app import create_app, server_for
+from service.pools import Pool
 from service.settings import Settings
 
 
@@ -57,6 +58,14 @@ def real_server(app: FastAPI) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(10)
+
+
+@pytest.fixture
+def pool() -> Iterator[Pool]:
+    """Threads for blocking work."""
+    pool = Pool("test", 2)
+    yield pool
+    pool.close()
 
 
 MakeApp = Callable[..., FastAPI]

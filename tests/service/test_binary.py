@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from models.encoder import encode
-from models.representations import OUTPUTS
-from service.binary import from_bytes, to_bytes
+from models.representations import OUTPUTS, Representations
+from service.binary import BinaryBody, from_bytes
+
+
+def to_bytes(representations: Representations, metadata: dict[str, str] | None = None) -> bytes:
+    with BinaryBody() as body:
+        body.append(representations)
+        return b"".join(body.chunks(metadata or {}))
 
 
 @pytest.mark.parametrize("outputs", [OUTPUTS, ["dense"], ["sparse"], ["colbert"], []])
@@ -49,3 +55,17 @@ def test_a_missing_array_is_named(tiny: Any) -> None:
     body = to_bytes(encode(tiny, ["tea"]))
     with pytest.raises(ValueError, match="sparse_weights"):
         from_bytes(body.replace(b"sparse_weights", b"sparse_weighty"))
+
+
+def test_windows_become_one_body(tiny: Any) -> None:
+    whole = encode(tiny, ["hot tea", "", "steam " * 50, "rail"])
+    with BinaryBody() as body:
+        for rows in ([0], [1, 2], [3]):
+            body.append(whole.take(np.array(rows)))
+        found, _ = from_bytes(b"".join(body.chunks({})))
+    assert np.array_equal(found.tokens, whole.tokens)
+    assert np.array_equal(found.dense, whole.dense)
+    assert np.array_equal(found.sparse.indptr, whole.sparse.indptr)
+    assert np.array_equal(found.sparse.token_ids, whole.sparse.token_ids)
+    assert np.array_equal(found.colbert.offsets, whole.colbert.offsets)
+    assert np.array_equal(found.colbert.vectors, whole.colbert.vectors)

@@ -9,6 +9,7 @@ import pytest
 from safetensors.numpy import load
 
 from models.encoder import encode
+from models.errors import EncoderUnavailableError
 from service.binary import MEDIA_TYPE
 
 TEXTS = ["hot water", "the green tea leaf", ""]
@@ -167,3 +168,61 @@ async def test_what_json_and_unicode_allow_works(client: httpx.AsyncClient) -> N
     response = await embed(client, inputs=texts)
     assert response.status_code == 200
     assert len(response.json()["embeddings"]) == len(texts)
+
+
+async def test_an_answer_of_many_windows_is_that_of_one(client: httpx.AsyncClient, tiny: Any) -> None:
+    texts = [" ".join(["tea"] * (1 + n % 20)) for n in range(300)]
+    expected = encode(tiny, texts)
+    response = await embed(client, inputs=texts)
+    assert "content-length" not in response.headers
+    answer = response.json()
+    assert answer["usage"] == {"tokens": int(expected.tokens.sum())}
+    for row in (0, 150, 299):
+        found = answer["embeddings"][row]
+        assert np.allclose(found["colbert"], expected.colbert.row(row), atol=1e-6)
+        assert found["sparse"]["token_ids"] == expected.sparse.row(row)[0].tolist()
+    binary = await client.post("/embed", json={"inputs": texts}, headers={"Accept": MEDIA_TYPE})
+    arrays = load(binary.content)
+    assert np.allclose(arrays["colbert"], expected.colbert.vectors, atol=1e-6)
+    assert np.array_equal(arrays["sparse_indptr"], expected.sparse.indptr)
+
+
+async def test_too_many_tokens_are_413(make_client: Any) -> None:
+    async with make_client(max_request_tokens=50) as client:
+        response = await client.post("/embed", json={"inputs": ["hot water"] * 20})
+        assert response.status_code == 413
+        assert "max_request_tokens" in response.json()["error"]["message"]
+        assert (await client.get("/info")).json()["limits"]["request_tokens"] == 50
+
+
+class Failing:
+    """The tiny encoder until `calls` passes are done."""
+
+    def __init__(self, encoder: Any, calls: int) -> None:
+        self.encoder = encoder
+        self.calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.encoder, name)
+
+    def encode_tokens(self, *given: Any) -> Any:
+        self.calls -= 1
+        if self.calls < 0:
+            raise EncoderUnavailableError("gone")
+        return self.encoder.encode_tokens(*given)
+
+
+@pytest.mark.parametrize("accept", ["*/*", MEDIA_TYPE])
+def test_an_answer_that_cannot_be_finished_is_never_taken_for_whole(
+    make_server: Any, tiny: Any, accept: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = ["tea " * 20] * 600
+    with make_server(encoder=Failing(tiny, calls=150)) as url, httpx.Client(base_url=url) as client:
+        if accept == MEDIA_TYPE:  # nothing of it is sent before all is there
+            response = client.post("/embed", json={"inputs": texts}, headers={"Accept": accept})
+            assert response.status_code == 503
+        else:
+            with pytest.raises(httpx.RemoteProtocolError, match="incomplete chunked read"):
+                client.post("/embed", json={"inputs": texts}, headers={"Accept": accept})
+            assert "broken off" in caplog.text
+        assert client.get("/health").status_code == 200

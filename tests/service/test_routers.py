@@ -22,8 +22,8 @@ from models.adapters.routing import RoutedEncoder, with_routers
 from models.encoder import encode, with_adapter
 from models.representations import Representations, Route
 from service.app import create_worker_app
-from service.binary import from_bytes, to_bytes
-from service.embeddings import embeddings_json
+from service.binary import BinaryBody, from_bytes
+from service.embeddings import embedding_json
 from service.workers.encoding import RemoteEncoding
 
 TEXTS = ["hot tea", "the train", "green leaf"]
@@ -201,11 +201,15 @@ def test_soft_routes_in_both_forms_of_an_answer(tiny: Any) -> None:
     plain = encode(tiny, TEXTS[:2], outputs=["dense"])
     soft = Route(("law", None), (0.25, 0.75))
     routed = Representations(plain.tokens, plain.truncated, plain.dense, routes=(soft, None))
-    answer = json.loads(embeddings_json(routed, tiny.info, tiny.tokenizer, packed=False))
-    assert answer["embeddings"][0]["adapters"] == [
+    first, second = (
+        json.loads(b"".join(embedding_json(routed, row, tiny.tokenizer, packed=False))) for row in range(2)
+    )
+    assert first["adapters"] == [
         {"adapter": "law", "weight": 0.25},
         {"adapter": None, "weight": 0.75},
     ]
-    assert answer["embeddings"][1].keys() == {"dense", "tokens", "truncated"}
-    again, metadata = from_bytes(to_bytes(routed, {"model": "tiny"}))
+    assert second.keys() == {"dense", "tokens", "truncated"}
+    with BinaryBody() as body:
+        body.append(routed)
+        again, metadata = from_bytes(b"".join(body.chunks({"model": "tiny"})))
     assert (again.routes, metadata) == ((soft, None), {"model": "tiny"})

@@ -97,7 +97,7 @@ async def test_the_pieces_of_one_request_do_not_fill_a_queue(
 
 
 async def test_refusals_of_a_worker_are_raised_as_they_are(make_worker: Any) -> None:
-    with make_worker(queue_tokens=20) as url:
+    with make_worker(max_request_tokens=20) as url:
         async with connected(url) as remote:
             with pytest.raises(TextTooLongError, match="text 1"):
                 await remote.encode(["tea", "tea " * 20], max_length=10, truncate=False)

@@ -1,0 +1,79 @@
+"""Answers of any size, sent as they are made: in memory for one chunk, and with turns for other requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+
+from fastapi import Response
+
+from service.errors import INTERNAL, failure_of
+from service.exceptions import BrokenAnswerError
+from service.http.asgi import Receive, Scope, Send
+
+CHUNK_BYTES = 2**16
+
+
+async def response_of(
+    pieces: AsyncGenerator[bytes],
+    media_type: str = "application/json",
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """An answer of these pieces: one with its length where a chunk holds them all, else a stream.
+
+    Raises what is raised before the first chunk is full; an error after that breaks the answer off.
+    """
+    chunks = _chunks(pieces)
+    first = await anext(chunks, b"")
+    second = await anext(chunks, None)
+    if second is None:
+        return Response(first, headers=headers, media_type=media_type)
+    return _Stream([first, second], chunks, media_type, headers)
+
+
+class _Stream(Response):
+    """Sends chunks when the client has taken those before."""
+
+    def __init__(
+        self,
+        begun: list[bytes],
+        chunks: AsyncGenerator[bytes],
+        media_type: str,
+        headers: Mapping[str, str] | None,
+    ) -> None:
+        super().__init__(headers=headers, media_type=media_type)
+        del self.headers["content-length"]
+        self._begun = begun
+        self._chunks = chunks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises BrokenAnswerError where the rest cannot be made."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async with aclosing(self._chunks) as chunks:
+            while self._begun:
+                await send({"type": "http.response.body", "body": self._begun.pop(0), "more_body": True})
+            try:
+                async for chunk in chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            except Exception as error:
+                if failure_of(error) is INTERNAL:
+                    raise
+                raise BrokenAnswerError(f"an answer was broken off: {error}") from error
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _chunks(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """The pieces joined; after each chunk the event loop may turn to others."""
+    waiting: list[bytes] = []
+    size = 0
+    async with aclosing(pieces):
+        async for piece in pieces:
+            waiting.append(piece)
+            size += len(piece)
+            if size >= CHUNK_BYTES:
+                yield b"".join(waiting)
+                waiting, size = [], 0
+                await asyncio.sleep(0)
+    if waiting:
+        yield b"".join(waiting)

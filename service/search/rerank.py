@@ -1,0 +1,78 @@
+"""Texts in the order of their three-way score with a query; no index is involved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import numpy as np
+
+from index.candidates import Scores, Weights
+from index.fusion import weighted_sum
+from index.scoring import Float64
+from models.representations import Bool
+from service.encoding import EncodingService
+from service.pools import Pool
+from service.search.scoring import score_texts
+from service.windows import encode_windows
+
+
+@dataclass(frozen=True, slots=True)
+class RankedText:
+    """One re-ranked text: its place in the request, its weighted sum, and the sum's parts."""
+
+    index: int
+    score: float
+    scores: Scores
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RerankOutcome:
+    """Texts, best first; ties in the request's order. `tokens` counts query and texts."""
+
+    results: list[RankedText]
+    tokens: int
+    query_tokens: int
+    query_truncated: bool
+
+
+async def rerank(
+    encoding: EncodingService,
+    pool: Pool,
+    query: str,
+    documents: Sequence[str],
+    *,
+    weights: Weights,
+    request_tokens: int,
+    top_n: int | None = None,
+    adapter: str | None = None,
+) -> RerankOutcome:
+    """The texts in order of their weighted sum with the query, encoded and scored window by window.
+
+    pool: where they are scored.
+
+    Raises as `encode_windows`.
+    """
+    asked = asyncio.ensure_future(encoding.encode([query], "query", adapter=adapter))
+    windows = encode_windows(encoding, pool, documents, request_tokens=request_tokens, adapter=adapter)
+    parts, truncated, tokens = list[Float64](), list[Bool](), 0
+    try:
+        async with aclosing(windows):
+            async for window in windows:
+                parts.append(await pool.run(score_texts, await asked, window))
+                truncated.append(window.truncated)
+                tokens += int(window.tokens.sum())
+        encoded_query = await asked
+    finally:
+        asked.cancel()  # of use only where the texts failed, or the caller left
+    scores, cut = np.concatenate(parts), np.concatenate(truncated)
+    sums = weighted_sum(scores, weights)
+    results = [
+        RankedText(place, float(sums[place]), Scores(*scores[place].tolist()), bool(cut[place]))
+        for place in np.argsort(-sums, kind="stable")[:top_n].tolist()
+    ]
+    query_tokens = int(encoded_query.tokens[0])
+    return RerankOutcome(results, query_tokens + tokens, query_tokens, bool(encoded_query.truncated[0]))

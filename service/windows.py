@@ -1,0 +1,93 @@
+"""A request of many texts, encoded window by window, so that its size takes no memory."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
+from models.representations import OUTPUTS, InputType, Int64, Output, Representations
+from service.encoding import EncodingService
+from service.exceptions import OverloadedError, RequestTooLargeError
+from service.pools import Pool
+
+PATIENCE_SECONDS = 120.0  # for windows after the first, while others fill the queue
+FRAME_TOKENS = 8  # a generous count of the special tokens around a text
+
+Encode = Callable[[Sequence[str]], Awaitable[Representations]]
+
+
+async def encode_windows(
+    encoding: EncodingService,
+    pool: Pool,
+    texts: Sequence[str],
+    input_type: InputType = "document",
+    outputs: Sequence[Output] = OUTPUTS,
+    *,
+    request_tokens: int,
+    max_length: int | None = None,
+    truncate: bool = True,
+    adapter: str | None = None,
+) -> AsyncGenerator[Representations]:
+    """Representations of at least one text, in order, as consecutive windows.
+
+    One window is encoded while the caller works on the one before it, and no more. All that a request can be
+    refused for is found before the first window is given, but an encoder may fail at any of them.
+    pool: where many texts are counted.
+    Raises RequestTooLargeError for more than `request_tokens`, and what `EncodingService.encode` raises.
+    """
+
+    async def encode(part: Sequence[str]) -> Representations:
+        return await encoding.encode(
+            part, input_type, outputs, max_length=max_length, truncate=truncate, adapter=adapter
+        )
+
+    window_tokens = min(encoding.window_tokens, request_tokens)
+    if sum(len(text) + FRAME_TOKENS for text in texts) <= window_tokens:
+        yield await encode(texts)
+        return
+    batch = await pool.run(
+        encoding.tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=truncate
+    )
+    tokens = len(batch.token_ids)
+    if tokens > request_tokens:
+        raise RequestTooLargeError(
+            f"the request has {tokens} tokens and this server takes at most {request_tokens} at once "
+            "(setting max_request_tokens): split the request, or shorten its texts with max_length"
+        )
+    spans = plan_windows(batch.lengths, window_tokens)
+    del batch
+    ahead = asyncio.ensure_future(encode(texts[: spans[0].stop]))
+    try:
+        for span in spans[1:]:
+            window = await ahead
+            ahead = asyncio.ensure_future(_encode_patiently(encode, texts[span]))
+            yield window
+            del window
+        yield await ahead
+    finally:
+        ahead.cancel()  # of use only where the caller left
+
+
+def plan_windows(lengths: Int64, tokens: int) -> list[slice]:
+    """Consecutive texts of at most this many tokens together; a longer text is a window of its own."""
+    spans: list[slice] = []
+    start = size = 0
+    for row, length in enumerate(lengths.tolist()):
+        if size + length > tokens and row > start:
+            spans.append(slice(start, row))
+            start, size = row, 0
+        size += length
+    return [*spans, slice(start, len(lengths))]
+
+
+async def _encode_patiently(encode: Encode, texts: Sequence[str]) -> Representations:
+    """Waits where the queue is full: an answer that has begun cannot be refused any more."""
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return await encode(texts)
+        except OverloadedError as error:
+            if time.monotonic() + error.retry_after_seconds > give_up:
+                raise
+            await asyncio.sleep(error.retry_after_seconds)

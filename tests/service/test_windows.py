@@ -1,0 +1,114 @@
+"""Requests encoded window by window."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.encoder import encode
+from models.representations import Representations
+from service import windows
+from service.encoding import LocalEncoding
+from service.exceptions import OverloadedError, RequestTooLargeError
+from service.pools import Pool
+from service.windows import encode_windows, plan_windows
+
+TEXTS = [" ".join(["tea"] * (1 + number % 20)) for number in range(60)]
+
+
+class Watched(LocalEncoding):
+    """Counts the texts of calls that have begun and those that have ended; refuses some calls."""
+
+    def __init__(self, encoder: Any) -> None:
+        super().__init__(encoder, batch_tokens=16, queue_tokens=4096)
+        self.begun: list[int] = []
+        self.ended: list[int] = []
+        self.cancelled = False
+        self.refusals: list[float | None] = []  # seconds to wait, of the next calls; None: no refusal
+
+    async def encode(self, texts: Sequence[str], *given: Any, **options: Any) -> Representations:
+        refusal = self.refusals.pop(0) if self.refusals else None
+        if refusal is not None:
+            raise OverloadedError("full", refusal)
+        self.begun.append(len(texts))
+        try:
+            representations = await super().encode(texts, *given, **options)
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+        self.ended.append(len(texts))
+        return representations
+
+
+@pytest.fixture
+async def encoding(tiny: Any) -> AsyncGenerator[Watched]:
+    watched = Watched(tiny)
+    yield watched
+    await watched.close()
+
+
+async def test_windows_together_are_the_whole(encoding: Watched, pool: Pool, tiny: Any) -> None:
+    found = [window async for window in encode_windows(encoding, pool, TEXTS, request_tokens=10_000)]
+    assert len(found) > 5
+    assert all(int(window.tokens.sum()) <= encoding.window_tokens for window in found)
+    assert np.allclose(Representations.concatenate(found).dense, encode(tiny, TEXTS).dense, atol=1e-6)
+
+
+async def test_one_window_and_no_more_is_encoded_ahead(encoding: Watched, pool: Pool) -> None:
+    given = 0
+    async for _ in encode_windows(encoding, pool, TEXTS, request_tokens=10_000):
+        given += 1
+        await asyncio.sleep(0.05)  # longer than a window takes
+        assert len(encoding.ended) <= given + 1
+    assert len(encoding.begun) == given
+
+
+async def test_few_short_texts_are_one_call(encoding: Watched, pool: Pool) -> None:
+    assert (
+        len([each async for each in encode_windows(encoding, pool, ["tea", "hot"], request_tokens=100)]) == 1
+    )
+    assert encoding.begun == [2]
+
+
+async def test_too_many_tokens_are_refused_before_any_work(encoding: Watched, pool: Pool) -> None:
+    with pytest.raises(RequestTooLargeError, match="at most 100 at once"):
+        await anext(encode_windows(encoding, pool, TEXTS, request_tokens=100))
+    assert not encoding.begun
+
+
+async def test_only_the_first_window_is_refused_when_the_queue_is_full(encoding: Watched, pool: Pool) -> None:
+    encoding.refusals = [1]
+    with pytest.raises(OverloadedError):
+        await anext(encode_windows(encoding, pool, TEXTS, request_tokens=10_000))
+    encoding.refusals = [None, 0.01, 0.01]
+    found = [window async for window in encode_windows(encoding, pool, TEXTS, request_tokens=10_000)]
+    assert sum(map(len, found)) == len(TEXTS)
+
+
+async def test_patience_ends(encoding: Watched, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "PATIENCE_SECONDS", 0.01)
+    encoding.refusals = [None, 60]
+    with pytest.raises(OverloadedError):
+        async for _ in encode_windows(encoding, pool, TEXTS, request_tokens=10_000):
+            pass
+
+
+async def test_a_caller_that_leaves_ends_the_work_ahead(encoding: Watched, pool: Pool) -> None:
+    async with aclosing(encode_windows(encoding, pool, TEXTS, request_tokens=10_000)) as found:
+        await anext(found)
+        await asyncio.sleep(0)  # in which the work ahead begins
+    await asyncio.sleep(0.01)
+    assert encoding.cancelled
+    assert len(encoding.begun) == 2
+
+
+def test_the_plan_of_windows_by_hand() -> None:
+    def plan(*lengths: int) -> list[tuple[int, int]]:
+        return [(span.start, span.stop) for span in plan_windows(np.array(lengths), 10)]
+
+    assert plan(3) == [(0, 1)]
+    assert plan(5, 5, 1) == [(0, 2), (2, 3)]
+    assert plan(4, 7, 30, 1) == [(0, 1), (1, 2), (2, 3), (3, 4)]
