@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import orjson
 
 from index.candidates import Document
 from index.errors import DamagedIndexError, InvalidDocumentError
@@ -165,8 +166,11 @@ class DocumentStore:
 
     def ids_of(self, rows: Int64) -> list[str]:
         """The ids of rows. Raises DamagedIndexError where one is not UTF-8."""
+        return [self._decoded(identifier) for identifier in self.ids.take(rows)]
+
+    def _decoded(self, identifier: bytes) -> str:
         try:
-            return [identifier.decode() for identifier in self.ids.take(rows)]
+            return identifier.decode()
         except UnicodeDecodeError as error:
             raise DamagedIndexError(
                 f"{self.folder / 'ids.npy'} holds an id that is not UTF-8; restore or rebuild"
@@ -174,9 +178,9 @@ class DocumentStore:
 
     def get(self, row: int) -> Document:
         """The stored document of a row. Raises DamagedIndexError where its bytes are not its JSON."""
-        identifier = self.ids_of(np.array([row]))[0]
+        identifier = self._decoded(self.ids[row])
         try:
-            content = json.loads(self.contents[row])
+            content = orjson.loads(self.contents[row])
             return Document(identifier, content["text"], content["title"], content["metadata"])
         except (ValueError, TypeError, KeyError) as error:
             raise DamagedIndexError(

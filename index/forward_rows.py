@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from index.packed_bytes import open_offsets
-from index.storage import ArrayWriter, open_array
+from index.storage import ArrayWriter, frozen, open_array
 from models.representations import SparseRows
 
 
@@ -53,3 +53,8 @@ def open_forward_rows(folder: Path, documents: int) -> SparseRows:
         open_array(folder / "forward_token_ids.npy", np.int32, rows=weights),
         open_array(folder / "forward_weights.npy", np.float32, rows=weights),
     )
+
+
+def frozen_rows(rows: SparseRows) -> SparseRows:
+    """The same rows in read-only arrays, the one type that kernels are compiled for."""
+    return SparseRows(frozen(rows.indptr), frozen(rows.token_ids), frozen(rows.weights))

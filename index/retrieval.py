@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,37 +14,28 @@ from index.fusion import best
 from index.query import CheckedQuery
 from index.scoring import Float64
 from index.segment import Segment
-from models.representations import Bool, Float32, Int64
+from models.representations import Float32, Int64
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """K distinct documents with two of their scores and the retrievers that proposed them.
+    """K distinct documents with two of their scores, in order of segment and row.
 
     segments: int64[K], places of the segments; rows: int64[K], rows within them; dense, sparse:
-    float64[K], exact scores; from_dense, from_sparse: bool[K].
+    float64[K], exact scores.
     """
 
     segments: Int64
     rows: Int64
     dense: Float64
     sparse: Float64
-    from_dense: Bool
-    from_sparse: Bool
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def take(self, places: Int64) -> Candidates:
         """The candidates at these places."""
-        return Candidates(
-            self.segments[places],
-            self.rows[places],
-            self.dense[places],
-            self.sparse[places],
-            self.from_dense[places],
-            self.from_sparse[places],
-        )
+        return Candidates(self.segments[places], self.rows[places], self.dense[places], self.sparse[places])
 
 
 def retrieve(
@@ -110,32 +102,22 @@ def _united(
     sparse: tuple[Int64, Int64],
 ) -> Candidates:
     """The documents of both sides, in order of segment and row, with both exact scores."""
-    parts = []
-    for place, segment in enumerate(segments):
-        dense_rows, sparse_rows = dense[1][dense[0] == place], sparse[1][sparse[0] == place]
-        rows = np.union1d(dense_rows, sparse_rows)
-        parts.append(
-            Candidates(
-                np.full(len(rows), place, np.int64),
-                rows,
-                segment.dense_scores(query.dense, rows),
-                segment.lexical_scores(query.token_ids, query.weights, rows),
-                np.isin(rows, dense_rows),
-                np.isin(rows, sparse_rows),
-            )
-        )
-    return _concatenate(parts)
+    places, rows = (np.concatenate(pair) for pair in zip(dense, sparse, strict=True))
+    order = np.lexsort((rows, places))
+    places, rows = places[order], rows[order]
+    distinct = np.ones(len(rows), np.bool_)
+    distinct[1:] = (places[1:] != places[:-1]) | (rows[1:] != rows[:-1])
+    places, rows = places[distinct], rows[distinct]
+    found = Candidates(places, rows, np.empty(len(rows)), np.empty(len(rows)))
+    for place, run in runs(places):
+        found.dense[run] = segments[place].dense_scores(query.dense, rows[run])
+        found.sparse[run] = segments[place].lexical_scores(query.token_ids, query.weights, rows[run])
+    return found
 
 
-def _concatenate(parts: Sequence[Candidates]) -> Candidates:
-    if not parts:
-        nothing, flags = np.empty(0, np.int64), np.empty(0, np.bool_)
-        return Candidates(nothing, nothing, np.empty(0), np.empty(0), flags, flags)
-    return Candidates(
-        np.concatenate([part.segments for part in parts]),
-        np.concatenate([part.rows for part in parts]),
-        np.concatenate([part.dense for part in parts]),
-        np.concatenate([part.sparse for part in parts]),
-        np.concatenate([part.from_dense for part in parts]),
-        np.concatenate([part.from_sparse for part in parts]),
-    )
+def runs(values: Int64) -> Iterator[tuple[int, slice]]:
+    """Each stretch of equal values in int64[K]: the value, and where it lies."""
+    edges = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
+    for first, last in pairwise(edges):
+        if first < last:
+            yield int(values[first]), slice(first, last)

@@ -11,6 +11,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from index.float16 import rows_as_float32
+from index.forward_rows import frozen_rows
+from index.sparse_kernels import score_rows
+from index.storage import frozen
 from index.token_vectors import TokenVectorStore
 from models.representations import Bool, Float32, Int32, Int64, SparseRows, offsets_of, ragged_positions
 
@@ -19,9 +23,9 @@ CHUNK_TOKENS = 2048
 Float64 = npt.NDArray[np.float64]
 
 
-def dense_scores(query: Float32, vectors: npt.NDArray[np.floating], rows: Int64) -> Float64:
-    """Inner products of query float32[D] with the given rows of vectors [N, D]: float64[K]."""
-    products: Float64 = vectors[rows].astype(np.float64) @ query.astype(np.float64)
+def dense_scores(query: Float32, vectors: npt.NDArray[np.float16], rows: Int64) -> Float64:
+    """Inner products of query float32[D] with the given rows of vectors float16[N, D]: float64[K]."""
+    products: Float64 = rows_as_float32(vectors, rows).astype(np.float64) @ query.astype(np.float64)
     return np.round(products, DECIMALS)
 
 
@@ -32,13 +36,10 @@ def lexical_scores(token_ids: Int32, weights: Float32, forward: SparseRows, rows
     """
     if len(token_ids) == 0 or len(rows) == 0:
         return np.zeros(len(rows))
-    found = forward.take(rows)
-    places = np.minimum(np.searchsorted(token_ids, found.token_ids), len(token_ids) - 1)
-    products = np.where(
-        token_ids[places] == found.token_ids, weights[places].astype(np.float64) * found.weights, 0.0
-    )
-    owners = np.repeat(np.arange(len(rows)), np.diff(found.indptr))
-    return np.round(np.bincount(owners, products, minlength=len(rows)), DECIMALS)
+    stored = frozen_rows(forward)
+    arrays = (stored.indptr, stored.token_ids, stored.weights, frozen(rows))
+    scores: Float64 = score_rows(*arrays, frozen(token_ids), frozen(weights))
+    return np.round(scores, DECIMALS)
 
 
 def maxsim(query: Float32, document: Float32, document_mask: Bool) -> Float32:

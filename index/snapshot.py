@@ -25,10 +25,10 @@ from index.fusion import best, weighted_sum
 from index.layout import CollectionLayout
 from index.manifest import CollectionSettings, Manifest
 from index.query import CheckedQuery, check_options, check_query, check_weights
-from index.retrieval import Candidates, ids_at, retrieve
+from index.retrieval import Candidates, ids_at, retrieve, runs
 from index.scoring import Float64
 from index.segment import Segment
-from models.representations import Float32, Int64, Representations
+from models.representations import Float32, Representations
 
 EMPTY_NAME = "000000"
 SCORED_ROWS = 8192
@@ -229,7 +229,6 @@ def _colbert(
     segments: Sequence[Segment], found: Candidates, query: CheckedQuery, *, precise: bool
 ) -> Float64:
     scores = np.zeros(len(found))
-    for segment in np.unique(found.segments).tolist():
-        here: Int64 = np.flatnonzero(found.segments == segment)
-        scores[here] = segments[segment].colbert_scores(query.colbert, found.rows[here], precise=precise)
+    for place, run in runs(found.segments):
+        scores[run] = segments[place].colbert_scores(query.colbert, found.rows[run], precise=precise)
     return scores

@@ -31,10 +31,11 @@ import numpy as np
 import numpy.typing as npt
 
 from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
+from index.forward_rows import frozen_rows
 from index.packed_bytes import ascends_from_zero
 from index.sparse_build_kernels import add_sizes, count_block, fill_block
 from index.sparse_kernels import BLOCK, find_candidates, quantize_query, score_candidates
-from index.storage import create_array, open_array, write_array
+from index.storage import create_array, frozen, open_array, write_array
 from models.representations import Bool, Float32, Int32, Int64, SparseRows
 
 DTYPES = {
@@ -53,17 +54,6 @@ FEW_ALLOWED = 1_024  # documents; as few as these are scored one by one
 Array = npt.NDArray[Any]
 
 
-def _frozen(array: Array) -> Array:
-    """The same memory as a plain read-only array, the one type the kernels are compiled for."""
-    view = np.asarray(array).view(np.ndarray)
-    view.flags.writeable = False
-    return view
-
-
-def _frozen_rows(rows: SparseRows) -> SparseRows:
-    return SparseRows(_frozen(rows.indptr), _frozen(rows.token_ids), _frozen(rows.weights))
-
-
 def _file(folder: Path, name: str) -> Path:
     return folder / f"inverted_{name}.npy"
 
@@ -77,7 +67,7 @@ def _write(folder: Path, name: str, values: Array) -> None:
 
 
 def _open(folder: Path, name: str, *row_shape: int) -> Array:
-    return _frozen(open_array(_file(folder, name), DTYPES[name], row_shape))
+    return frozen(open_array(_file(folder, name), DTYPES[name], row_shape))
 
 
 def _column_length(documents: int) -> int:
@@ -91,7 +81,7 @@ def build_inverted(forward: SparseRows, vocabulary_size: int, folder: Path) -> N
     InvalidDocumentError where a row's token ids do not ascend below `vocabulary_size` or a weight is not
     finite and above 0.
     """
-    rows = _frozen_rows(forward)
+    rows = frozen_rows(forward)
     arrays = (rows.indptr, rows.token_ids, rows.weights)
     starts = range(0, len(rows), BLOCK)
     counts = np.zeros(vocabulary_size, np.int64)
@@ -163,7 +153,7 @@ class InvertedIndex:
             arrays["impacts"],
             arrays["columns"],
         )
-        self._forward = _frozen_rows(forward)
+        self._forward = frozen_rows(forward)
 
     @staticmethod
     def open(folder: Path, forward: SparseRows) -> InvertedIndex:
@@ -225,7 +215,7 @@ class InvertedIndex:
             multipliers,
             slack,
             k,
-            _frozen(np.empty(0, np.bool_) if allowed is None else np.ascontiguousarray(allowed)),
+            frozen(np.empty(0, np.bool_) if allowed is None else np.ascontiguousarray(allowed)),
             np.empty(1 << 16, np.uint16 if narrow else np.uint32),
         )
         return rows, bounds, unit

@@ -31,6 +31,7 @@ NARROW_LIMIT = 65_535
 WIDE_LIMIT = 4_294_967_295
 LARGEST_MULTIPLE = 65_000  # largest 255 c / unit of one term, so that its multiplier fits 16 bits
 LINE = 16  # values of 4 bytes in a cache line
+LARGEST_SCORE = 3.4028234e38  # within float32
 MARKS = 8_192  # slots of the table that tells most tokens of a row from those of the query; a power of 2
 
 Array = npt.NDArray[Any]
@@ -233,7 +234,7 @@ def _score_row(
     query_ids: Array,
     query_weights: Array,
     marks: Array,
-) -> np.float32:
+) -> float:
     """Σ query weight · document weight over shared tokens, added in float64 by ascending token id."""
     score = 0.0
     for position in range(indptr[row], indptr[row + 1]):
@@ -242,7 +243,28 @@ def _score_row(
             place = np.searchsorted(query_ids, token)
             if place < len(query_ids) and query_ids[place] == token:
                 score += np.float64(query_weights[place]) * np.float64(weights[position])
-    return np.float32(min(score, 3.4028234e38))
+    return score
+
+
+@njit(cache=True, nogil=True)
+def _marks_of(query_ids: Array) -> Array:
+    """The slots of the query's tokens, bool[MARKS]."""
+    marks = np.zeros(MARKS, np.bool_)
+    for token in query_ids:
+        marks[token & (MARKS - 1)] = True
+    return marks
+
+
+@njit(cache=True, nogil=True)
+def score_rows(
+    indptr: Array, token_ids: Array, weights: Array, rows: Array, query_ids: Array, query_weights: Array
+) -> Array:
+    """Exact scores float64[K] of rows int64[K]; query_ids: int32, ascending; query_weights: float32."""
+    marks = _marks_of(query_ids)
+    scores = np.empty(len(rows), np.float64)
+    for place in range(len(rows)):
+        scores[place] = _score_row(indptr, token_ids, weights, rows[place], query_ids, query_weights, marks)
+    return scores
 
 
 @njit(cache=True, nogil=True)
@@ -277,24 +299,20 @@ def score_candidates(
         _read_ahead(indptr, token_ids, weights, rows)
     ):  # never; but an unused result is compiled away
         return rows[:0], np.empty(0, np.float32)
-    marks = np.zeros(MARKS, np.bool_)
-    for token in query_ids:
-        marks[token & (MARKS - 1)] = True
+    marks = _marks_of(query_ids)
     scores = np.zeros(len(rows), np.float32)
     threshold = np.float32(0)
     scored_from = np.int64(0) if len(rows) <= k else np.int64(_kth_bound(bounds, k))
     for place in range(len(rows)):
         if bounds[place] >= scored_from:
-            scores[place] = _score_row(
-                indptr, token_ids, weights, rows[place], query_ids, query_weights, marks
-            )
+            score = _score_row(indptr, token_ids, weights, rows[place], query_ids, query_weights, marks)
+            scores[place] = min(score, LARGEST_SCORE)
     if len(rows) > k:
         threshold = _kth_largest(scores, k)
         for place in range(len(rows)):
             if bounds[place] < scored_from and bounds[place] * unit * (1 + 1e-6) >= threshold:
-                scores[place] = _score_row(
-                    indptr, token_ids, weights, rows[place], query_ids, query_weights, marks
-                )
+                score = _score_row(indptr, token_ids, weights, rows[place], query_ids, query_weights, marks)
+                scores[place] = min(score, LARGEST_SCORE)
         threshold = _kth_largest(scores, k)
     kept = np.flatnonzero((scores >= threshold) & (scores > 0))
     kept = kept[np.argsort(-scores[kept], kind="mergesort")]

@@ -185,6 +185,13 @@ def open_array(
     return np.frombuffer(mapped, dtype, offset=HEADER_BYTES).reshape(shape)
 
 
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same memory as a plain read-only array, the one type that kernels are compiled for."""
+    view = np.asarray(array).view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
 def open_rows(path: Path, documents: int, rows: int | None = None) -> npt.NDArray[np.int64]:
     """Maps rows of documents, int64[rows], as `open_array`; a row outside the documents is damage, too."""
     found: npt.NDArray[np.int64] = open_array(path, np.int64, rows=rows)

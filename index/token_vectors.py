@@ -12,6 +12,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from index.float16 import rows_as_float32
 from index.packed_bytes import open_offsets
 from index.storage import ArrayWriter, open_array
 from models.representations import Float32, Int64, TokenVectors
@@ -36,18 +37,6 @@ def _unpack_int8(codes: Int8, scales: Float32, positions: Int64, vectors: Float3
             vectors[i, j] = np.float32(codes[position, j]) * scale
 
 
-@numba.njit(nogil=True, cache=True)
-def _unpack_float16(codes: npt.NDArray[np.uint16], positions: Int64, bits: npt.NDArray[np.uint32]) -> None:
-    # Sign and magnitude at their float32 places; the exponent still lacks the difference of the biases.
-    for i in range(positions.shape[0]):
-        position = positions[i]
-        for j in range(codes.shape[1]):
-            half = np.uint32(codes[position, j])
-            bits[i, j] = ((half & np.uint32(0x8000)) << np.uint32(16)) | (
-                (half & np.uint32(0x7FFF)) << np.uint32(13)
-            )
-
-
 @dataclass(frozen=True, slots=True)
 class TokenVectorStore:
     """Memory-mapped token vectors. codes: int8 or float16 [T, C]; scales: float32[T] for int8, else None."""
@@ -67,12 +56,10 @@ class TokenVectorStore:
 
     def vectors(self, positions: Int64) -> Float32:
         """The token vectors at these positions, float32[n, C]; positions come from `offsets`."""
+        if self.scales is None:
+            return rows_as_float32(self.codes, positions)
         vectors = np.empty((len(positions), self.codes.shape[1]), np.float32)
-        if self.scales is not None:
-            _unpack_int8(self.codes, self.scales, positions, vectors)
-        else:
-            _unpack_float16(self.codes.view(np.uint16), positions, vectors.view(np.uint32))
-            vectors *= np.float32(2.0**112)
+        _unpack_int8(self.codes, self.scales, positions, vectors)
         return vectors
 
 

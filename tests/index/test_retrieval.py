@@ -10,11 +10,11 @@ from index.retrieval import Candidates, ids_at
 from index.snapshot import Snapshot
 
 
-def proposed(snapshot: Snapshot, found: Candidates) -> dict[str, tuple[float, float, bool, bool]]:
-    """Of each candidate, by id: dense and lexical score, and which retriever proposed it."""
+def proposed(snapshot: Snapshot, found: Candidates) -> dict[str, tuple[float, float]]:
+    """Dense and lexical score of each candidate, by id."""
     ids = [name.decode() for name in ids_at(snapshot._opened(), found.segments, found.rows)]
-    columns = (found.dense, found.sparse, found.from_dense, found.from_sparse)
-    return dict(zip(ids, zip(*(column.tolist() for column in columns), strict=True), strict=True))
+    scores = zip(found.dense.tolist(), found.sparse.tolist(), strict=True)
+    return dict(zip(ids, scores, strict=True))
 
 
 @pytest.mark.parametrize("segment", [1, 2, 3])
@@ -22,8 +22,10 @@ def test_each_side_proposes_its_best_over_all_segments(
     build: Any, three: Any, three_query: Any, segment: int
 ) -> None:
     snapshot = build(three, segment=segment).snapshot()
-    found = snapshot.retrieve(three_query, candidates=CandidateLimits(2, 1))
-    assert proposed(snapshot, found) == {"a": (1.0, 1.0, True, False), "c": (0.5, 2.5, True, True)}
+    best = {"a": (1.0, 1.0), "c": (0.5, 2.5), "b": (0.0, 0.0)}
+    for limits, expected in (((2, 1), "ac"), ((2, 0), "ac"), ((1, 0), "a"), ((0, 1), "c"), ((3, 1), "abc")):
+        found = snapshot.retrieve(three_query, candidates=CandidateLimits(*limits))
+        assert proposed(snapshot, found) == {id: best[id] for id in expected}
 
 
 @pytest.mark.parametrize("segment", [4, 100])

@@ -50,11 +50,9 @@ def test_a_side_that_did_not_retrieve_a_hit_is_computed(build: Any, three: Any, 
     assert [(hit.document.id, hit.scores.sparse) for hit in only_dense] == [("a", 1.0)]
 
 
-def test_candidates_remember_their_sources(build: Any, three: Any, three_query: Any) -> None:
+def test_candidates_of_both_sides_have_both_scores(build: Any, three: Any, three_query: Any) -> None:
     found = build(three).snapshot().retrieve(three_query, candidates=CandidateLimits(1, 1))
     assert found.rows.tolist() == [0, 2]
-    assert found.from_dense.tolist() == [True, False]
-    assert found.from_sparse.tolist() == [False, True]
     assert found.dense.tolist() == [1.0, 0.5]
     assert found.sparse.tolist() == [1.0, 2.5]
 

@@ -330,6 +330,7 @@ import sys, tempfile
 from pathlib import Path
 import numpy as np
 from index import sparse_build_kernels, sparse_kernels
+from index.scoring import lexical_scores
 from index.sparse import InvertedIndex, build_inverted
 from models.representations import SparseRows
 folder, other = (Path(tempfile.mkdtemp(dir=sys.argv[1])) for _ in range(2))
@@ -347,6 +348,8 @@ for forward in (rows, mapped):
     for allowed in (None, np.ones(3000, bool), np.ones(6000, bool)[::2], fixed, np.arange(3000) < 5):
         for terms in (every[:3], every, every[::2], every[::-1]):
             index.search(terms, np.ones(len(terms), np.float32), 10, allowed)
+    for chosen in (np.arange(9), np.flatnonzero(fixed), np.arange(3000)[::2].copy()):
+        lexical_scores(every[:3], np.ones(3, np.float32), forward, chosen)
 from numba.core.dispatcher import Dispatcher
 both = {**vars(sparse_kernels), **vars(sparse_build_kernels)}
 kernels = {n: f for n, f in both.items() if isinstance(f, Dispatcher)}
@@ -376,4 +379,5 @@ def test_a_restart_compiles_nothing_and_types_do_not_multiply(tmp_path: Path) ->
         "quantize_query=1",
         "find_candidates=2",
         "score_candidates=1",
+        "score_rows=1",
     }
