@@ -46,5 +46,5 @@ bench: setup
 	touch $@
 
 .venv/.installed-dev: pyproject.toml constraints.txt | .venv/bin/python
-	$(INSTALL) '.[cpu,torch,train,dev]'
+	$(INSTALL) '.[cpu,parquet,torch,train,eval,dev]'
 	touch $@ .venv/.installed-cpu

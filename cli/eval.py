@@ -42,10 +42,16 @@ def evaluate(
     nDCG@10, recall@100 and reciprocal rank@10 of each side, of their sums, and of BM25.
     """
     from cli.progress import build_progress
-    from evaluation.run import evaluate as run
+    from evaluation.errors import MissingExtraError
     from models.encoder import with_adapter
     from service.encoding import local_encoder
 
+    try:
+        from evaluation.run import evaluate as run
+    except ImportError as error:
+        raise MissingExtraError(
+            f"tercet eval needs more packages ({error}): pip install -c constraints.txt -e '.[cpu,eval]'"
+        ) from error
     settings = options.settings_from(
         checkpoint=checkpoint,
         engine=engine,

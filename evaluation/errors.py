@@ -1,4 +1,4 @@
-"""Exceptions about data sets to measure and tune on."""
+"""Exceptions about data sets to measure and tune on, and about what measuring needs."""
 
 from service.exceptions import ServiceError
 
@@ -9,3 +9,7 @@ class DatasetError(ServiceError):
 
 class TuningError(ServiceError):
     """The judged queries are too few, or not about the collection's documents."""
+
+
+class MissingExtraError(ServiceError):
+    """A package that measuring needs is not installed; the message names the command that installs it."""

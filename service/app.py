@@ -21,6 +21,7 @@ from service.http.body import BodyMiddleware
 from service.http.listening import address_of, is_loopback, listening_socket
 from service.http.protocol import MAX_HEAD_BYTES, HttpProtocol
 from service.http.requests import RequestMiddleware
+from service.http.server import DrainingServer
 from service.logs import configure_logging
 from service.routes import collections, embed, jobs, operations, rerank, search, worker
 from service.runtime import Runtime
@@ -107,7 +108,8 @@ def _allow_open_files() -> None:
 
 def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
     """The HTTP server of an application, not yet started."""
-    return uvicorn.Server(
+    runtime: Runtime = app.state.runtime
+    return DrainingServer(
         uvicorn.Config(
             app,
             host=settings.host,
@@ -119,7 +121,9 @@ def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=settings.shutdown_seconds,
-        )
+        ),
+        settings.drain_seconds,
+        runtime.drain,
     )
 
 

@@ -64,6 +64,7 @@ class Runtime:
         self._encoding: EncodingService | None = None
         self._services: SearchServices | None = None
         self._ready = False
+        self._draining = False
         self._opening: asyncio.Task[None] | None = None
 
     @property
@@ -98,10 +99,12 @@ class Runtime:
         self._opening = asyncio.create_task(self._open(), name="opening")
 
     async def ready(self) -> None:
-        """Raises NotReadyError unless the encoder is warm and the data root can be written to.
+        """Raises NotReadyError before the encoder is warm, without a data root to write to, and near the end.
 
         Raises EncoderUnavailableError where the encoder is elsewhere and no worker answers.
         """
+        if self._draining:
+            raise NotReadyError("this server is about to end; ask another one")
         if self.failure is not None:
             raise NotReadyError(f"the encoder cannot be loaded: {self.failure}")
         if not self._ready:
@@ -112,6 +115,10 @@ class Runtime:
                 await self.pools.operations.run(self._try_writing)
             except OSError as error:
                 raise NotReadyError(f"the data root cannot be written to ({error.strerror})") from error
+
+    def drain(self) -> None:
+        """From now on the server is not ready, since its end is near; it serves as before."""
+        self._draining = True
 
     async def stop(self) -> None:
         """Finishes what was accepted and closes everything."""

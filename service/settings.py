@@ -126,6 +126,9 @@ class Settings(BaseSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
     log_format: Literal["json", "text"] = Field("json", description="One JSON object or one plain line.")
+    drain_seconds: float = Field(
+        0, ge=0, description="Pause after SIGTERM in which /ready says no and requests are still served."
+    )
     shutdown_seconds: int = Field(30, ge=0, description="Longest wait for accepted requests at the end.")
 
     @model_validator(mode="before")

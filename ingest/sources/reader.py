@@ -178,8 +178,12 @@ class _ParquetDocuments:
     blank = 0
 
     def __init__(self, path: Path, row_bytes: int) -> None:
-        from ingest.sources.parquet import ParquetRows  # pyarrow is slow to load and seldom needed
-
+        try:
+            from ingest.sources.parquet import ParquetRows  # pyarrow is large, slow to load and seldom needed
+        except ImportError as error:
+            raise SourceError(
+                f"{path}: Parquet needs pyarrow ({error}): pip install -c constraints.txt -e '.[cpu,parquet]'"
+            ) from error
         self._rows = ParquetRows(path, row_bytes)
 
     @property

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,4 +50,19 @@ def test_table_and_a_bad_judgment(tercet: Run, folder: Path) -> None:
     done = tercet("eval", str(folder))
     assert done.returncode == 1
     assert "test.tsv" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("missing", ["bm25s", "ir_measures"])
+def test_a_missing_extra_says_how_to_get_it(
+    tercet: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    for module in ("evaluation.run", "evaluation.bm25", "evaluation.metrics"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setitem(sys.modules, missing, None)  # as if it were not installed
+    done = tercet("eval", str(folder))
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: tercet eval needs more packages")
+    assert missing in done.stderr
+    assert "pip install -c constraints.txt -e '.[cpu,eval]'" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -5,7 +5,9 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jsonschema
@@ -14,7 +16,7 @@ import yaml
 
 from service.settings import Settings
 
-VARIABLE = re.compile(r"\$\{([A-Z0-9_]+):-([^}]*)\}")
+VARIABLE = re.compile(r"\$\{([A-Z0-9_]+):([-+])([^}]*)\}")
 
 # The last release of the Python client carries the schema of the Compose Specification.
 SCHEMA_PACKAGE = "docker-compose==1.29.2"
@@ -23,13 +25,19 @@ SCHEMA_FILE = "compose/config/compose_spec.json"
 TEMPORARY = "/tmp"  # noqa: S108 - inside a container
 
 
-def interpolate(value: Any) -> Any:
-    """The document with every `${NAME:-default}` replaced by its default, as with an empty environment."""
+def interpolate(value: Any, host: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """The document with every `${NAME:-default}` and `${NAME:+replacement}` as with this environment."""
     if isinstance(value, dict):
-        return {key: interpolate(item) for key, item in value.items()}
+        return {key: interpolate(item, host) for key, item in value.items()}
     if isinstance(value, list):
-        return [interpolate(item) for item in value]
-    return VARIABLE.sub(r"\2", value) if isinstance(value, str) else value
+        return [interpolate(item, host) for item in value]
+
+    def chosen(match: re.Match[str]) -> str:
+        name, sign, other = match.groups()
+        given = host.get(name, "")
+        return (other if given else "") if sign == "+" else given or other
+
+    return VARIABLE.sub(chosen, value) if isinstance(value, str) else value
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +165,37 @@ def test_environment_names_settings_and_holds_no_secret(raw: dict[str, Any]) -> 
             if "KEY" in variable:
                 assert VARIABLE.fullmatch(value), (name, variable)
                 assert interpolate(value) == "", (name, variable)
+
+
+def test_keys_from_files_of_the_host_are_secrets_inside(raw: dict[str, Any]) -> None:
+    host = {
+        "TERCET_API_KEYS_FILE": "./keys",
+        "TERCET_READ_KEYS_FILE": "./read",
+        "TERCET_ENCODER_KEY_FILE": "./encoder",
+    }
+    given = interpolate(raw, host)
+    assert {name: secret["file"] for name, secret in given["secrets"].items()} == {
+        "api_keys": "./keys",
+        "read_keys": "./read",
+        "encoder_key": "./encoder",
+    }
+    for name, service in given["services"].items():
+        named = {value for variable, value in service["environment"].items() if variable.endswith("_FILE")}
+        assert named == {f"/run/secrets/{secret}" for secret in service["secrets"]}, name
+        assert (service["environment"].get("TERCET_API_KEYS_FILE") or "").startswith("/run/secrets/"), name
+    nothing = interpolate(raw)
+    assert {secret["file"] for secret in nothing["secrets"].values()} == {"/dev/null"}
+
+
+def test_a_container_has_time_to_drain_and_to_finish(
+    services: dict[str, dict[str, Any]], cpu: Any, gpu: Any
+) -> None:
+    shutdown = Settings.model_fields["shutdown_seconds"].default
+    for name, service in services.items():
+        image = gpu if service["image"] == "tercet:gpu" else cpu
+        drain = float(image.environment()["TERCET_DRAIN_SECONDS"])
+        assert drain > 0
+        assert float(service["stop_grace_period"].removesuffix("s")) > drain + shutdown, name
 
 
 def test_settings_hold_for_every_service(

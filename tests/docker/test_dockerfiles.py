@@ -13,7 +13,7 @@ import yaml
 from cli.main import application
 from service.settings import Settings
 
-PINNED = re.compile(r"^python:3\.\d+-slim-[a-z]+( AS [a-z]+)?$")
+PINNED = re.compile(r"^PYTHON=docker\.io/library/python:3\.\d+-slim-[a-z]+@sha256:[0-9a-f]{64}$")
 
 
 def parse_command(words: list[str]) -> None:
@@ -28,9 +28,15 @@ def parse_command(words: list[str]) -> None:
     command.make_context("tercet", rest)
 
 
-def test_base_images_name_python_and_distribution(dockerfile: Any) -> None:
-    for entry in dockerfile.all("FROM"):
-        assert PINNED.match(entry.value), entry.value
+def test_the_base_image_is_pinned_by_digest(dockerfile: Any) -> None:
+    (base,) = dockerfile.all("ARG")
+    assert PINNED.match(base.value), base.value
+    assert base.stage == -1, "an argument of a stage is unknown to FROM"
+    assert [entry.value for entry in dockerfile.all("FROM")] == ["${PYTHON} AS build", "${PYTHON}"]
+
+
+def test_both_images_stand_on_the_same_base(cpu: Any, gpu: Any) -> None:
+    assert cpu.last("ARG").value == gpu.last("ARG").value
 
 
 def test_every_copied_path_exists(dockerfile: Any, root: Path) -> None:
@@ -61,12 +67,17 @@ def test_the_image_carries_the_version_of_the_distribution(dockerfile: Any, root
     assert {"org.opencontainers.image.title", "org.opencontainers.image.description"} <= set(labels)
 
 
-def test_it_runs_as_a_user_who_is_not_root(dockerfile: Any) -> None:
-    user = dockerfile.last("USER").value
-    assert user not in {"root", "0"}
-    created = [entry.value for entry in dockerfile.all("RUN") if "useradd" in entry.value]
-    assert len(created) == 1
-    assert created[0].split("useradd", 1)[1].split("&&")[0].split()[-1] == user
+def test_it_runs_as_a_user_by_number_who_owns_what_it_writes_to(dockerfile: Any) -> None:
+    assert dockerfile.last("USER").value == "10001:10001", "Kubernetes' runAsNonRoot refuses a name"
+    (created,) = [entry.value for entry in dockerfile.all("RUN") if "useradd" in entry.value]
+    assert "groupadd --system --gid 10001 tercet " in created
+    assert "useradd --system --uid 10001 --gid tercet " in created
+    owned = created.split("install --directory --owner=tercet --group=tercet", 1)[1].split()
+    settings = dockerfile.environment()
+    data = settings["TERCET_DATA"]
+    assert {data, f"{data}/sources", f"{data}/adapters"} <= set(owned)
+    for cache in (settings["HF_HOME"], settings["NUMBA_CACHE_DIR"]):
+        assert str(Path(cache).parent) in owned
     order = [entry.keyword for entry in dockerfile.instructions]
     assert order.index("USER") < order.index("ENTRYPOINT")
 
@@ -77,9 +88,11 @@ def test_it_checks_its_health(dockerfile: Any) -> None:
     assert "docker/healthcheck.py" in dockerfile.context_sources()
 
 
-def test_entrypoint_is_the_installed_command(dockerfile: Any, root: Path) -> None:
+def test_the_entrypoint_ends_as_the_installed_command(dockerfile: Any, root: Path) -> None:
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert dockerfile.last("ENTRYPOINT").words == list(project["scripts"])
+    assert dockerfile.last("ENTRYPOINT").words == ["/opt/tercet/app/docker/entrypoint.sh"]
+    last = (root / "docker" / "entrypoint.sh").read_text(encoding="utf-8").splitlines()[-1]
+    assert last == f'exec {next(iter(project["scripts"]))} "$@"', "so that signals reach it"
     assert dockerfile.environment()["PATH"].startswith("/opt/tercet/venv/bin:")
 
 
@@ -120,10 +133,10 @@ def test_no_secret_is_written_into_it(dockerfile: Any) -> None:
     assert not dockerfile.all("ADD"), "COPY takes only files of the build context"
 
 
-@pytest.mark.parametrize(("name", "extra"), [("cpu", "cpu"), ("gpu", "gpu")])
-def test_it_installs_one_extra_from_the_lock(name: str, extra: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("name", ["cpu", "gpu"])
+def test_it_installs_serving_and_parquet_from_the_lock(name: str, request: pytest.FixtureRequest) -> None:
     image = request.getfixturevalue(name)
     (install,) = [entry.value for entry in image.all("RUN") if entry.value.startswith("pip install")]
-    assert f"'.[{extra}]'" in install
+    assert f"'.[{name},parquet]'" in install
     assert "--constraint constraints.txt" in install
     assert "--editable" not in install

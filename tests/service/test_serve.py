@@ -153,6 +153,36 @@ def test_from_a_file_to_hits_and_a_clean_end(serve: Serve, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_after_sigterm_it_is_not_ready_and_still_serves_until_the_pause_or_a_second_signal_ends_it(
+    serve: Serve,
+) -> None:
+    process, client = serve("encoder", "--threads", "1", TERCET_DRAIN_SECONDS="300")
+    wait_ready(process, client)
+    process.send_signal(signal.SIGTERM)
+    while (answer := client.get("/ready")).status_code == 200:
+        time.sleep(PAUSE_SECONDS)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "not_ready")
+    assert "about to end" in answer.json()["error"]["message"]
+    assert client.get("/health").status_code == 200
+    url = f"{client.base_url}/embed"  # on a new connection
+    assert httpx.post(url, json={"inputs": ["hello"]}, timeout=30).status_code == 200
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("signal_number", "pause"), [(signal.SIGTERM, "0.5"), (signal.SIGINT, "300")])
+def test_the_pause_ends_by_itself_and_an_interrupt_from_the_keyboard_takes_none(
+    serve: Serve, signal_number: int, pause: str
+) -> None:
+    process, client = serve("encoder", "--threads", "1", "--drain-seconds", pause)
+    wait_ready(process, client)
+    process.send_signal(signal_number)
+    assert process.wait(30) == (0 if signal_number == signal.SIGTERM else 130)
+
+
+@pytest.mark.slow
 def test_a_search_server_and_its_encoder_worker(serve: Serve, tmp_path: Path) -> None:
     worker, worker_client = serve("encoder", "--threads", "1", TERCET_API_KEYS="between-us")
     process, client = serve(

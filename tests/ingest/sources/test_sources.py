@@ -3,6 +3,7 @@
 import datetime
 import gzip
 import json
+import sys
 from pathlib import Path
 
 import psutil
@@ -217,3 +218,14 @@ def test_parquet_that_is_none(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({"id": ["a"], "body": ["x"]}), path)
     with pytest.raises(SourceError, match="no column text; the columns are id, body"):
         read_documents(path)
+
+
+def test_parquet_without_its_extra_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "ingest.sources.parquet", raising=False)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
+    path = tmp_path / "x.parquet"
+    path.touch()
+    with pytest.raises(SourceError, match=r"x\.parquet: Parquet needs pyarrow .* -e '\.\[cpu,parquet\]'"):
+        list(read_documents(path))
