@@ -12,9 +12,10 @@ callers run searches side by side. A process that used FAISS must not be forked:
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +25,12 @@ import numpy.typing as npt
 from index.candidates import DenseOptions
 from index.errors import DamagedIndexError, DeviceUnavailableError, InvalidQueryError
 from models.representations import Bool, Float32, Int64
+
+# FAISS for GPUs brings the libcurand.so.10 of CUDA 12, and the encoder's libraries that of CUDA 13: the same
+# functions under the same name. Who asks by name gets the one that was loaded first. That is the encoder's
+# here, for FAISS calls none of them. Elsewhere there is no such file, and nothing to settle.
+with suppress(OSError):
+    ctypes.CDLL("libcurand.so.10")
 
 try:
     import faiss as _faiss
