@@ -142,13 +142,7 @@ def _encoder(settings: Settings) -> Iterator[DocumentEncoder]:
         return
     from service.workers.documents import RemoteDocuments
 
-    key = settings.encoder_key
-    remote = RemoteDocuments(
-        settings.encoder_urls,
-        key=None if key is None else key.get_secret_value(),
-        timeout_seconds=settings.encoder_timeout_seconds,
-        retry_seconds=settings.encoder_retry_seconds,
-    )
+    remote = RemoteDocuments(settings.encoder_urls, settings.worker_access)
     try:
         yield remote
     finally:

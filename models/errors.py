@@ -9,6 +9,7 @@ ModelError
 │   └── AdapterNotServedError  the engine cannot serve this adapter, or not as it is
 ├── EncoderMemoryError   a text needs more memory than the encoder's device has left
 └── EncoderUnavailableError  no encoder can answer now; trying later may help
+    └── EncoderFailedError   an encoder was reached, and failed on these texts
 """
 
 
@@ -46,3 +47,7 @@ class EncoderMemoryError(ModelError):
 
 class EncoderUnavailableError(ModelError):
     """No encoder can answer at the moment."""
+
+
+class EncoderFailedError(EncoderUnavailableError):
+    """An encoder elsewhere was reached, and failed on these texts; others it may encode."""

@@ -32,6 +32,7 @@ from models.errors import (
     AdapterNotFoundError,
     AdapterNotServedError,
     AdapterUnusableError,
+    EncoderFailedError,
     EncoderMemoryError,
     EncoderUnavailableError,
     TextTooLongError,
@@ -89,6 +90,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     NotReadyError: (503, "not_ready"),
     EncoderMemoryError: (503, "out_of_memory"),
     EncoderUnavailableError: (503, "encoder_unavailable"),
+    EncoderFailedError: (503, "encoder_failed"),
     OSError: (503, "storage_unavailable"),
 }
 
@@ -138,7 +140,14 @@ def failure_of(error: Exception) -> Failure:
             "adapter_unusable",
             "adapter",
         )
-    if isinstance(error, EncoderUnavailableError):  # its message tells addresses of other machines
+    if isinstance(error, EncoderFailedError):  # its message tells addresses of other machines
+        return Failure(
+            503,
+            "the encoder workers failed on this request; if it fails again, the logs of the server and of "
+            "its workers say why",
+            "encoder_failed",
+        )
+    if isinstance(error, EncoderUnavailableError):  # the same
         return Failure(503, "no encoder worker answers; try again in a moment", "encoder_unavailable")
     if isinstance(error, OSError):  # the same, as a full disk or a folder that is read-only
         reason = error.strerror or "the server's log has the details"

@@ -11,7 +11,11 @@ ServiceError
 ├── NotFoundError             a document or other resource that does not exist
 ├── AddressError              the server cannot listen where it should
 └── SettingsError             a setting is unknown or has a wrong value
+
+WorkerSilentError             an encoder worker gave no answer; an EncoderUnavailableError of `models`
 """
+
+from models.errors import EncoderUnavailableError
 
 
 class ServiceError(Exception):
@@ -76,3 +80,11 @@ class AddressError(ServiceError):
 
 class SettingsError(ServiceError):
     """A setting is unknown or has a wrong value; one line that names it."""
+
+
+class WorkerSilentError(EncoderUnavailableError):
+    """An encoder worker gave no answer at all. hung: it took the request, or ought to, and time ran out."""
+
+    def __init__(self, message: str, *, hung: bool) -> None:
+        super().__init__(message)
+        self.hung = hung

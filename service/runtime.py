@@ -6,9 +6,10 @@ import asyncio
 import logging
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from index.candidates import Document
 from ingest.target import open_or_create
@@ -26,6 +27,9 @@ from service.telemetry import Telemetry
 from service.workers.encoding import RemoteEncoding
 
 WARM_UP_TEXT = "warm up"
+RETRY_SECONDS = 0.5  # between two attempts to reach an encoder elsewhere
+
+Result = TypeVar("Result")
 
 log = logging.getLogger("tercet")
 
@@ -143,7 +147,7 @@ class Runtime:
         return [(each.settings.name, each.documents) for each in self.collections.list()]
 
     def worker_states(self) -> Iterable[tuple[str, float]]:
-        """1 for each encoder worker that is used now, 0 for one left alone; none with an encoder here."""
+        """1 for each encoder worker that is used now, 0 for one that is down; none with an encoder here."""
         states = self._encoding.states if isinstance(self._encoding, RemoteEncoding) else {}
         return [(url, float(used)) for url, used in states.items()]
 
@@ -158,12 +162,12 @@ class Runtime:
 
     async def _open(self) -> None:
         try:
-            self._encoding = await self._open_encoding()
-            await warm_up(self._encoding, self.settings.encoder_retry_seconds)
+            self._encoding = encoding = await self._open_encoding()
+            representations = await patiently(lambda: encoding.encode([WARM_UP_TEXT]))
             if self._searches:
-                self._services = await self._open_services(self._encoding)
+                self._services = await self._open_services(encoding, representations)
             self._ready = True
-            info = self._encoding.info
+            info = encoding.info
             log.info("ready: encoder %s, engine %s, fingerprint %s", info.name, info.engine, info.fingerprint)
         except Exception as error:  # noqa: BLE001 - whatever it is, the server must not wait for ever
             self.failure = error
@@ -186,23 +190,15 @@ class Runtime:
                 queue_tokens=settings.queue_tokens,
                 observe=self.telemetry.observe_batch,
             )
-        while True:
-            try:
-                return await RemoteEncoding.connect(
-                    settings.encoder_urls,
-                    key=settings.encoder_key.get_secret_value() if settings.encoder_key else None,
-                    timeout_seconds=settings.encoder_timeout_seconds,
-                    retry_seconds=settings.encoder_retry_seconds,
-                )
-            except EncoderUnavailableError as error:
-                log.warning("%s; trying again in %g s", error, settings.encoder_retry_seconds)
-                await asyncio.sleep(settings.encoder_retry_seconds)
+        return await patiently(lambda: RemoteEncoding.connect(settings.encoder_urls, settings.worker_access))
 
-    async def _open_services(self, encoding: EncodingService) -> SearchServices:
+    async def _open_services(
+        self, encoding: EncodingService, representations: Representations
+    ) -> SearchServices:
+        """representations: of one text, which warm the index up."""
         data = self.settings.data
         jobs = JobManager(data, encoding.info_of, self.settings.encoder_environment, self.pools.operations)
         await jobs.start()
-        representations = await encoding.encode([WARM_UP_TEXT])
         try:
             await self.pools.search.run(write_and_search, encoding.info, representations)
         except OSError as error:  # no room for temporary files; the first search is slower then
@@ -225,12 +221,14 @@ def write_and_search(info: EncoderInfo, representations: Representations) -> Non
         collection.snapshot().search(representations, top_k=1)
 
 
-async def warm_up(encoding: EncodingService, pause_seconds: float) -> None:
-    """Encodes once, which loads what the first text needs. Waits for workers that are busy or gone again."""
+async def patiently(work: Callable[[], Awaitable[Result]]) -> Result:
+    """What the work gives once the encoder can be reached and has room; tells each reason to wait once."""
+    told = ""
     while True:
         try:
-            await encoding.encode([WARM_UP_TEXT], "query")
-            return
+            return await work()
         except (EncoderUnavailableError, OverloadedError) as error:
-            log.warning("%s; trying again in %g s", error, pause_seconds)
-            await asyncio.sleep(pause_seconds)
+            if told != str(error):
+                told = str(error)
+                log.warning("%s; trying again every %g s", told, RETRY_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS)

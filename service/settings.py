@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -42,7 +42,8 @@ ENCODER_SETTINGS = (
     "adapter_sessions",
     "encoder_key_file",
     "encoder_timeout_seconds",
-    "encoder_retry_seconds",
+    "encoder_probe_seconds",
+    "encoder_probe_timeout_seconds",
 )
 
 Names = Annotated[tuple[str, ...], NoDecode]
@@ -59,6 +60,19 @@ class RequestLimits:
     candidates: int
     documents: int
     request_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerAccess:
+    """How encoder workers are asked: the key to send, the longest wait for an answer, and for a probe's.
+
+    probe_seconds: pause between two probes of a worker.
+    """
+
+    key: str | None = field(default=None, repr=False)
+    timeout_seconds: float = 60
+    probe_seconds: float = 1
+    probe_timeout_seconds: float = 2
 
 
 class Settings(BaseSettings):
@@ -104,7 +118,12 @@ class Settings(BaseSettings):
     encoder_key: SecretStr | None = Field(None, description="Key that is sent to encoder workers.")
     encoder_key_file: Path | None = Field(None, description="File that holds this key instead.")
     encoder_timeout_seconds: float = Field(60, gt=0, description="Longest wait for one worker's answer.")
-    encoder_retry_seconds: float = Field(5, gt=0, description="Pause before a dead worker is tried again.")
+    encoder_probe_seconds: float = Field(
+        1, gt=0, description="Pause between two questions to a worker whether it is ready."
+    )
+    encoder_probe_timeout_seconds: float = Field(
+        2, gt=0, description="Longest wait for its answer; without two in a row the worker is down."
+    )
 
     max_body_bytes: int = Field(16 << 20, ge=1, description="Largest request body.")
     max_concurrent_requests: int = Field(512, ge=1, description="Requests in work; more get 429.")
@@ -198,6 +217,16 @@ class Settings(BaseSettings):
             values["encoder_key"] = self.encoder_key.get_secret_value()
         values["encoder_urls"] = ",".join(self.encoder_urls)
         return {f"{PREFIX}{name.upper()}": str(value) for name, value in values.items() if value is not None}
+
+    @property
+    def worker_access(self) -> WorkerAccess:
+        """How encoder workers are asked."""
+        return WorkerAccess(
+            key=None if self.encoder_key is None else self.encoder_key.get_secret_value(),
+            timeout_seconds=self.encoder_timeout_seconds,
+            probe_seconds=self.encoder_probe_seconds,
+            probe_timeout_seconds=self.encoder_probe_timeout_seconds,
+        )
 
     @property
     def request_limits(self) -> RequestLimits:

@@ -12,6 +12,7 @@ from models.encoder import EncoderInfo
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
 from service.exceptions import OverloadedError
+from service.settings import WorkerAccess
 from service.workers.encoding import RemoteEncoding
 
 PATIENCE_SECONDS = 120.0
@@ -26,8 +27,8 @@ class RemoteDocuments:
     A build lasts long, so workers that are busy or away for a while are waited for.
     """
 
-    def __init__(self, urls: Sequence[str], **connection: Any) -> None:
-        """connection: as for RemoteEncoding.connect. Raises EncoderUnavailableError."""
+    def __init__(self, urls: Sequence[str], access: WorkerAccess) -> None:
+        """Raises EncoderUnavailableError where no worker can be used."""
         self.concurrency = 2 * len(urls)
         self._adapter: str | None = None
         self._abandoned = threading.Event()
@@ -35,7 +36,7 @@ class RemoteDocuments:
         self._thread = threading.Thread(target=self._loop.run_forever, name="encoder-workers", daemon=True)
         self._thread.start()
         try:
-            self._remote = self._wait(RemoteEncoding.connect(urls, **connection))
+            self._remote = self._wait(RemoteEncoding.connect(urls, access))
             self._info = self._remote.info
         except BaseException:
             self._end_loop()

@@ -1,10 +1,9 @@
-"""Encoding by workers over HTTP: balanced by load, a dead one skipped and tried again after a pause."""
+"""Encoding by workers over HTTP: balanced by load; what one worker cannot answer, another is asked."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 
@@ -12,25 +11,36 @@ import httpx
 
 from models.adapters.library import unknown_adapter
 from models.adapters.routers import FixedSettings, resolve, router_settings
-from models.checkpoint import EncodingSettings
 from models.encoder import AdapterDescription, EncoderInfo
 from models.errors import (
     AdapterNotFoundError,
     AdapterNotServedError,
     AdapterUnusableError,
+    EncoderFailedError,
+    EncoderMemoryError,
     EncoderUnavailableError,
-    ModelError,
 )
 from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
 from service.concurrency import all_of
-from service.exceptions import OverloadedError, ServiceError
+from service.exceptions import OverloadedError
 from service.pools import text_pool
+from service.settings import WorkerAccess
+from service.workers.health import WorkerState
 from service.workers.worker import RemoteWorker
 
 PIECE_TEXTS = 256  # a large request travels in pieces, so that all workers share it
 PIECE_CHARACTERS = 1_000_000
 WINDOW_TOKENS = 16_384  # of each worker
+
+# What one worker may answer and another not, with the one to tell first where several were answered.
+REFUSALS = (
+    OverloadedError,
+    AdapterNotFoundError,
+    AdapterUnusableError,
+    EncoderMemoryError,
+    EncoderFailedError,
+)
 
 
 class RemoteEncoding:
@@ -52,43 +62,40 @@ class RemoteEncoding:
         self._turn = count()
         self._pool = text_pool()
         self.window_tokens = WINDOW_TOKENS * len(workers)
+        self._watches = [asyncio.create_task(worker.health.watch()) for worker in workers]
 
     @classmethod
-    async def connect(
-        cls,
-        urls: Sequence[str],
-        *,
-        key: str | None = None,
-        timeout_seconds: float = 60,
-        retry_seconds: float = 5,
-    ) -> RemoteEncoding:
+    async def connect(cls, urls: Sequence[str], access: WorkerAccess) -> RemoteEncoding:
         """Asks the workers, in order, what they are; the first that answers says what all must be.
 
         Raises EncoderUnavailableError where none gives an answer that can be used.
         """
         client = httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=httpx.Timeout(timeout_seconds, connect=min(timeout_seconds, 5)),
+            headers={"Authorization": f"Bearer {access.key}"} if access.key else {},
+            timeout=None,  # noqa: S113 - each request is bounded as a whole
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
             trust_env=False,
         )
-        workers = [RemoteWorker(url, client, retry_seconds) for url in urls]
+        workers = [RemoteWorker(url, client, access) for url in urls]
+        try:
+            return await cls._of_first(workers, client)
+        except BaseException:
+            await client.aclose()
+            raise
+
+    @classmethod
+    async def _of_first(cls, workers: list[RemoteWorker], client: httpx.AsyncClient) -> RemoteEncoding:
         for worker in workers:
             try:
-                answer = await worker.describe()
-                settings = EncodingSettings.from_json(answer["encoding_settings"])
-                tokenizer = Tokenizer.from_bytes(await worker.tokenizer_json(), settings)
-                adapters = [AdapterDescription(**each) for each in answer.get("adapters", ())]
-            except EncoderUnavailableError:
+                found = await worker.describe()
+                tokenizer = await worker.tokenizer(found.settings)
+            except EncoderUnavailableError as error:
+                worker.health.fault = str(error)
                 continue
-            except (KeyError, TypeError, ModelError, ServiceError) as error:
-                worker.fail(f"it cannot be used ({type(error).__name__}: {error})")
-                continue
-            except BaseException:
-                await client.aclose()
-                raise
-            return cls(workers, client, EncoderInfo(**answer["encoder"]), tokenizer, adapters)
-        await client.aclose()
+            for each in workers:
+                each.require(found.info.fingerprint)
+            await asyncio.gather(*(each.health.ask() for each in workers))
+            return cls(workers, client, found.info, tokenizer, found.adapters)
         raise _none_left(workers)
 
     @property
@@ -134,8 +141,8 @@ class RemoteEncoding:
 
     @property
     def states(self) -> dict[str, bool]:
-        """Whether each worker, by its address, is used now rather than left alone after a failure."""
-        return {worker.url: not worker.down for worker in self._workers}
+        """Whether each worker, by its address, is used now."""
+        return {worker.url: worker.health.state is not WorkerState.DOWN for worker in self._workers}
 
     async def encode(
         self,
@@ -166,15 +173,14 @@ class RemoteEncoding:
         return await self._pool.run(Representations.concatenate, parts)
 
     async def check(self) -> None:
-        """Asks one worker after another until one of our encoder answers. Raises EncoderUnavailableError."""
-        for worker in self._by_load():
-            with suppress(EncoderUnavailableError, ServiceError):
-                answer = await worker.describe()
-                worker.require_fingerprint(answer["encoder"]["fingerprint"], self._info.fingerprint)
-                return
-        raise _none_left(self._workers)
+        """Raises EncoderUnavailableError where no worker is used now."""
+        if not any(self.states.values()):
+            raise _none_left(self._workers)
 
     async def close(self) -> None:
+        for watch in self._watches:
+            watch.cancel()
+        await asyncio.gather(*self._watches, return_exceptions=True)
         await self._client.aclose()
         self._pool.close()
 
@@ -187,27 +193,35 @@ class RemoteEncoding:
         truncate: bool,
         info: EncoderInfo,
     ) -> Representations:
-        """Asks one worker after another, each at most once, until one answers.
+        """Asks one worker after another, each at most once, until one answers with representations.
 
         info: the encoder, with its adapter, that the texts are for.
         """
-        refusal: OverloadedError | AdapterNotFoundError | AdapterUnusableError | None = None
-        for worker in self._by_load():
+        asked: list[RemoteWorker] = []
+        refusals: list[Exception] = []
+        while worker := self._next_worker(asked):
+            asked.append(worker)
             try:
                 return await worker.encode(texts, input_type, outputs, max_length, truncate, info)
+            except REFUSALS as error:
+                refusals.append(error)
             except EncoderUnavailableError:
                 continue
-            except (AdapterNotFoundError, AdapterUnusableError) as error:
-                refusal = refusal or error
-            except OverloadedError as error:  # what will pass comes before what will not
-                refusal = error
-        raise refusal or _none_left(self._workers)
+        # What will pass soonest comes before what another try may not help.
+        raise min(refusals, key=_patience, default=_none_left(self._workers))
 
-    def _by_load(self) -> list[RemoteWorker]:
-        """Workers that are up, least busy first; equally busy ones take turns."""
-        up = [worker for worker in self._workers if not worker.down]
-        turn = next(self._turn) % max(1, len(up))
-        return sorted(up[turn:] + up[:turn], key=lambda worker: worker.in_flight)
+    def _next_worker(self, asked: Sequence[RemoteWorker]) -> RemoteWorker | None:
+        """Of the workers not asked yet one that is up, or else one that may be; the least busy of these.
+
+        Equally busy ones take turns.
+        """
+        used = [worker for worker in self._workers if worker.health.state is not WorkerState.DOWN]
+        turn = next(self._turn) % max(1, len(used))
+        return min(
+            (worker for worker in used[turn:] + used[:turn] if worker not in asked),
+            key=lambda worker: (worker.health.state is not WorkerState.UP, worker.in_flight),
+            default=None,
+        )
 
 
 def _pieces(texts: Sequence[str]) -> list[Sequence[str]]:
@@ -224,6 +238,14 @@ def _pieces(texts: Sequence[str]) -> list[Sequence[str]]:
     return pieces
 
 
+def _patience(refusal: Exception) -> tuple[int, float]:
+    """Orders refusals as REFUSALS, those of overload by how soon there should be room."""
+    kind = next(rank for rank, kind in enumerate(REFUSALS) if isinstance(refusal, kind))
+    return kind, refusal.retry_after_seconds if isinstance(refusal, OverloadedError) else 0
+
+
 def _none_left(workers: Sequence[RemoteWorker]) -> EncoderUnavailableError:
-    faults = "; ".join(f"{worker.url}: {worker.fault or 'not asked yet'}" for worker in workers)
+    faults = "; ".join(
+        f"{worker.url}: {worker.health.fault or 'it failed a moment ago'}" for worker in workers
+    )
     return EncoderUnavailableError(f"no encoder worker answers ({faults})")

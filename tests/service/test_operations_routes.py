@@ -148,7 +148,7 @@ def test_logs_are_json_or_text(capsys: Any) -> None:
 
 
 async def test_a_runtime_that_closes_while_loading_ends(tmp_path: Path) -> None:
-    settings = Settings(data=tmp_path, encoder_urls="http://127.0.0.1:9", encoder_retry_seconds=60)
+    settings = Settings(data=tmp_path, encoder_urls="http://127.0.0.1:9")
     runtime = Runtime(settings, Telemetry(), searches=True)
     await runtime.start()
     await runtime.stop()

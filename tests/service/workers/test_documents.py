@@ -15,6 +15,7 @@ from ingest.document_encoders import LocalDocuments
 from models.encoder import encode
 from models.errors import EncoderUnavailableError
 from service.app import create_worker_app
+from service.settings import WorkerAccess
 from service.workers import documents
 from service.workers.documents import RemoteDocuments
 
@@ -32,7 +33,7 @@ def test_workers_encode_with_the_adapter(tmp_path: Path, tiny: Any, make_server:
     source = corpus(tmp_path / "x.jsonl", 20)
     build_collection(LocalDocuments(tiny), tmp_path, "local", source, adapter="law")
     with make_server(create=create_worker_app) as url:
-        workers = RemoteDocuments([url])
+        workers = RemoteDocuments([url], WorkerAccess())
         build_collection(workers, tmp_path, "remote", source, adapter="law")
         build_collection(workers, tmp_path, "base", source)
         workers.close()
@@ -50,7 +51,7 @@ def test_building_through_workers_gives_the_same(tmp_path: Path, tiny: Any, make
     source = corpus(tmp_path / "x.jsonl", 30)
     build_collection(LocalDocuments(tiny), tmp_path, "local", source, token_codec="float16")
     with make_server(create=create_worker_app) as one, make_server(create=create_worker_app) as other:
-        workers = RemoteDocuments([one, other])
+        workers = RemoteDocuments([one, other], WorkerAccess())
         try:
             assert workers.info == tiny.info
             assert workers.concurrency == 4
@@ -65,7 +66,7 @@ def test_building_through_workers_gives_the_same(tmp_path: Path, tiny: Any, make
 def test_an_abandoned_build_waits_for_no_worker(make_server: Any, held: Any) -> None:
     with ThreadPoolExecutor(2) as pool:
         with make_server(create=create_worker_app, encoder=held) as url:
-            workers = RemoteDocuments([url])
+            workers = RemoteDocuments([url], WorkerAccess())
             held.gate.clear()
             answering = pool.submit(workers.encode, ["tea"])  # the worker is at it
             with httpx.Client() as client:
@@ -85,10 +86,10 @@ def test_workers_that_are_away_are_waited_for_but_not_forever(monkeypatch: Any, 
     monkeypatch.setattr(documents, "PATIENCE_SECONDS", 0.5)
     monkeypatch.setattr(documents, "PAUSE_SECONDS", 0.1)
     with make_server(create=create_worker_app) as url:
-        workers = RemoteDocuments([url], retry_seconds=0.1)
+        workers = RemoteDocuments([url], WorkerAccess())
         assert len(workers.encode(["tea"])) == 1
     with pytest.raises(EncoderUnavailableError):
         workers.encode(["tea"])
     workers.close()
     with pytest.raises(EncoderUnavailableError):
-        RemoteDocuments([url])
+        RemoteDocuments([url], WorkerAccess())

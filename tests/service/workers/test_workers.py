@@ -8,7 +8,7 @@ import json
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -26,7 +26,7 @@ from models.errors import (
 )
 from service.app import create_app, create_worker_app
 from service.exceptions import InvalidRequestError, OverloadedError, RequestTooLargeError
-from service.settings import Settings
+from service.settings import Settings, WorkerAccess
 from service.workers import encoding as remote_encoding
 from service.workers.encoding import RemoteEncoding
 
@@ -47,7 +47,7 @@ def dead_url() -> str:
 
 @asynccontextmanager
 async def connected(*urls: str, **options: Any) -> AsyncIterator[RemoteEncoding]:
-    remote = await RemoteEncoding.connect(urls, **{"timeout_seconds": 10, "retry_seconds": 60, **options})
+    remote = await RemoteEncoding.connect(urls, WorkerAccess(**{"timeout_seconds": 10, **options}))
     try:
         yield remote
     finally:
@@ -140,19 +140,6 @@ async def test_pieces_are_bounded_in_characters(monkeypatch: pytest.MonkeyPatch)
     assert [list(map(len, piece)) for piece in pieces] == [[6, 4], [1], [50], [1]]
 
 
-async def test_a_worker_that_dies_is_tried_again_after_the_pause(make_app: Any, serve: Any) -> None:
-    with serve(make_app(create=create_worker_app)) as first:
-        async with connected(first, retry_seconds=0.2) as remote:
-            await remote.encode(["tea"])
-            remote_worker = remote._workers[0]
-            remote_worker.fail("made to fail")
-            with pytest.raises(EncoderUnavailableError, match="made to fail"):
-                await remote.encode(["tea"])
-            while remote_worker.down:
-                pass
-            assert len(await remote.encode(["tea"])) == 1
-
-
 async def test_another_checkpoint_among_the_workers_is_refused(make_worker: Any, tiny: Any) -> None:
     other = type(tiny)(seed=1)
     with make_worker() as first, make_worker(encoder=other) as second:
@@ -160,7 +147,7 @@ async def test_another_checkpoint_among_the_workers_is_refused(make_worker: Any,
             for _ in range(4):
                 answer = await remote.encode(["tea"])
                 assert np.array_equal(answer.dense, encode(tiny, ["tea"]).dense)
-            assert other.info.fingerprint in remote._workers[1].fault
+            assert other.info.fingerprint in remote._workers[1].health.fault
 
 
 async def test_keys_are_sent_and_a_wrong_one_is_told(make_worker: Any) -> None:
@@ -168,12 +155,12 @@ async def test_keys_are_sent_and_a_wrong_one_is_told(make_worker: Any) -> None:
         async with connected(url, key="worker-key") as remote:
             assert len(await remote.encode(["tea"])) == 1
         with pytest.raises(EncoderUnavailableError, match="encoder_key"):
-            await RemoteEncoding.connect([url], key="wrong")
+            await RemoteEncoding.connect([url], WorkerAccess(key="wrong"))
 
 
 async def test_no_worker_is_an_error_that_names_each(dead_url: str) -> None:
     with pytest.raises(EncoderUnavailableError, match=dead_url):
-        await RemoteEncoding.connect([dead_url])
+        await RemoteEncoding.connect([dead_url], WorkerAccess())
 
 
 @contextmanager
@@ -202,7 +189,7 @@ async def test_what_is_no_worker_is_refused(body: bytes) -> None:
         serving_bytes(body) as url,
         pytest.raises(EncoderUnavailableError, match="not that of a tercet"),
     ):
-        await RemoteEncoding.connect([url])
+        await RemoteEncoding.connect([url], WorkerAccess())
 
 
 async def test_an_odd_worker_is_passed_over_for_a_good_one(make_worker: Any, tiny: Any) -> None:
@@ -210,16 +197,7 @@ async def test_an_odd_worker_is_passed_over_for_a_good_one(make_worker: Any, tin
     with serving_bytes(odd) as first, make_worker() as second:
         async with connected(first, second) as remote:
             assert len(await remote.encode(["tea"])) == 1
-            assert "it cannot be used" in remote._workers[0].fault
-
-
-async def test_a_worker_with_another_checkpoint_is_not_ready(make_worker: Any) -> None:
-    with make_worker() as url:
-        async with connected(url) as remote:
-            await remote.check()
-            remote._info = dataclasses.replace(remote.info, fingerprint="0" * 64)
-            with pytest.raises(EncoderUnavailableError, match="start all workers with one checkpoint"):
-                await remote.check()
+            assert "not that of a tercet encoder" in remote._workers[0].health.fault
 
 
 async def test_workers_with_adapters(make_worker: Any, tiny: Any) -> None:
@@ -240,19 +218,20 @@ async def test_a_worker_without_the_adapter_or_with_another_is_passed_over(
     texts, law = ["hot tea"], with_adapter(tiny, "law")
     changed = type(tiny)(adapters=("laa", "law"))
     with (
-        make_worker() as good,
         make_worker(encoder=type(tiny)(adapters=())) as bare,
         make_worker(encoder=changed) as odd,
+        ExitStack() as stack,
     ):
+        good = stack.enter_context(make_worker())
         async with connected(good, bare, odd) as remote:
-            for _ in range(3):  # each of them is asked first once
+            for _ in range(3):
                 assert np.array_equal(
                     (await remote.encode(texts, adapter="law")).dense, encode(law, texts).dense
                 )
             assert all(remote.states.values())
             for _ in range(3):
                 assert np.array_equal((await remote.encode(texts)).dense, encode(tiny, texts).dense)
-            next(worker for worker in remote._workers if worker.url == good).fail("switched off")
+            stack.close()
             with pytest.raises((AdapterUnusableError, AdapterNotFoundError)):
                 await remote.encode(texts, adapter="law")
             assert len(await remote.encode(texts)) == 1
@@ -302,9 +281,11 @@ async def test_a_worker_that_does_not_answer_in_time_is_skipped(make_worker: Any
 async def test_a_search_server_over_workers(make_worker: Any, data: Any, client: Any, dead_url: str) -> None:
     query = {"collection": "demo", "query": "hot tea"}
     local = (await client.post("/search", json=query)).json()["hits"]
-    with make_worker() as url:
-        app = create_app(Settings(data=data, encoder_urls=f"{dead_url},{url}"))
-        async with app.router.lifespan_context(app), asgi_client(app) as remote:
+    async with AsyncExitStack() as stack:
+        with make_worker() as url:
+            app = create_app(Settings(data=data, encoder_urls=f"{dead_url},{url}", encoder_probe_seconds=0.1))
+            await stack.enter_async_context(app.router.lifespan_context(app))
+            remote = await stack.enter_async_context(asgi_client(app))
             while (await remote.get("/ready")).status_code != 200:
                 pass
             assert (await remote.post("/search", json=query)).json()["hits"] == local
@@ -313,23 +294,13 @@ async def test_a_search_server_over_workers(make_worker: Any, data: Any, client:
             metrics = (await remote.get("/metrics")).text
             assert f'tercet_encoder_worker_up{{url="{url}"}} 1.0' in metrics
             assert f'tercet_encoder_worker_up{{url="{dead_url}"}} 0.0' in metrics
-            for worker in app.state.runtime.encoding._workers:
-                worker.fail("switched off")
-            for response in (await remote.post("/search", json=query), await remote.get("/ready")):
-                assert response.status_code == 503
-                assert response.json()["error"]["code"] == "encoder_unavailable"
-                assert url not in response.text
-
-
-async def test_a_search_server_is_not_ready_once_its_worker_is_gone(make_worker: Any, data: Any) -> None:
-    async with AsyncExitStack() as stack:
-        with make_worker() as url:
-            app = create_app(Settings(data=data, encoder_urls=url))
-            await stack.enter_async_context(app.router.lifespan_context(app))
-            remote = await stack.enter_async_context(asgi_client(app))
-            while (await remote.get("/ready")).status_code != 200:
-                pass
-        assert (await remote.get("/ready")).status_code == 503
+        while (await remote.get("/ready")).status_code == 200:
+            pass
+        for response in (await remote.post("/search", json=query), await remote.get("/ready")):
+            assert response.status_code == 503
+            assert response.json()["error"]["code"] == "encoder_unavailable"
+            assert url not in response.text
+        assert f'tercet_encoder_worker_up{{url="{url}"}} 0.0' in (await remote.get("/metrics")).text
 
 
 def asgi_client(app: Any) -> httpx.AsyncClient:
