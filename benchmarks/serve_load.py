@@ -9,7 +9,6 @@ import argparse
 import datetime
 import importlib
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -24,9 +23,6 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--quick", action="store_true", help="a shorter run that is not recorded")
     asked = parser.parse_args()
-    if "OPENBLAS_NUM_THREADS" not in os.environ:  # as the tercet command has it; NumPy reads it when it loads
-        os.environ["OPENBLAS_NUM_THREADS"] = "1"
-        os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606 - this very script
     record = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.exists() else {}
     missed: list[str] = []
     for part in asked.parts or PARTS:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from index.blas import one_blas_thread
 from index.candidates import (
     CandidateLimits,
     DenseOptions,
@@ -81,6 +82,7 @@ class Snapshot:
         """Lets go of the files; searches under way still finish, later ones raise SearchIndexError."""
         self._segments = None
 
+    @one_blas_thread
     def search(
         self,
         query: Representations,
@@ -117,6 +119,7 @@ class Snapshot:
         checked, segments = check_query(query, self.settings), self._opened()
         return self._retrieve(segments, checked, candidates, dense_options, filter)
 
+    @one_blas_thread
     def score(self, query: Representations, found: Candidates) -> tuple[list[str], Float64]:
         """Ids and scores float64[K, 3] (dense, sparse, colbert) of what `retrieve` found: those of a hit.
 
@@ -126,6 +129,7 @@ class Snapshot:
         ids = [id.decode() for id in ids_at(segments, found.segments, found.rows)]
         return ids, _components(segments, found, checked)
 
+    @one_blas_thread
     def score_all(self, query: Representations) -> tuple[list[str], Float32]:
         """Every document's id and scores float32[N, 3] (dense, sparse, colbert), without candidates.
 
@@ -149,6 +153,7 @@ class Snapshot:
         found = self._find(id)
         return None if found is None else found[0].documents.get(found[1])
 
+    @one_blas_thread
     def explain(self, query: Representations, document_id: str) -> Explanation:
         """Matching terms and token alignment of a document. Raises InvalidQueryError for an unknown id."""
         found = self._find(document_id)

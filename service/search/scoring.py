@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from index.blas import one_blas_thread
 from index.scoring import DECIMALS, Float64, lexical_scores
 from models.representations import Float32, Int64, Representations, TokenVectors
 
 CHUNK_CELLS = 4_000_000  # query tokens times document tokens multiplied at once
 
 
+@one_blas_thread
 def score_texts(query: Representations, documents: Representations) -> Float64:
     """Scores of one query (all three outputs) and B documents: float64[B, 3], dense, sparse, colbert.
 
