@@ -10,6 +10,9 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from service.errors import Failure
+from service.http.json_body import LARGE_BYTES, parse, scan
+from service.pools import Pool
+from service.runtime import Runtime
 
 REQUEST_ID = {
     "description": "The request's id in the server's log: the one that the request brought, or a new one.",
@@ -20,9 +23,23 @@ REQUEST_ID = {
 class JsonRequest(Request):
     """A request whose body orjson reads: no NaN, no bad UTF-8, no lone surrogates, bounded depth."""
 
+    async def scan(self) -> None:
+        """Counts what a large body holds. Raises RequestTooLargeError."""
+        body = await self.body()
+        if len(body) > LARGE_BYTES:
+            self._structure = await self._pool.run(scan, body)
+
     async def json(self) -> Any:
-        """The body's value. Raises json.JSONDecodeError."""
-        return orjson.loads(await self.body())
+        """The value of a body that was scanned. Raises json.JSONDecodeError."""
+        body = await self.body()
+        if len(body) > LARGE_BYTES:
+            return await self._pool.run(parse, body, self._structure)
+        return orjson.loads(body)
+
+    @property
+    def _pool(self) -> Pool:
+        runtime: Runtime = self.app.state.runtime
+        return runtime.pools.answers
 
 
 class JsonRoute(APIRoute):
@@ -54,6 +71,7 @@ class JsonRoute(APIRoute):
                     f"the body's type is {given}; send JSON with the header Content-Type: application/json",
                     "unsupported_content_type",
                 ).response()
+            await request.scan()
             return await handle(request)
 
         return handle_json
