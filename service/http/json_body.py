@@ -20,7 +20,7 @@ from models.representations import Int64
 from service.exceptions import RequestTooLargeError
 
 LARGE_BYTES = 2**16  # a smaller body takes less than a millisecond, whatever it holds
-MAX_VALUES = 2**17
+MAX_VALUES = 150_000
 MAX_KEYS = 2**13  # an object's entry takes as long as dozens of numbers
 SCANNED_BYTES = 2**18
 PIECE_BYTES = 2**18
