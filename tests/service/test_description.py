@@ -231,7 +231,7 @@ async def test_where_too_many_requests_are_refused_is_documented(
 
 @pytest.mark.parametrize("create", [create_app, create_worker_app])
 async def test_where_a_server_that_loads_is_not_ready_is_documented(tmp_path: Path, create: Any) -> None:
-    app = create(Settings(data=tmp_path, encoder_urls="http://127.0.0.1:9", encoder_retry_seconds=60))
+    app = create(Settings(data=tmp_path, encoder_urls="http://127.0.0.1:9"))
     async with (
         app.router.lifespan_context(app),
         httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://t") as client,

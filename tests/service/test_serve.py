@@ -191,7 +191,6 @@ def test_a_search_server_and_its_encoder_worker(serve: Serve, tmp_path: Path) ->
         str(worker_client.base_url),
         TERCET_ENCODER_KEY="between-us",
         TERCET_CHECKPOINT="not-there",
-        TERCET_ENCODER_RETRY_SECONDS="0.2",
     )
     assert client_ready(process, client) == httpx.codes.SERVICE_UNAVAILABLE
     wait_ready(worker, worker_client)
@@ -208,6 +207,14 @@ def test_a_search_server_and_its_encoder_worker(serve: Serve, tmp_path: Path) ->
     ).json()["hits"]
     assert hits[0]["id"] == "tea"
     assert "between-us" not in "".join(file.read_text() for file in tmp_path.glob("log-*"))
+
+
+@pytest.mark.slow
+def test_sigterm_ends_a_server_that_waits_for_its_workers(serve: Serve) -> None:
+    process, client = serve("serve", "--encoder-url", "http://127.0.0.1:9")
+    assert client_ready(process, client) == httpx.codes.SERVICE_UNAVAILABLE
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
 
 
 def client_ready(process: subprocess.Popen[str], client: httpx.Client) -> int:
