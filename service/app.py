@@ -16,10 +16,12 @@ from fastapi_offline import FastAPIOffline
 
 from models.encoder import Encoder
 from service.errors import install_error_handlers
+from service.http.answer_encoding import AnswerEncodingMiddleware
 from service.http.auth import AuthMiddleware, KeyRing, bearer
 from service.http.body import BodyMiddleware
 from service.http.listening import address_of, is_loopback, listening_socket
 from service.http.protocol import MAX_HEAD_BYTES, HttpProtocol
+from service.http.request_encoding import RequestEncodingMiddleware
 from service.http.requests import RequestMiddleware
 from service.http.server import DrainingServer
 from service.logs import configure_logging
@@ -159,6 +161,11 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         [key.get_secret_value() for key in settings.read_keys],
     )
     # The last one added is the outermost.
+    if settings.compression:
+        app.add_middleware(AnswerEncodingMiddleware, pool=runtime.pools.codings)
+    app.add_middleware(
+        RequestEncodingMiddleware, max_bytes=settings.max_body_bytes, pool=runtime.pools.codings
+    )
     app.add_middleware(
         BodyMiddleware,
         max_bytes=settings.max_body_bytes,

@@ -39,6 +39,7 @@ from models.errors import (
     UnsupportedError,
 )
 from service.exceptions import (
+    BodyEncodingError,
     ForbiddenError,
     InvalidRequestError,
     NotFoundError,
@@ -67,6 +68,7 @@ TYPES = {
 
 # Exception class → status and code. An exception's own `code` attribute comes first.
 TABLE: dict[type[Exception], tuple[int, str]] = {
+    BodyEncodingError: (400, "invalid_content_encoding"),
     UnauthenticatedError: (401, "key_required"),
     ForbiddenError: (403, "read_only_key"),
     NotFoundError: (404, "not_found"),

@@ -3,6 +3,7 @@
 ServiceError
 ├── InvalidRequestError       a value breaks a limit of this server; names the field
 ├── RequestTooLargeError      a request that could not be served even when idle
+├── BodyEncodingError         a compressed body that cannot be decoded
 ├── OverloadedError           too much waits already; says when to try again
 ├── NotReadyError             the encoder is not loaded yet
 ├── BrokenAnswerError         an answer that had begun could not be finished
@@ -40,6 +41,14 @@ class RequestTooLargeError(ServiceError):
     def __init__(self, message: str, param: str | None = None) -> None:
         super().__init__(message)
         self.param = param
+
+
+class BodyEncodingError(ServiceError):
+    """A body in a content coding that is not known, or damaged. code: which of them, for programs."""
+
+    def __init__(self, message: str, code: str = "invalid_content_encoding") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class OverloadedError(ServiceError):

@@ -42,12 +42,14 @@ class Pool:
 class Pools:
     """What the routes of one server share.
 
-    search: retrieving and scoring. answers: writing large ones. operations: collections, jobs, readiness,
-    metrics. Beside them the encoding service has threads for texts, and the collections for opening them.
+    search: retrieving and scoring. answers: writing large ones. codings: compressing and decompressing
+    bodies. operations: collections, jobs, readiness, metrics. Beside them the encoding service has threads
+    for texts, and the collections for opening them.
     """
 
     search: Pool
     answers: Pool
+    codings: Pool
     operations: Pool
 
     @staticmethod
@@ -56,12 +58,13 @@ class Pools:
         return Pools(
             search=Pool("search", usable_cores()),
             answers=Pool("answers", usable_cores()),
+            codings=Pool("codings", usable_cores()),
             operations=Pool("operations", OPERATIONS_THREADS),
         )
 
     def close(self) -> None:
         """Closes all of them."""
-        for pool in (self.search, self.answers, self.operations):
+        for pool in (self.search, self.answers, self.codings, self.operations):
             pool.close()
 
 

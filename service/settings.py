@@ -126,6 +126,7 @@ class Settings(BaseSettings):
     )
 
     max_body_bytes: int = Field(16 << 20, ge=1, description="Largest request body.")
+    compression: bool = Field(True, description="Compress answers for clients that accept zstd or gzip.")
     max_concurrent_requests: int = Field(512, ge=1, description="Requests in work; more get 429.")
     body_timeout_seconds: float = Field(30, gt=0, description="Longest wait for a request's whole body.")
     max_texts: int = Field(1024, ge=1, description="Texts in one /embed request.")
