@@ -65,6 +65,7 @@ def build(
         Literal["auto", "bar", "lines", "json", "none"], typer.Option(help="How to show progress.")
     ] = "auto",
     stop_with_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
+    mark: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Build a collection from documents, or replace what it holds in one step.
 
@@ -99,12 +100,19 @@ def build(
                 token_codec=token_codec,
                 fields=fields,
                 adapter=adapter,
+                mark=mark,
                 progress=report,
                 cancelled=cancelled,
             )
     except (KeyboardInterrupt, BuildCancelledError):
         print_failure("interrupted; nothing was published")
         raise KeyboardInterrupt from None
+    except Exception as error:
+        if progress == "json":  # a service passes it on to clients, which the full message is not for
+            from service.errors import failure_of
+
+            print_json({"error": failure_of(error).message})
+        raise
     if progress == "json":
         _print_json_report(done)
     else:

@@ -151,9 +151,12 @@ class Collection:
         sync_folder(self.layout.folder)
         return True
 
-    def writer(self, limits: SegmentLimits | None = None) -> SnapshotWriter:
-        """A writer of the next snapshot, which replaces all documents."""
-        return SnapshotWriter(self.layout, self.settings, limits)
+    def writer(self, limits: SegmentLimits | None = None, mark: str | None = None) -> SnapshotWriter:
+        """A writer of the next snapshot, which replaces all documents.
+
+        mark: by which the manifest is known as its own, of letters a to f and digits; by default random.
+        """
+        return SnapshotWriter(self.layout, self.settings, limits, mark)
 
 
 def list_collections(root: Path) -> list[str]:

@@ -41,6 +41,11 @@ class ExclusiveLock:
             raise
         self._descriptor = descriptor
 
+    def fileno(self) -> int:
+        """The descriptor of a lock that is held; a child that inherits it holds the lock, too."""
+        assert self._descriptor is not None  # noqa: S101 - asked for while it is held
+        return self._descriptor
+
     def release(self) -> None:
         """Gives the lock back, if held."""
         if self._descriptor is not None:

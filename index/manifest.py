@@ -160,6 +160,15 @@ class Manifest:
         """Documents of all segments."""
         return sum(segment.documents for segment in self.segments)
 
+    @property
+    def tokens(self) -> int:
+        """Tokens of all segments."""
+        return sum(segment.tokens for segment in self.segments)
+
+    def is_marked(self, mark: str) -> bool:
+        """Whether the writer that was given this mark wrote it."""
+        return any(segment.id.endswith(f"-{mark}") for segment in self.segments)
+
     def write(self, path: Path) -> None:
         """Writes the manifest."""
         write_json_atomically(
@@ -201,6 +210,11 @@ class Manifest:
         if len({segment.id for segment in manifest.segments}) != len(manifest.segments):
             raise DamagedIndexError(f"{path} names a segment twice; restore it or rebuild")
         return manifest
+
+
+def segment_id(manifest: str, number: int, mark: str) -> str:
+    """The name of a segment's folder: the manifest that it is written for, its place, its writer's mark."""
+    return f"{manifest}-{number:04d}-{mark}"
 
 
 def is_manifest_name(name: str) -> bool:

@@ -16,7 +16,7 @@ from index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndex
 from index.id_register import IdRegister
 from index.layout import CollectionLayout
 from index.lock import ExclusiveLock
-from index.manifest import CollectionSettings, Manifest, SegmentEntry, is_manifest_name
+from index.manifest import CollectionSettings, Manifest, SegmentEntry, is_manifest_name, segment_id
 from index.segment_writer import SegmentWriter
 from index.storage import sync_folder, write_atomically
 from models.representations import Representations
@@ -52,11 +52,17 @@ class SnapshotWriter:
     """
 
     def __init__(
-        self, layout: CollectionLayout, settings: CollectionSettings, limits: SegmentLimits | None = None
+        self,
+        layout: CollectionLayout,
+        settings: CollectionSettings,
+        limits: SegmentLimits | None = None,
+        mark: str | None = None,
     ) -> None:
+        """mark: what the names of its segments end with, new for each writer; by default random."""
         self._layout = layout
         self._settings = settings
         self._limits = limits or SegmentLimits()
+        self._mark = mark or secrets.token_hex(4)
         self._lock = ExclusiveLock(layout.lock, f"collection {settings.name!r}")
         self._ids = IdRegister()
         self._segments: list[SegmentEntry] = []
@@ -132,7 +138,7 @@ class SnapshotWriter:
     def _append_some(self, batch: CheckedBatch, start: int) -> int:
         """Adds as many documents as the open segment has room for; returns how many."""
         if self._open is None:
-            identifier = f"{self._name}-{len(self._segments):04d}-{secrets.token_hex(4)}"
+            identifier = segment_id(self._name, len(self._segments), self._mark)
             written = sum(segment.documents for segment in self._segments)
             self._open = SegmentWriter(self._layout.segments, identifier, self._settings, written)
         stop = min(len(batch), start + self._limits.documents - self._open.documents)

@@ -75,6 +75,7 @@ def build_collection(
     token_codec: TokenCodec | None = None,
     fields: Mapping[str, FieldType] | None = None,
     adapter: str | None = None,
+    mark: str | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> BuildReport:
@@ -82,7 +83,8 @@ def build_collection(
 
     The collection is created where it is missing, and removed again should this first build fail. One
     that exists keeps its settings, and its present snapshot until the new one is published.
-    adapter: of a new collection; one that exists goes with its own.
+    adapter: of a new collection; one that exists goes with its own. mark: of the snapshot, see
+    `Collection.writer`.
 
     Raises SourceError for a bad record (with `on_error` "stop") or a source without documents,
     FingerprintMismatchError where the collection belongs to another encoder or adapter, CollectionExistsError
@@ -96,7 +98,7 @@ def build_collection(
     collection, created = open_or_create(collections_root, name, encoder.info, settings)
     try:
         reader = DocumentReader(source, on_error=on_error, fields=collection.settings.fields)
-        with collection.writer() as writer:
+        with collection.writer(mark=mark) as writer:
             return _Build(name, encoder, reader, writer, progress, cancelled).run()
     except BaseException:
         if created:

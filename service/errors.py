@@ -28,6 +28,7 @@ from index.errors import (
     InvalidNameError,
     InvalidQueryError,
 )
+from ingest.errors import SourceError
 from models.errors import (
     AdapterNotFoundError,
     AdapterNotServedError,
@@ -85,6 +86,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     InvalidQueryError: (422, "invalid_query"),
     TextTooLongError: (422, "text_too_long"),
     UnsupportedError: (422, "unsupported"),
+    SourceError: (422, "bad_source"),
     AdapterNotServedError: (422, "adapter_not_served"),
     OverloadedError: (429, "overloaded"),
     DamagedIndexError: (503, "damaged_index"),

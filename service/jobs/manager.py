@@ -16,17 +16,20 @@ from typing import Any
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, FingerprintMismatchError
 from ingest.encoder_match import require_encoder
-from ingest.errors import SourceError
-from ingest.sources.reader import OnError, source_files
+from ingest.sources.reader import OnError
 from service.adapters import InfoOf, info_for
-from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
-from service.jobs.process import BuildProcess
-from service.jobs.store import Job, JobStore, now
+from service.errors import failure_of
+from service.exceptions import NotFoundError, OverloadedError
+from service.jobs.outcome import settled
+from service.jobs.process import BuildLock, BuildProcess
+from service.jobs.sources import confined_source
+from service.jobs.store import Job, JobState, JobStore, now
 from service.pools import Pool
 
 MAX_QUEUED = 100
 _PROGRESS = ("documents_done", "documents_total", "fraction", "tokens", "skipped", "skips", "truncated")
-_INTERRUPTED = "interrupted by a restart of the service; nothing was published, submit the job again"
+_INTERRUPTED = "interrupted by a restart of the service; nothing of it is served, submit the job again"
+_LEFTOVER_PAUSE_SECONDS = 0.2
 
 log = logging.getLogger("tercet")
 
@@ -47,6 +50,7 @@ class JobManager:
         self._environment = environment
         self._pool = pool
         self._store = JobStore(self._data / "jobs")
+        self._build_lock = BuildLock(self._data / "jobs")
         self._queue: deque[str] = deque()
         self._wake = asyncio.Event()
         self._changed = asyncio.Condition()
@@ -55,11 +59,14 @@ class JobManager:
         self._worker: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Reads the records; jobs that were under way when the service ended are failed."""
+        """Reads the records. Jobs that waited when the service ended are failed.
+
+        The one that ran is settled when its process has ended, which may outlive the service by some seconds.
+        """
         await self._pool.run(self._store.load)
         for job in self._store.list():
-            if not job.finished:
-                await self._save(job.ended("failed", _INTERRUPTED))
+            if job.state == "queued":
+                await self._record(job.ended("failed", _INTERRUPTED))
         self._worker = asyncio.create_task(self._work(), name="jobs")
 
     async def stop(self) -> None:
@@ -70,9 +77,8 @@ class JobManager:
         with contextlib.suppress(asyncio.CancelledError):
             await self._worker
         self._worker = None
-        for job in self._store.list():
-            if not job.finished:
-                await self._save(job.ended("failed", _INTERRUPTED))
+        if await self._pool.run(self._build_lock.is_free):
+            await self._settle_interrupted("queued", "running")
 
     async def submit(
         self,
@@ -154,6 +160,7 @@ class JobManager:
         return info.adapter
 
     async def _work(self) -> None:
+        await self._settle_leftover()
         while True:
             while self._queue:
                 await self._run(self.get(self._queue.popleft()))
@@ -167,21 +174,16 @@ class JobManager:
             job = await self._build(job)
         except Exception as error:
             log.error("job %s failed", job.id, exc_info=error)
-            job = self.get(job.id).ended("failed", f"{type(error).__name__}: {error}")
+            job = await self._settled(self.get(job.id), "failed", failure_of(error).message)
         finally:
             self._running = None
-        try:
-            await self._save(job)
-        except OSError as error:
-            log.error("the record of job %s cannot be written: %s", job.id, error)
+        await self._record(job)
         self._cancelled.discard(job.id)
 
     async def _build(self, job: Job) -> Job:
         sources = self._data / "sources"
         path = await self._pool.run(confined_source, sources, job.source)
-        process = await BuildProcess.start(
-            path, job.collection, self._data, job.on_error, self._environment, job.adapter
-        )
+        process = await BuildProcess.start(job, path, self._data, self._environment, self._build_lock)
         self._running = job.id, process
         try:
             if job.id in self._cancelled:
@@ -195,8 +197,27 @@ class JobManager:
             skips = [self._without_root(skip) for skip in job.skips]
             return replace(job, skips=skips, snapshot=outcome.last.get("snapshot")).ended("succeeded")
         if job.id in self._cancelled:
-            return job.ended("cancelled")
-        return job.ended("failed", self._without_root(outcome.error))
+            return await self._settled(job, "cancelled")
+        log.error("the build of job %s failed: %s", job.id, outcome.logged)
+        return await self._settled(job, "failed", self._without_root(outcome.error))
+
+    async def _settle_leftover(self) -> None:
+        """Settles the job of an earlier service, as soon as its build has ended."""
+        while True:
+            if await self._pool.run(self._build_lock.is_free):
+                break
+            await asyncio.sleep(_LEFTOVER_PAUSE_SECONDS)
+        await self._settle_interrupted("running")
+
+    async def _settle_interrupted(self, *states: JobState) -> None:
+        """Ends the records of jobs in these states, which nobody works on any more."""
+        for job in self._store.list():
+            if job.state in states:
+                await self._record(await self._settled(job, "failed", _INTERRUPTED))
+
+    async def _settled(self, job: Job, state: JobState, error: str | None = None) -> Job:
+        """The job, ended in this state, unless what it built is published already."""
+        return await self._pool.run(settled, self._data / "collections", job, state, error)
 
     def _without_root(self, message: str) -> str:
         """A client knows the source by its path below sources/, and has no business with the rest."""
@@ -206,38 +227,15 @@ class JobManager:
         known = {name: line[name] for name in _PROGRESS if name in line}
         self._store.keep(replace(self.get(job_id), **known))
 
+    async def _record(self, job: Job) -> None:
+        """Saves the end of a job; it has ended even where that cannot be written."""
+        try:
+            await self._save(job)
+        except OSError as error:
+            log.error("the record of job %s cannot be written: %s", job.id, error)
+
     async def _save(self, job: Job) -> None:
         async with self._changed:
             dropped = self._store.keep(job)
             self._changed.notify_all()
             await self._pool.run(self._store.write, job, dropped)
-
-
-def confined_source(root: Path, source: str) -> Path:
-    """The file or folder that a client names by its path below `root`.
-
-    Raises InvalidRequestError where the path leaves `root`, also through a symbolic link, or where
-    nothing that can be read as a source is there.
-    """
-
-    def refuse(why: str) -> InvalidRequestError:
-        return InvalidRequestError(
-            f"source {source[:200]!r} {why}; give a path below sources/ of the data root", "source"
-        )
-
-    parts = Path(source).parts
-    if not parts or "\0" in source or Path(source).is_absolute() or ".." in parts:
-        raise refuse("is not a plain relative path")
-    try:
-        resolved = (root / source).resolve(strict=True)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise refuse("does not exist") from error
-    if not resolved.is_relative_to(root.resolve()):
-        raise refuse("leads outside")
-    try:
-        files = source_files(resolved)
-    except SourceError as error:
-        raise refuse("is neither JSONL, Parquet nor a folder with a corpus") from error
-    if any(not file.resolve().is_relative_to(root.resolve()) for file in files):
-        raise refuse("leads outside")
-    return resolved

@@ -8,13 +8,16 @@ import json
 import os
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from index.errors import CollectionBusyError
+from index.lock import ExclusiveLock
 from ingest.child import child_environment, module_command
-from ingest.sources.reader import OnError
+from service.jobs.store import Job
 
 NICENESS = 10
 STOP_SECONDS = 10.0
@@ -24,11 +27,43 @@ _LINE_BYTES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a build ended. `error` is one line where it failed; `last` its last line of progress."""
+    """How a build ended.
 
-    returncode: int
+    `error` is one line for clients where it failed, and `logged` the full reason; `last` is its last line of
+    progress.
+    """
+
     error: str | None
+    logged: str
     last: Mapping[str, Any]
+
+
+class BuildLock:
+    """Held by a running build alone, so that whoever can take it knows that none runs any more.
+
+    That a build's service is gone does not tell: the build notices that itself, and may be publishing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._lock = ExclusiveLock(folder / "build.lock", "the lock of builds")
+
+    def is_free(self) -> bool:
+        """Whether no build runs."""
+        try:
+            self._lock.acquire()
+        except CollectionBusyError:
+            return False
+        self._lock.release()
+        return True
+
+    @contextmanager
+    def for_child(self) -> Iterator[int]:
+        """Takes the lock; the descriptor given is for a child to inherit, which then holds it alone."""
+        self._lock.acquire()
+        try:
+            yield self._lock.fileno()
+        finally:
+            self._lock.release()
 
 
 class BuildProcess:
@@ -46,25 +81,26 @@ class BuildProcess:
     @classmethod
     async def start(
         cls,
+        job: Job,
         source: Path,
-        collection: str,
         data: Path,
-        on_error: OnError,
         environment: Mapping[str, str],
-        adapter: str | None = None,
+        lock: BuildLock,
     ) -> BuildProcess:
-        """Starts the build. Raises OSError where no process can be started."""
-        process = await asyncio.create_subprocess_exec(
-            *(*module_command("cli.main"), "index", "build", str(source)),
-            *("--collection", collection, "--data", str(data), "--on-error", on_error),
-            *(() if adapter is None else ("--adapter", adapter)),
-            *("--progress", "json", "--stop-with-stdin"),
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env={**child_environment(), **environment},
-            limit=_LINE_BYTES,
-        )
+        """Starts the build of a job. Raises OSError where no process can be started."""
+        with lock.for_child() as descriptor:
+            process = await asyncio.create_subprocess_exec(
+                *(*module_command("cli.main"), "index", "build", str(source)),
+                *("--collection", job.collection, "--data", str(data), "--on-error", job.on_error),
+                *(() if job.adapter is None else ("--adapter", job.adapter)),
+                *("--progress", "json", "--stop-with-stdin", "--mark", job.id),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                env={**child_environment(), **environment},
+                limit=_LINE_BYTES,
+                pass_fds=[descriptor],
+            )
         with contextlib.suppress(ProcessLookupError):
             os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
         if process.stdout is None or process.stderr is None:
@@ -76,8 +112,8 @@ class BuildProcess:
         last, tail, returncode = await asyncio.gather(
             self._read_progress(progress), self._read_error(), self._process.wait()
         )
-        error = None if returncode == 0 else tail or _silent_end(returncode)
-        return Outcome(returncode, error, last)
+        error = None if returncode == 0 else last.get("error") or _abrupt_end(returncode)
+        return Outcome(error, tail or f"exit code {returncode}", last)
 
     async def stop(self) -> None:
         """Asks the build to end, and makes it end if it does not."""
@@ -103,15 +139,14 @@ class BuildProcess:
         return last
 
     async def _read_error(self) -> str:
-        """The last line of standard error."""
+        """The end of standard error."""
         tail = b""
         while block := await self._stderr.read(_ERROR_TAIL_BYTES):
             tail = (tail + block)[-_ERROR_TAIL_BYTES:]
-        lines = tail.decode("utf-8", "replace").strip().splitlines()
-        return lines[-1].removeprefix("Error: ") if lines else ""
+        return tail.decode("utf-8", "replace").strip().removeprefix("Error: ")
 
 
-def _silent_end(returncode: int) -> str:
+def _abrupt_end(returncode: int) -> str:
     if returncode == -signal.SIGKILL:
         return "the build was killed from outside, perhaps for want of memory"
-    return f"the build ended with exit code {returncode} and said nothing"
+    return f"the build ended with exit code {returncode}; the server's log has the details"

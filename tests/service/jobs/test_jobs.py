@@ -4,6 +4,7 @@ import asyncio
 import errno
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -13,14 +14,18 @@ from pathlib import Path
 import psutil
 import pytest
 
+from index.candidates import Document
 from index.collection import Collection
 from index.errors import FingerprintMismatchError, InvalidNameError
+from index.lock import ExclusiveLock
+from ingest.target import open_or_create
 from models.adapters.library import unknown_adapter
-from models.encoder import EncoderInfo
+from models.encoder import EncoderInfo, encode
 from models.loader import load_encoder
 from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
 from service.jobs import store as job_store
-from service.jobs.manager import JobManager, confined_source
+from service.jobs.manager import JobManager
+from service.jobs.sources import confined_source
 from service.jobs.store import Job, JobStore, now
 from service.pools import Pool
 
@@ -184,36 +189,38 @@ async def test_stopping_and_restarting(make: MakeManager, manager: JobManager) -
         assert "interrupted by a restart" in str(restarted.get(job.id).error)
 
 
-async def test_a_killed_service_takes_its_build_along(
-    make: MakeManager, data: Path, embedded_checkpoint: Path, repository: Path
-) -> None:
-    """A service of its own is killed in mid-build; the next one finds the job and no process."""
-    code = f"""
-import asyncio
+SERVICE = """
+import asyncio, time
 from pathlib import Path
 from models.loader import load_encoder
 from service.jobs.manager import JobManager
 from service.pools import Pool
-from service.pools import Pool
-
+{patch}
 async def run():
-    pool = Pool("operations", 2)
-    checkpoint = {str(embedded_checkpoint)!r}
-    info = load_encoder(checkpoint, threads=1).info
+    info = load_encoder({checkpoint!r}, threads=1).info
 
     async def info_of(adapter, collection=None):
         return info
 
-    manager = JobManager(Path({str(data)!r}), info_of, {{"TERCET_CHECKPOINT": checkpoint}}, pool)
+    environment = {{"TERCET_CHECKPOINT": {checkpoint!r}}}
+    manager = JobManager(Path({data!r}), info_of, environment, Pool("files", 1))
     await manager.start()
-    job = await manager.submit("articles", "long.jsonl")
+    job = await manager.submit("articles", {source!r})
     while manager.get(job.id).tokens == 0:
         await asyncio.sleep(0.05)
-    print(job.id, flush=True)
+    if {source!r} == "long.jsonl":
+        print(job.id, flush=True)
     await asyncio.sleep(600)
 
 asyncio.run(run())
 """
+
+
+async def test_a_killed_service_takes_its_build_along(
+    make: MakeManager, data: Path, embedded_checkpoint: Path, repository: Path
+) -> None:
+    """A service of its own is killed in mid-build; the next one finds the job and no process."""
+    code = SERVICE.format(checkpoint=str(embedded_checkpoint), data=str(data), source="long.jsonl", patch="")
     service = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, cwd=repository, stdout=asyncio.subprocess.PIPE
     )
@@ -225,8 +232,92 @@ asyncio.run(run())
     await asyncio.to_thread(child.wait, 30)
     manager = make()
     await manager.start()
-    assert manager.get(job_id).state == "failed"
+    job = await finished(manager, manager.get(job_id))
+    assert (job.state, job.snapshot) == ("failed", None)
+    assert "interrupted by a restart" in str(job.error)
     assert not (data / "collections" / "articles").exists()
+
+
+async def test_a_service_killed_after_its_build_published_says_so_when_it_is_back(
+    make: MakeManager, data: Path, embedded_checkpoint: Path, repository: Path
+) -> None:
+    """The service is killed with SIGKILL between the publication and its record."""
+    code = SERVICE.format(
+        checkpoint=str(embedded_checkpoint),
+        data=str(data),
+        source="short.jsonl",
+        patch="""
+from service.jobs.store import JobStore
+write = JobStore.write
+
+def write_until_the_end(self, job, dropped=()):
+    if job.finished:
+        print(job.id, flush=True)
+        time.sleep(600)
+    write(self, job, dropped)
+
+JobStore.write = write_until_the_end
+""",
+    )
+    service = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, cwd=repository, stdout=asyncio.subprocess.PIPE
+    )
+    assert service.stdout is not None
+    job_id = (await service.stdout.readline()).decode().strip()
+    service.send_signal(signal.SIGKILL)
+    await service.wait()
+    assert json.loads((data / "jobs" / f"{job_id}.json").read_text())["state"] == "running"
+    manager = make()
+    await manager.start()
+    job = await finished(manager, manager.get(job_id))
+    assert (job.state, job.error, job.snapshot) == ("succeeded", None, "000001")
+    assert (job.documents_done, job.documents_total, job.fraction) == (20, 20, 1.0)
+    assert job.tokens > 0
+    later = await finished(manager, await manager.submit("articles", "bad.jsonl"))
+    assert (later.state, later.snapshot) == ("failed", None)  # what is published is of the job before
+
+
+async def test_a_build_that_outlives_its_service_is_waited_for(
+    make: MakeManager, data: Path, info: EncoderInfo
+) -> None:
+    store = JobStore(data / "jobs")
+    store.load()
+    left = Job("ab" * 16, "articles", "short.jsonl", now(), "running", started_at=now())
+    store.write(left)
+    build = ExclusiveLock(data / "jobs" / "build.lock", "held as the build does")
+    build.acquire()
+    manager = make()
+    await manager.start()
+    later = await manager.submit("others", "short.jsonl")
+    await asyncio.sleep(1)
+    assert (manager.get(left.id).state, manager.get(later.id).state) == ("running", "queued")
+    collection, _ = open_or_create(data / "collections", "articles", info, {})
+    with collection.writer(mark=left.id) as writer:
+        encoder = load_encoder("minilm-m3", threads=1)
+        writer.add([Document("a", "tea")], encode(encoder, ["tea"]))
+        writer.publish()
+    build.release()
+    assert (await finished(manager, left)).state == "succeeded"
+    assert (await finished(manager, later)).state == "succeeded"
+
+
+async def test_no_message_of_a_job_tells_a_path_of_the_machine(
+    manager: JobManager, data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has them."""
+    (data / "sources" / "cut.parquet").write_bytes(b"PAR1 no parquet PAR1")
+    parquet = await finished(manager, await manager.submit("articles", "cut.parquet"))
+    assert str(parquet.error).startswith("cut.parquet: not a readable Parquet file")
+    assert (await finished(manager, await manager.submit("articles", "short.jsonl"))).state == "succeeded"
+    segments = data / "collections" / "articles" / "segments"
+    for folder in segments.iterdir():
+        shutil.rmtree(folder)
+    segments.rmdir()
+    segments.write_text("no folder")
+    storage = await finished(manager, await manager.submit("articles", "short.jsonl"))
+    assert str(storage.error).startswith("the server's storage failed: ")
+    assert all(str(data) not in f"{job.error}{job.skips}" for job in manager.list())
+    assert str(segments) in caplog.text
 
 
 async def test_what_is_refused(

@@ -1,0 +1,39 @@
+"""What a job may read: files and folders below `sources/` of the data root, named by their path there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ingest.errors import SourceError
+from ingest.sources.reader import source_files
+from service.exceptions import InvalidRequestError
+
+
+def confined_source(root: Path, source: str) -> Path:
+    """The file or folder that a client names by its path below `root`.
+
+    Raises InvalidRequestError where the path leaves `root`, also through a symbolic link, or where
+    nothing that can be read as a source is there.
+    """
+
+    def refuse(why: str) -> InvalidRequestError:
+        return InvalidRequestError(
+            f"source {source[:200]!r} {why}; give a path below sources/ of the data root", "source"
+        )
+
+    parts = Path(source).parts
+    if not parts or "\0" in source or Path(source).is_absolute() or ".." in parts:
+        raise refuse("is not a plain relative path")
+    try:
+        resolved = (root / source).resolve(strict=True)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise refuse("does not exist") from error
+    if not resolved.is_relative_to(root.resolve()):
+        raise refuse("leads outside")
+    try:
+        files = source_files(resolved)
+    except SourceError as error:
+        raise refuse("is neither JSONL, Parquet nor a folder with a corpus") from error
+    if any(not file.resolve().is_relative_to(root.resolve()) for file in files):
+        raise refuse("leads outside")
+    return resolved
