@@ -10,6 +10,7 @@ ServiceError
 ├── UnauthenticatedError      no key, or an unknown one
 ├── ForbiddenError            a read-only key on a route that changes something
 ├── NotFoundError             a document or other resource that does not exist
+├── DataRootInUseError        another server uses the data root
 ├── AddressError              the server cannot listen where it should
 └── SettingsError             a setting is unknown or has a wrong value
 
@@ -81,6 +82,10 @@ class NotFoundError(ServiceError):
     def __init__(self, message: str, code: str = "not_found") -> None:
         super().__init__(message)
         self.code = code
+
+
+class DataRootInUseError(ServiceError):
+    """Another server uses the data root; the message names it."""
 
 
 class AddressError(ServiceError):

@@ -17,6 +17,7 @@ from models.encoder import Encoder, EncoderInfo
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
 from service.collections import CollectionRegistry
+from service.data_root import DataRoot
 from service.encoding import EncodingService, LocalEncoding, local_encoder
 from service.exceptions import NotReadyError, OverloadedError
 from service.jobs.manager import JobManager
@@ -63,6 +64,7 @@ class Runtime:
         self.failed: Callable[[], None] | None = None
         self.failure: Exception | None = None
         self._searches = searches
+        self._data_root = DataRoot(settings.data)
         self.pools = Pools.open()
         self._encoder = encoder
         self._encoding: EncodingService | None = None
@@ -110,15 +112,12 @@ class Runtime:
         if self._draining:
             raise NotReadyError("this server is about to end; ask another one")
         if self.failure is not None:
-            raise NotReadyError(f"the encoder cannot be loaded: {self.failure}")
+            raise NotReadyError("the server cannot start; its log says why")
         if not self._ready:
             raise NotReadyError("the encoder is still loading; ask again in a moment")
         await self.encoding.check()
         if self._searches:
-            try:
-                await self.pools.operations.run(self._try_writing)
-            except OSError as error:
-                raise NotReadyError(f"the data root cannot be written to ({error.strerror})") from error
+            await self.pools.operations.run(self._data_root.require_writable)
 
     def drain(self) -> None:
         """From now on the server is not ready, since its end is near; it serves as before."""
@@ -134,6 +133,7 @@ class Runtime:
         if self._encoding is not None:
             await self._encoding.close()
         self.collections.close()
+        self._data_root.release()
         self.pools.close()
 
     def job_counts(self) -> Iterable[tuple[str, float]]:
@@ -162,6 +162,8 @@ class Runtime:
 
     async def _open(self) -> None:
         try:
+            if self._searches:
+                await self.pools.operations.run(self._data_root.hold)
             self._encoding = encoding = await self._open_encoding()
             representations = await patiently(lambda: encoding.encode([WARM_UP_TEXT]))
             if self._searches:
@@ -170,6 +172,7 @@ class Runtime:
             info = encoding.info
             log.info("ready: encoder %s, engine %s, fingerprint %s", info.name, info.engine, info.fingerprint)
         except Exception as error:  # noqa: BLE001 - whatever it is, the server must not wait for ever
+            log.error("cannot start: %s", error)
             self.failure = error
             if self.failed is not None:
                 self.failed()
@@ -204,11 +207,6 @@ class Runtime:
         except OSError as error:  # no room for temporary files; the first search is slower then
             log.warning("the index could not be warmed up: %s", error)
         return SearchServices(SearchPipeline(encoding, self.collections, self.pools.search), jobs)
-
-    def _try_writing(self) -> None:
-        self.settings.data.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=self.settings.data):
-            pass
 
 
 def write_and_search(info: EncoderInfo, representations: Representations) -> None:

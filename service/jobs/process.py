@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from index.errors import CollectionBusyError
+from index.errors import CollectionBusyError, CollectionNotFoundError
 from index.lock import ExclusiveLock
 from ingest.child import child_environment, module_command
 from service.jobs.store import Job
@@ -53,6 +53,8 @@ class BuildLock:
             self._lock.acquire()
         except CollectionBusyError:
             return False
+        except (CollectionNotFoundError, OSError):
+            return True  # the folder is gone, and no build can go on without
         self._lock.release()
         return True
 

@@ -36,7 +36,7 @@ async def test_ready_waits_for_the_encoder_and_tells_why_it_fails(tmp_path: Path
         while not called:
             response = await client.get("/ready")
         response = await client.get("/ready")
-        assert "nothing" in response.json()["error"]["message"]
+        assert response.json()["error"]["message"] == "the server cannot start; its log says why"
 
 
 def put_a_file_in_the_way(folder: Path) -> None:

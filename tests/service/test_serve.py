@@ -235,6 +235,33 @@ def test_a_checkpoint_that_cannot_be_loaded_ends_the_server(serve: Serve, tmp_pa
     assert log.splitlines()[-1].startswith("Error: checkpoint 'not-there'")
 
 
+@pytest.mark.slow
+def test_a_second_server_on_the_same_data_root_is_refused(
+    serve: Serve, tmp_path: Path, repository: Path
+) -> None:
+    sources = tmp_path / "data" / "sources"
+    sources.mkdir(parents=True)
+    (sources / "articles.jsonl").write_text("\n".join(map(json.dumps, DOCUMENTS)))
+    first, client = serve("serve", "--threads", "1")
+    wait_ready(first, client)
+    second, _ = serve("serve", "--threads", "1", "--log-format", "text")
+    assert second.wait(60) == 1
+    said = [file.read_text().splitlines()[-1] for file in tmp_path.glob("log-*")]
+    assert f"Error: another server uses the data root {tmp_path / 'data'}: stop it, or" in "\n".join(said)
+    command = ["index", "build", str(sources / "articles.jsonl"), "--collection", "beside", "--data", "data"]
+    subprocess.run(
+        [sys.executable, "-m", "cli.main", *command],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        check=True,
+    )
+    assert finished_job(client, "articles", "articles.jsonl")["state"] == "succeeded"
+    first.kill()  # nothing of it may hold the lock on: its children neither
+    first.wait()
+    third, client = serve("serve", "--threads", "1")
+    wait_ready(third, client)
+
+
 def test_binding_elsewhere_without_a_key_warns(serve: Serve, tmp_path: Path) -> None:
     process, client = serve("serve", "--host", "0.0.0.0", "--checkpoint", "not-there")  # noqa: S104
     process.wait(60)
