@@ -18,12 +18,16 @@ from models.encoder import Encoder
 from service.errors import install_error_handlers
 from service.http.answer_encoding import AnswerEncodingMiddleware
 from service.http.auth import AuthMiddleware, KeyRing, bearer
-from service.http.body import BodyMiddleware
+from service.http.body_deadline import BodyDeadlineMiddleware
+from service.http.body_size import BodySizeMiddleware
+from service.http.departure import DepartureMiddleware
 from service.http.listening import address_of, is_loopback, listening_socket
 from service.http.protocol import MAX_HEAD_BYTES, HttpProtocol
 from service.http.request_encoding import RequestEncodingMiddleware
+from service.http.request_limit import RequestLimitMiddleware
 from service.http.requests import RequestMiddleware
 from service.http.server import DrainingServer
+from service.http.unread_body import UnreadBodyMiddleware
 from service.logs import configure_logging
 from service.routes import collections, embed, jobs, operations, rerank, search, worker
 from service.runtime import Runtime
@@ -153,7 +157,11 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     app.state.runtime = runtime
     for router in routers:
         needs_key = settings.needs_key and router is not operations.open_routes
-        app.include_router(router, dependencies=[Security(bearer)] if needs_key else [])
+        app.include_router(
+            router,
+            dependencies=[Security(bearer)] if needs_key else [],
+            max_body_size=settings.max_body_bytes,
+        )
     routes = [route for router in routers for route in router.routes]
     install_error_handlers(app, routes)
     keys = KeyRing(
@@ -166,14 +174,13 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     app.add_middleware(
         RequestEncodingMiddleware, max_bytes=settings.max_body_bytes, pool=runtime.pools.codings
     )
-    app.add_middleware(
-        BodyMiddleware,
-        max_bytes=settings.max_body_bytes,
-        timeout_seconds=settings.body_timeout_seconds,
-        max_concurrent=settings.max_concurrent_requests,
-    )
+    app.add_middleware(BodySizeMiddleware)
+    app.add_middleware(BodyDeadlineMiddleware, seconds=settings.body_timeout_seconds)
+    app.add_middleware(RequestLimitMiddleware, max_requests=settings.max_concurrent_requests)
+    app.add_middleware(DepartureMiddleware)
     app.add_middleware(AuthMiddleware, keys=keys)
     app.add_middleware(RequestMiddleware, telemetry=runtime.telemetry, routes=routes)
+    app.add_middleware(UnreadBodyMiddleware)
     _watch(runtime)
     return app
 

@@ -15,6 +15,7 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.body_limit import MAX_BODY_SIZE_SCOPE_KEY
 from starlette.routing import BaseRoute, Match
 
 from index.errors import (
@@ -41,6 +42,7 @@ from models.errors import (
 )
 from service.exceptions import (
     BodyEncodingError,
+    BodyTimeoutError,
     ForbiddenError,
     InvalidRequestError,
     NotFoundError,
@@ -70,6 +72,7 @@ TYPES = {
 # Exception class → status and code. An exception's own `code` attribute comes first.
 TABLE: dict[type[Exception], tuple[int, str]] = {
     BodyEncodingError: (400, "invalid_content_encoding"),
+    BodyTimeoutError: (400, "incomplete_body"),
     UnauthenticatedError: (401, "key_required"),
     ForbiddenError: (403, "read_only_key"),
     NotFoundError: (404, "not_found"),
@@ -169,6 +172,15 @@ def failure_of(error: Exception) -> Failure:
     return INTERNAL
 
 
+def body_too_large(limit_bytes: int) -> Failure:
+    """What to answer to a body over the limit of its route."""
+    return failure_of(
+        RequestTooLargeError(
+            f"the body is larger than {limit_bytes} bytes (setting max_body_bytes): split the request"
+        )
+    )
+
+
 def install_error_handlers(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
     """Makes every error of the application's routes take the one shape. routes: all of them."""
 
@@ -177,13 +189,16 @@ def install_error_handlers(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
             log.error("%s", error)
         return failure_of(error).response()
 
-    async def unknown_path_or_method(request: Request, error: Exception) -> Response:
+    async def from_framework(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
+        if error.status_code == 413:
+            return body_too_large(request.scope[MAX_BODY_SIZE_SCOPE_KEY]).response()
         return _plain(error, _methods_of(routes, request))
 
     for kind in TABLE:
         app.add_exception_handler(kind, known)
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, unknown_path_or_method)
+    app.add_exception_handler(HTTPException, from_framework)
 
 
 async def _invalid(_request: Request, error: Exception) -> Response:
@@ -213,9 +228,8 @@ async def _invalid(_request: Request, error: Exception) -> Response:
     return Failure(422, _printable(f"{param or 'body'}: {message}"), code, param).response()
 
 
-def _plain(error: Exception, methods: Sequence[str]) -> Response:
+def _plain(error: HTTPException, methods: Sequence[str]) -> Response:
     """The answer to an unknown path, or to a method that is not among those of the path."""
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
     headers = tuple((error.headers or {}).items())
     if error.status_code == 404:
         return Failure(404, "no such path; /docs lists all routes", "unknown_path", None, headers).response()

@@ -4,6 +4,7 @@ ServiceError
 ├── InvalidRequestError       a value breaks a limit of this server; names the field
 ├── RequestTooLargeError      a request that could not be served even when idle
 ├── BodyEncodingError         a compressed body that cannot be decoded
+├── BodyTimeoutError          a body that did not arrive in time
 ├── OverloadedError           too much waits already; says when to try again
 ├── NotReadyError             the encoder is not loaded yet
 ├── BrokenAnswerError         an answer that had begun could not be finished
@@ -50,6 +51,10 @@ class BodyEncodingError(ServiceError):
     def __init__(self, message: str, code: str = "invalid_content_encoding") -> None:
         super().__init__(message)
         self.code = code
+
+
+class BodyTimeoutError(ServiceError):
+    """The body of a request did not arrive in time."""
 
 
 class OverloadedError(ServiceError):

@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+from anyio.lowlevel import checkpoint
 from fastapi import FastAPI
 
 from models.encoder import Encoder
@@ -36,7 +37,7 @@ async def serving(app: FastAPI, headers: dict[str, str] | None = None) -> AsyncI
         ) as client,
     ):
         while (await client.get("/ready")).status_code != 200:
-            pass
+            await checkpoint()  # a request to an application in this loop need not wait for anything
         yield client
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from anyio.lowlevel import checkpoint
 
 from models.encoder import encode, with_adapter
 from models.errors import (
@@ -287,7 +288,7 @@ async def test_a_search_server_over_workers(make_worker: Any, data: Any, client:
             await stack.enter_async_context(app.router.lifespan_context(app))
             remote = await stack.enter_async_context(asgi_client(app))
             while (await remote.get("/ready")).status_code != 200:
-                pass
+                await checkpoint()
             assert (await remote.post("/search", json=query)).json()["hits"] == local
             explained = (await remote.post("/search", json={**query, "explain": True})).json()["hits"]
             assert explained[0]["explanation"]["terms"]
@@ -295,7 +296,7 @@ async def test_a_search_server_over_workers(make_worker: Any, data: Any, client:
             assert f'tercet_encoder_worker_up{{url="{url}"}} 1.0' in metrics
             assert f'tercet_encoder_worker_up{{url="{dead_url}"}} 0.0' in metrics
         while (await remote.get("/ready")).status_code == 200:
-            pass
+            await checkpoint()
         for response in (await remote.post("/search", json=query), await remote.get("/ready")):
             assert response.status_code == 503
             assert response.json()["error"]["code"] == "encoder_unavailable"
