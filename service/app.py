@@ -163,7 +163,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
             max_body_size=settings.max_body_bytes,
         )
     routes = [route for router in routers for route in router.routes]
-    install_error_handlers(app, routes)
+    install_error_handlers(app, routes, runtime.telemetry.count_refusal)
     keys = KeyRing(
         [key.get_secret_value() for key in settings.api_keys],
         [key.get_secret_value() for key in settings.read_keys],
@@ -176,7 +176,11 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     )
     app.add_middleware(BodySizeMiddleware)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.body_timeout_seconds)
-    app.add_middleware(RequestLimitMiddleware, max_requests=settings.max_concurrent_requests)
+    app.add_middleware(
+        RequestLimitMiddleware,
+        max_requests=settings.max_concurrent_requests,
+        refused=runtime.telemetry.count_refusal,
+    )
     app.add_middleware(DepartureMiddleware)
     app.add_middleware(AuthMiddleware, keys=keys)
     app.add_middleware(RequestMiddleware, telemetry=runtime.telemetry, routes=routes)
@@ -188,6 +192,9 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
 def _watch(runtime: Runtime) -> None:
     telemetry = runtime.telemetry
     telemetry.watch_queue(runtime.pending_tokens)
+    telemetry.watch(
+        "tercet_predicted_wait_seconds", "Wait of a request that came now.", "kind", runtime.predicted_waits
+    )
     telemetry.watch("tercet_documents", "Documents searched.", "collection", runtime.document_counts)
     telemetry.watch("tercet_jobs", "Index-build jobs.", "state", runtime.job_counts)
     telemetry.watch("tercet_encoder_worker_up", "Workers in use.", "url", runtime.worker_states)

@@ -10,13 +10,16 @@ from models.encoder import AdapterDescription, Encoder, EncoderInfo, with_adapte
 from models.loader import load_encoder
 from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
+from service.admission import ANY_WAIT, Admission, Ticket
 from service.batcher import Batcher, Observe
+from service.deadlines import Deadline
 from service.pools import text_pool
 from service.settings import Settings
 
 # Tokenized in half a millisecond; a busy server takes longer to begin work in a thread.
 SHORT_CHARACTERS = 2000
 WINDOW_BATCHES = 4  # enough texts at a time that those of a batch are of like length
+BYTES_PER_TOKEN = 4  # of UTF-8, about; English has more, other languages have about as many
 
 
 def local_encoder(settings: Settings) -> Encoder:
@@ -75,12 +78,22 @@ class EncodingService(Protocol):
         max_length: int | None = None,
         truncate: bool = True,
         adapter: str | None = None,
+        ticket: Ticket | None = None,
     ) -> Representations:
         """Representations of at least one text, in order.
 
-        Raises TextTooLongError, OverloadedError, RequestTooLargeError, EncoderUnavailableError, and what
-        `info_of` raises.
+        ticket: of the request that this is for, by default a new one without a deadline.
+        Raises TextTooLongError, OverloadedError, DeadlineExceededError, RequestTooLargeError,
+        EncoderUnavailableError, and what `info_of` raises.
         """
+        ...
+
+    def wait_seconds(self, tokens: int) -> float:
+        """How long texts of so many tokens would wait here if they came now."""
+        ...
+
+    def require_room(self, tokens: int, deadline: Deadline) -> None:
+        """Raises what `encode` would where texts of so many tokens would wait too long here."""
         ...
 
     async def check(self) -> None:
@@ -101,6 +114,7 @@ class LocalEncoding:
         *,
         batch_tokens: int,
         queue_tokens: int,
+        admission: Admission = ANY_WAIT,
         observe: Observe | None = None,
     ) -> None:
         self._encoder = encoder
@@ -111,6 +125,7 @@ class LocalEncoding:
             self._pool,
             batch_tokens=batch_tokens,
             queue_tokens=queue_tokens,
+            admission=admission,
             observe=observe,
         )
 
@@ -145,15 +160,29 @@ class LocalEncoding:
         max_length: int | None = None,
         truncate: bool = True,
         adapter: str | None = None,
+        ticket: Ticket | None = None,
     ) -> Representations:
         """Representations of at least one text, in order."""
+        ticket = Ticket() if ticket is None else ticket
         info = await self.info_of(adapter)  # an adapter that cannot be used should fail no batch but its own
         tokenize = partial(
             self._encoder.tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=truncate
         )
-        is_short = sum(map(len, texts)) <= SHORT_CHARACTERS
-        tokens = tokenize() if is_short else await self._pool.run(tokenize)
-        return await self._batcher.submit(tokens, outputs, info.adapter)
+        if sum(map(len, texts)) <= SHORT_CHARACTERS:
+            tokens = tokenize()
+        else:
+            if not ticket.admitted:  # before the work of tokenizing
+                self.require_room(estimated_tokens(texts), ticket.deadline)
+            tokens = await self._pool.run(tokenize)
+        return await self._batcher.submit(tokens, outputs, info.adapter, ticket)
+
+    def wait_seconds(self, tokens: int) -> float:
+        """How long texts of so many tokens would wait for the encoder if they came now."""
+        return self._batcher.wait_seconds(tokens)
+
+    def require_room(self, tokens: int, deadline: Deadline) -> None:
+        """Raises OverloadedError or DeadlineExceededError where they would wait too long."""
+        self._batcher.require_room(tokens, deadline)
 
     async def check(self) -> None:
         """An encoder of this process is always there."""
@@ -161,3 +190,8 @@ class LocalEncoding:
     async def close(self) -> None:
         await self._batcher.close()
         self._pool.close()
+
+
+def estimated_tokens(texts: Sequence[str]) -> int:
+    """About how many tokens the texts have, without tokenizing them."""
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // BYTES_PER_TOKEN + len(texts)

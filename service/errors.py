@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,11 +43,13 @@ from models.errors import (
 from service.exceptions import (
     BodyEncodingError,
     BodyTimeoutError,
+    DeadlineExceededError,
     ForbiddenError,
     InvalidRequestError,
     NotFoundError,
     NotReadyError,
     OverloadedError,
+    RefusalReason,
     RequestTooLargeError,
     UnauthenticatedError,
 )
@@ -92,6 +94,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     SourceError: (422, "bad_source"),
     AdapterNotServedError: (422, "adapter_not_served"),
     OverloadedError: (429, "overloaded"),
+    DeadlineExceededError: (429, "deadline_exceeded"),
     DamagedIndexError: (503, "damaged_index"),
     AdapterUnusableError: (503, "adapter_unusable"),
     NotReadyError: (503, "not_ready"),
@@ -181,10 +184,17 @@ def body_too_large(limit_bytes: int) -> Failure:
     )
 
 
-def install_error_handlers(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
-    """Makes every error of the application's routes take the one shape. routes: all of them."""
+def install_error_handlers(
+    app: FastAPI, routes: Sequence[BaseRoute], refused: Callable[[RefusalReason], None]
+) -> None:
+    """Makes every error of the application's routes take the one shape.
+
+    routes: all of them; refused: counts an answer 429.
+    """
 
     async def known(_request: Request, error: Exception) -> Response:
+        if isinstance(error, OverloadedError):
+            refused(error.reason)
         if isinstance(error, LOGGED):
             log.error("%s", error)
         return failure_of(error).response()
@@ -273,7 +283,7 @@ def _short_param(param: str | None) -> str | None:
 
 def _headers(error: Exception) -> tuple[tuple[str, str], ...]:
     if isinstance(error, OverloadedError):
-        return (("Retry-After", str(math.ceil(error.retry_after_seconds))),)
+        return (("Retry-After", str(max(1, math.ceil(error.retry_after_seconds)))),)
     if isinstance(error, UnauthenticatedError):
         return (("WWW-Authenticate", "Bearer"),)
     return ()

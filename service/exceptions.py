@@ -6,6 +6,7 @@ ServiceError
 ├── BodyEncodingError         a compressed body that cannot be decoded
 ├── BodyTimeoutError          a body that did not arrive in time
 ├── OverloadedError           too much waits already; says when to try again
+│   └── DeadlineExceededError the request's time was over before its work began
 ├── NotReadyError             the encoder is not loaded yet
 ├── BrokenAnswerError         an answer that had begun could not be finished
 ├── UnauthenticatedError      no key, or an unknown one
@@ -17,6 +18,8 @@ ServiceError
 
 WorkerSilentError             an encoder worker gave no answer; an EncoderUnavailableError of `models`
 """
+
+from typing import Literal
 
 from models.errors import EncoderUnavailableError
 
@@ -57,12 +60,25 @@ class BodyTimeoutError(ServiceError):
     """The body of a request did not arrive in time."""
 
 
-class OverloadedError(ServiceError):
-    """Too much work waits already. retry_after_seconds: when there should be room."""
+RefusalReason = Literal["wait", "queue", "requests", "deadline", "jobs", "worker"]
+"""A predicted wait over the limit, a full queue of texts, too many requests at once, a deadline that passed,
+too many jobs, an encoder worker's own refusal."""
 
-    def __init__(self, message: str, retry_after_seconds: float) -> None:
+
+class OverloadedError(ServiceError):
+    """Too much work waits already. retry_after_seconds: when there should be room; reason: for metrics."""
+
+    def __init__(self, message: str, retry_after_seconds: float, reason: RefusalReason) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
+        self.reason = reason
+
+
+class DeadlineExceededError(OverloadedError):
+    """A request still waited when its deadline passed. retry_after_seconds: how long one would wait now."""
+
+    def __init__(self, message: str, retry_after_seconds: float) -> None:
+        super().__init__(message, retry_after_seconds, "deadline")
 
 
 class NotReadyError(ServiceError):

@@ -24,6 +24,7 @@ class Pool:
     """
 
     def __init__(self, name: str, threads: int) -> None:
+        self.threads = threads
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
 
     async def run(

@@ -16,6 +16,7 @@ from ingest.target import open_or_create
 from models.encoder import Encoder, EncoderInfo
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
+from service.admission import Admission
 from service.collections import CollectionRegistry
 from service.data_root import DataRoot
 from service.encoding import EncodingService, LocalEncoding, local_encoder
@@ -28,6 +29,7 @@ from service.telemetry import Telemetry
 from service.workers.encoding import RemoteEncoding
 
 WARM_UP_TEXT = "warm up"
+SHORT_QUERY_TOKENS = 16
 RETRY_SECONDS = 0.5  # between two attempts to reach an encoder elsewhere
 
 Result = TypeVar("Result")
@@ -66,6 +68,7 @@ class Runtime:
         self._searches = searches
         self._data_root = DataRoot(settings.data)
         self.pools = Pools.open()
+        self._admission = Admission(settings.max_wait_seconds)
         self._encoder = encoder
         self._encoding: EncodingService | None = None
         self._services: SearchServices | None = None
@@ -155,6 +158,13 @@ class Runtime:
         """Tokens accepted and not yet encoded."""
         return 0 if self._encoding is None else self._encoding.pending_tokens
 
+    def predicted_waits(self) -> Iterable[tuple[str, float]]:
+        """How long a short query, and a request of very many texts, would wait for their work to begin."""
+        if self._encoding is not None:
+            yield "documents", self._encoding.wait_seconds(self.settings.queue_tokens)
+        if self._services is not None:
+            yield "query", self._services.pipeline.wait_seconds(SHORT_QUERY_TOKENS)
+
     def _search_services(self) -> SearchServices:
         if self._services is None:
             raise NotReadyError("the encoder is still loading; ask /ready when it is done")
@@ -191,6 +201,7 @@ class Runtime:
                 encoder,
                 batch_tokens=settings.batch_tokens,
                 queue_tokens=settings.queue_tokens,
+                admission=self._admission,
                 observe=self.telemetry.observe_batch,
             )
         return await patiently(lambda: RemoteEncoding.connect(settings.encoder_urls, settings.worker_access))
@@ -206,7 +217,9 @@ class Runtime:
             await self.pools.search.run(write_and_search, encoding.info, representations)
         except OSError as error:  # no room for temporary files; the first search is slower then
             log.warning("the index could not be warmed up: %s", error)
-        return SearchServices(SearchPipeline(encoding, self.collections, self.pools.search), jobs)
+        return SearchServices(
+            SearchPipeline(encoding, self.collections, self.pools.search, self._admission), jobs
+        )
 
 
 def write_and_search(info: EncoderInfo, representations: Representations) -> None:

@@ -128,6 +128,12 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(16 << 20, ge=1, description="Largest request body.")
     compression: bool = Field(True, description="Compress answers for clients that accept zstd or gzip.")
     max_concurrent_requests: int = Field(512, ge=1, description="Requests in work; more get 429.")
+    max_wait_seconds: float = Field(
+        2, gt=0, description="Longest predicted wait of a request before its work begins; more gets 429."
+    )
+    request_timeout_seconds: float = Field(
+        60, gt=0, description="Longest a request may wait; a client may ask for less (X-Request-Timeout)."
+    )
     body_timeout_seconds: float = Field(30, gt=0, description="Longest wait for a request's whole body.")
     max_texts: int = Field(1024, ge=1, description="Texts in one /embed request.")
     max_characters: int = Field(200_000, ge=1, description="Characters of one text.")

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 
+from service.exceptions import RefusalReason
+
 Samples = Callable[[], Iterable[tuple[str, float]]]  # label value and number
 
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
@@ -38,6 +40,12 @@ class Telemetry:
             buckets=SECONDS,
             registry=self.registry,
         )
+        self._refused = Counter(
+            "tercet_refused",
+            "Requests answered 429: wait, queue, requests, deadline, jobs, worker.",
+            ["reason"],
+            registry=self.registry,
+        )
         self._batch_texts = Histogram(
             "tercet_batch_texts", "Texts in an encoded batch.", buckets=TEXTS, registry=self.registry
         )
@@ -47,6 +55,10 @@ class Telemetry:
         self._batch_seconds = Histogram(
             "tercet_batch_seconds", "Time to encode a batch.", buckets=SECONDS, registry=self.registry
         )
+
+    def count_refusal(self, reason: RefusalReason) -> None:
+        """Counts a request that was answered 429."""
+        self._refused.labels(reason).inc()
 
     def observe_batch(self, texts: int, tokens: int, seconds: float) -> None:
         """Counts one encoded batch."""

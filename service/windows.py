@@ -7,7 +7,9 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from models.representations import OUTPUTS, InputType, Int64, Output, Representations
-from service.encoding import EncodingService
+from service.admission import Ticket
+from service.deadlines import NO_DEADLINE
+from service.encoding import EncodingService, estimated_tokens
 from service.exceptions import OverloadedError, RequestTooLargeError
 from service.pools import Pool
 
@@ -28,24 +30,33 @@ async def encode_windows(
     max_length: int | None = None,
     truncate: bool = True,
     adapter: str | None = None,
+    ticket: Ticket | None = None,
 ) -> AsyncGenerator[Representations]:
     """Representations of at least one text, in order, as consecutive windows.
 
     One window is encoded while the caller works on the one before it, and no more. All that a request can be
     refused for is found before the first window is given, but an encoder may fail at any of them.
-    pool: where many texts are counted.
+    pool: where many texts are counted; ticket: as for `EncodingService.encode`.
     Raises RequestTooLargeError for more than `request_tokens`, and what `EncodingService.encode` raises.
     """
+    ticket = Ticket() if ticket is None else ticket
 
     async def encode(part: Sequence[str]) -> Representations:
         return await encoding.encode(
-            part, input_type, outputs, max_length=max_length, truncate=truncate, adapter=adapter
+            part,
+            input_type,
+            outputs,
+            max_length=max_length,
+            truncate=truncate,
+            adapter=adapter,
+            ticket=ticket,
         )
 
     window_tokens = min(encoding.window_tokens, request_tokens)
     if sum(len(text) + FRAME_TOKENS for text in texts) <= window_tokens:
         yield await encode(texts)
         return
+    encoding.require_room(estimated_tokens(texts), ticket.deadline)
     batch = await pool.run(
         encoding.tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=truncate
     )
@@ -56,11 +67,15 @@ async def encode_windows(
             "(setting max_request_tokens): split the request, or shorten its texts with max_length"
         )
     spans = plan_windows(batch.lengths, window_tokens)
+    sizes = [int(batch.lengths[span].sum()) for span in spans]
     del batch
+    ticket.later_tokens = sum(sizes[1:])
     ahead = asyncio.ensure_future(encode(texts[: spans[0].stop]))
     try:
-        for span in spans[1:]:
+        for span, size in zip(spans[1:], sizes[1:], strict=True):
             window = await ahead
+            ticket.later_tokens -= size
+            ticket.deadline = NO_DEADLINE  # an answer that has begun is finished
             ahead = asyncio.ensure_future(_encode_patiently(encode, texts[span]))
             yield window
             del window
@@ -82,7 +97,7 @@ def plan_windows(lengths: Int64, tokens: int) -> list[slice]:
 
 
 async def _encode_patiently(encode: Encode, texts: Sequence[str]) -> Representations:
-    """Waits where the queue is full: an answer that has begun cannot be refused any more."""
+    """Waits where workers elsewhere have no room: an answer that has begun cannot be refused any more."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from service.errors import failure_of
-from service.exceptions import OverloadedError
+from service.exceptions import OverloadedError, RefusalReason
 from service.http.asgi import Application, Message, Receive, Scope, Send, has_body, is_arriving
 
 # Small answers that need no encoder; a search node asks its workers for the last two before all else.
@@ -17,9 +19,11 @@ class RequestLimitMiddleware:
     while its client takes the answer, so that slow clients leave the places to others.
     """
 
-    def __init__(self, app: Application, max_requests: int) -> None:
+    def __init__(self, app: Application, max_requests: int, refused: Callable[[RefusalReason], None]) -> None:
+        """refused: counts an answer 429."""
         self._app = app
         self._max_requests = max_requests
+        self._refused = refused
         self._in_work = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -27,7 +31,9 @@ class RequestLimitMiddleware:
             await self._app(scope, receive, send)
             return
         if self._in_work >= self._max_requests:
-            await failure_of(self._overloaded()).response()(scope, receive, send)
+            error = self._overloaded()
+            self._refused(error.reason)
+            await failure_of(error).response()(scope, receive, send)
             return
         arriving = has_body(scope)
 
@@ -63,4 +69,5 @@ class RequestLimitMiddleware:
             f"{self._max_requests} requests are in work, the limit (setting max_concurrent_requests): "
             "try again in a second",
             1,
+            "requests",
         )

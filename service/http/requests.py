@@ -38,7 +38,7 @@ class RequestMiddleware:
             return
         given = header(scope, b"x-request-id") or ""
         request_id = given if SANE_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-        scope.setdefault("state", {})["request_id"] = request_id
+        scope.setdefault("state", {}).update(request_id=request_id, arrived=time.monotonic())
         status = 0
 
         async def send_with_id(message: Message) -> None:

@@ -104,7 +104,9 @@ class JobManager:
             )
         adapter = await self._check(collection, source, adapter)
         if len(self._queue) >= MAX_QUEUED:
-            raise OverloadedError(f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60)
+            raise OverloadedError(
+                f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60, "jobs"
+            )
         job = Job(uuid.uuid4().hex, collection, source, now(), on_error=on_error, adapter=adapter)
         # Once begun this must be finished, even if the client that asked for it goes away.
         await asyncio.shield(self._enqueue(job))

@@ -1,4 +1,4 @@
-"""What the routes share: services, documentation of errors, JSON answers, limits on texts, weights."""
+"""What the routes share: services, deadlines, documentation of errors, JSON answers, limits, weights."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Header, Request, Response
 
 from index.candidates import Weights
 from index.fusion import weights_preset
+from service.deadlines import Deadline
 from service.exceptions import InvalidRequestError, RequestTooLargeError
 from service.http.auth import require_write
 from service.http.json_route import JsonRoute
@@ -41,6 +42,29 @@ async def _runtime(request: Request) -> Runtime:
 
 
 Services = Annotated[Runtime, Depends(_runtime)]
+
+
+async def _deadline(
+    request: Request,
+    services: Services,
+    timeout_seconds: Annotated[
+        float | None,
+        Header(
+            alias="X-Request-Timeout",
+            gt=0,
+            allow_inf_nan=False,
+            description="Seconds, as a decimal, after which the answer is of no use: work that has not begun "
+            "by then is dropped, and the answer is 429 with the code `deadline_exceeded`. The server's own "
+            "limit (setting `request_timeout_seconds`) holds where it is shorter or none is given.",
+        ),
+    ] = None,
+) -> Deadline:
+    longest = services.settings.request_timeout_seconds
+    asked = longest if timeout_seconds is None else timeout_seconds
+    return Deadline(request.state.arrived + min(asked, longest))
+
+
+TimeLimit = Annotated[Deadline, Depends(_deadline)]
 WRITE = [Depends(require_write)]
 
 

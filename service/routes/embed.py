@@ -10,12 +10,13 @@ from fastapi import Request, Response
 from models.encoder import EncoderInfo
 from models.errors import TextTooLongError, UnsupportedError
 from models.representations import OUTPUTS, Representations
+from service.admission import Ticket
 from service.binary import MEDIA_TYPE, binary_pieces
 from service.embeddings import embeddings_json
 from service.exceptions import InvalidRequestError
 from service.http.negotiation import preferred_type
 from service.http.pieces import response_of
-from service.routes.common import Services, check_characters, check_count, errors, router
+from service.routes.common import Services, TimeLimit, check_characters, check_count, errors, router
 from service.schemas.embed import EmbedRequest, EmbedResponse
 from service.windows import encode_windows
 
@@ -35,7 +36,7 @@ routes = router("embed")
         **errors(404, 422),
     },
 )
-async def embed(body: EmbedRequest, request: Request, services: Services) -> Response:
+async def embed(body: EmbedRequest, request: Request, services: Services, deadline: TimeLimit) -> Response:
     """Encode texts into dense, sparse and ColBERT representations, in one pass.
 
     Where `Accept` prefers `application/x-safetensors` the answer is one binary body with the arrays `dense`,
@@ -58,6 +59,7 @@ async def embed(body: EmbedRequest, request: Request, services: Services) -> Res
         max_length=body.max_length,
         truncate=body.truncate is not False,
         adapter=body.adapter,
+        ticket=Ticket(deadline),
     )
     if body.dimensions is not None:
         windows = _with_dimensions(windows, body.dimensions)

@@ -6,6 +6,7 @@ from fastapi import Response
 
 from service.routes.common import (
     Services,
+    TimeLimit,
     check_characters,
     check_count,
     errors,
@@ -20,7 +21,7 @@ routes = router("rerank")
 
 
 @routes.post("/rerank", response_model=RerankResponse, responses=errors(404, 422))
-async def rerank(body: RerankRequest, services: Services) -> Response:
+async def rerank(body: RerankRequest, services: Services, deadline: TimeLimit) -> Response:
     """Order texts by their three-way score with a query; no index is involved."""
     limits = services.limits
     check_count(body.documents, limits.documents, "documents", "max_documents")
@@ -37,6 +38,7 @@ async def rerank(body: RerankRequest, services: Services) -> Response:
             request_tokens=limits.request_tokens,
             top_n=body.top_n,
             adapter=body.adapter,
+            deadline=deadline,
         )
     return json_response(
         {

@@ -13,7 +13,15 @@ from index.filters import Filter, parse_filter
 from models.encoder import EncoderInfo
 from models.representations import OUTPUTS, Output, Representations
 from service.exceptions import InvalidRequestError
-from service.routes.common import Services, check_characters, errors, json_response, router, weights_of
+from service.routes.common import (
+    Services,
+    TimeLimit,
+    check_characters,
+    errors,
+    json_response,
+    router,
+    weights_of,
+)
 from service.schemas.search import (
     CandidatesRequest,
     RepresentationsQuery,
@@ -35,7 +43,7 @@ routes = router("search")
 
 
 @routes.post("/search", response_model=SearchResponse, responses=errors(404, 409, 422))
-async def search(body: SearchRequest, services: Services) -> Response:
+async def search(body: SearchRequest, services: Services, deadline: TimeLimit) -> Response:
     """Find documents: candidates from the dense and the inverted index, each scored in all three ways.
 
     `score` is the weighted sum of the three scores; every part is in the answer.
@@ -54,7 +62,7 @@ async def search(body: SearchRequest, services: Services) -> Response:
         dense_options=_dense_options(body.search_options),
         adapter=body.adapter,
     )
-    outcome = await services.pipeline.search(query)
+    outcome = await services.pipeline.search(query, deadline)
     absent = () if isinstance(body.query, str) else [s for s in OUTPUTS if getattr(body.query, s) is None]
     took = {
         "encode": outcome.encode_seconds,

@@ -12,12 +12,15 @@ from index.snapshot import Snapshot
 from ingest.encoder_match import require_encoder
 from models.representations import Representations
 from service.adapters import info_for
+from service.admission import ANY_WAIT, Admission, Ticket
 from service.collections import CollectionRegistry, SearchTarget
-from service.encoding import EncodingService
+from service.deadlines import NO_DEADLINE, Deadline
+from service.encoding import EncodingService, estimated_tokens
 from service.exceptions import InvalidRequestError
 from service.pools import Pool
 from service.search.defaults import WantedCandidates, candidates_used, weights_used
 from service.search.explanations import HitExplanation, explain_hits
+from service.search.line import SearchLine
 from service.search.ready_queries import require_sides
 
 
@@ -64,18 +67,41 @@ class SearchOutcome:
 class SearchPipeline:
     """Searches collections with one encoder."""
 
-    def __init__(self, encoding: EncodingService, collections: CollectionRegistry, pool: Pool) -> None:
-        """pool: where searches run."""
+    def __init__(
+        self,
+        encoding: EncodingService,
+        collections: CollectionRegistry,
+        pool: Pool,
+        admission: Admission = ANY_WAIT,
+    ) -> None:
+        """pool: where searches run; admission: by default of any wait."""
         self._encoding = encoding
         self._collections = collections
         self._pool = pool
+        self._line = SearchLine(pool)
+        self._admission = admission
 
-    async def search(self, query: SearchQuery) -> SearchOutcome:
+    def wait_seconds(self, tokens: int) -> float:
+        """How long a query of so many tokens, 0 for ready representations, would wait if it came now.
+
+        Queries ahead of it are in the encoder's queue and in the line: it waits for the slower of the two.
+        """
+        encoder_seconds = self._encoding.wait_seconds(tokens) if tokens else 0.0
+        return max(encoder_seconds, self._line.wait_seconds)
+
+    async def search(self, query: SearchQuery, deadline: Deadline = NO_DEADLINE) -> SearchOutcome:
         """Hits of one query.
 
         Raises CollectionNotFoundError, FingerprintMismatchError, InvalidQueryError, InvalidRequestError for
-        the filter or a side that the query lacks, and what encoding raises.
+        the filter or a side that the query lacks, OverloadedError where it would wait too long,
+        DeadlineExceededError where its work had not begun in time, and what encoding raises.
         """
+        tokens = estimated_tokens([query.query]) if isinstance(query.query, str) else 0
+        self._admission.require(self.wait_seconds(tokens), deadline)
+        with self._line.place():
+            return await self._search(query, deadline)
+
+    async def _search(self, query: SearchQuery, deadline: Deadline) -> SearchOutcome:
         started = time.perf_counter()
         target = await self._target(query)
         snapshot = target.snapshot
@@ -89,11 +115,11 @@ class SearchPipeline:
         representations = query.query
         if isinstance(representations, str):
             representations = await self._encoding.encode(
-                [representations], "query", adapter=snapshot.settings.adapter
+                [representations], "query", adapter=snapshot.settings.adapter, ticket=Ticket(deadline)
             )
         encode_seconds = time.perf_counter() - encoding_started
-        result, explanations = await self._pool.run(
-            self._found, snapshot, query, representations, weights, candidates
+        result, explanations = await self._line.run(
+            deadline, self._found, snapshot, query, representations, weights, candidates
         )
         return SearchOutcome(
             query.collection,

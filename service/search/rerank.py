@@ -13,6 +13,8 @@ from index.candidates import Scores, Weights
 from index.fusion import weighted_sum
 from index.scoring import Float64
 from models.representations import Bool
+from service.admission import Ticket
+from service.deadlines import NO_DEADLINE, Deadline
 from service.encoding import EncodingService
 from service.pools import Pool
 from service.search.scoring import score_texts
@@ -49,6 +51,7 @@ async def rerank(
     request_tokens: int,
     top_n: int | None = None,
     adapter: str | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> RerankOutcome:
     """The texts in order of their weighted sum with the query, encoded and scored window by window.
 
@@ -56,8 +59,10 @@ async def rerank(
 
     Raises as `encode_windows`.
     """
-    asked = asyncio.ensure_future(encoding.encode([query], "query", adapter=adapter))
-    windows = encode_windows(encoding, pool, documents, request_tokens=request_tokens, adapter=adapter)
+    asked = asyncio.ensure_future(encoding.encode([query], "query", adapter=adapter, ticket=Ticket(deadline)))
+    windows = encode_windows(
+        encoding, pool, documents, request_tokens=request_tokens, adapter=adapter, ticket=Ticket(deadline)
+    )
     parts, truncated, tokens = list[Float64](), list[Bool](), 0
     try:
         async with aclosing(windows):

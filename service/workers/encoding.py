@@ -22,7 +22,9 @@ from models.errors import (
 )
 from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
+from service.admission import Ticket
 from service.concurrency import all_of
+from service.deadlines import Deadline
 from service.exceptions import OverloadedError
 from service.pools import text_pool
 from service.settings import WorkerAccess
@@ -139,6 +141,13 @@ class RemoteEncoding:
         """Always 0: the workers hold the queues."""
         return 0
 
+    def wait_seconds(self, tokens: int) -> float:
+        """Always 0: the workers hold the queues, and refuse what would wait too long."""
+        return 0.0
+
+    def require_room(self, tokens: int, deadline: Deadline) -> None:
+        """Always: the workers refuse what would wait too long."""
+
     @property
     def states(self) -> dict[str, bool]:
         """Whether each worker, by its address, is used now."""
@@ -153,6 +162,7 @@ class RemoteEncoding:
         max_length: int | None = None,
         truncate: bool = True,
         adapter: str | None = None,
+        ticket: Ticket | None = None,
     ) -> Representations:
         """Representations of at least one text, in order."""
         info = await self.info_of(adapter)

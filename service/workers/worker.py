@@ -188,7 +188,7 @@ class RemoteWorker:
         message, code = str(error.get("message") or "no message"), error.get("code")
         match response.status_code:
             case 429:
-                return OverloadedError(message, _retry_after_seconds(response))
+                return OverloadedError(message, _retry_after_seconds(response), "worker")
             case 413:
                 return RequestTooLargeError(message, error.get("param"))
             case 404 if code == "adapter_not_found":

@@ -81,7 +81,9 @@ def make_app(data: Path, tiny: Encoder) -> MakeApp:
     def make(
         encoder: Encoder = tiny, create: Callable[..., FastAPI] = create_app, **settings: Any
     ) -> FastAPI:
-        complete = Settings(**{"data": data, "batch_tokens": 64, "queue_tokens": 4096, **settings})
+        complete = Settings(
+            **{"data": data, "batch_tokens": 64, "queue_tokens": 4096, "max_wait_seconds": 60, **settings}
+        )
         return create(complete, encoder)
 
     return make

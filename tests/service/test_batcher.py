@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,8 +17,15 @@ from models.representations import (
     TokenVectors,
     offsets_of,
 )
+from service.admission import Admission, Ticket
 from service.batcher import Batcher
-from service.exceptions import NotReadyError, OverloadedError, RequestTooLargeError
+from service.deadlines import Deadline
+from service.exceptions import (
+    DeadlineExceededError,
+    NotReadyError,
+    OverloadedError,
+    RequestTooLargeError,
+)
 from service.pools import text_pool
 
 POOL = text_pool()
@@ -122,12 +130,12 @@ async def test_texts_of_several_adapters_share_a_batch() -> None:
     encoder.gate.set()
     await asyncio.gather(first, law, base)
     await batcher.close()
-    assert encoder.batches == [[[1]], [[3, 3], [2], [4]]]
-    assert encoder.adapters == [[None], ["law", "law", None]]
+    assert encoder.batches == [[[1]], [[4], [3, 3], [2]]]
+    assert encoder.adapters == [[None], [None, "law", "law"]]
     assert (await law).tokens.tolist() == [1, 2]
 
 
-async def test_a_long_request_does_not_hold_up_a_short_one() -> None:
+async def test_a_short_request_overtakes_a_long_one() -> None:
     encoder = Counter(held=True)
     batcher = Batcher(encoder, POOL, batch_tokens=4, queue_tokens=1000)
     first = await running(batcher, encoder)
@@ -138,7 +146,7 @@ async def test_a_long_request_does_not_hold_up_a_short_one() -> None:
     encoder.gate.set()
     await asyncio.gather(first, long, short)
     await batcher.close()
-    assert encoder.batches[1] == [[5, 5], [7]]
+    assert encoder.batches[1:3] == [[[7]], [[5, 5], [5, 5]]]
     assert len((await long).tokens) == 50
 
 
@@ -194,17 +202,19 @@ async def test_a_departed_client_is_not_encoded() -> None:
 
 async def test_a_failing_batch_answers_every_waiter_and_the_next_one_works() -> None:
     encoder = Counter(held=True)
-    batcher = Batcher(encoder, POOL, batch_tokens=3, queue_tokens=100)
+    batcher = Batcher(encoder, POOL, batch_tokens=4, queue_tokens=100)
     first = await running(batcher, encoder)
     failing = [
-        asyncio.create_task(batcher.submit(texts([13], [13, 13], [4]))),
-        asyncio.create_task(batcher.submit(texts([5]))),
+        asyncio.create_task(batcher.submit(texts([13], [5, 5]))),
+        asyncio.create_task(batcher.submit(texts([6]))),
+        asyncio.create_task(batcher.submit(texts([4, 13, 4], [13, 13, 13, 13]))),
     ]
     await asyncio.sleep(0)
     encoder.gate.set()
     await first
     outcomes = await asyncio.gather(*failing, return_exceptions=True)
-    assert [str(outcome) for outcome in outcomes] == ["token 13 cannot be encoded"] * 2
+    assert [str(outcome) for outcome in outcomes] == ["token 13 cannot be encoded"] * 3
+    assert encoder.batches == [[[1]], [[6], [5, 5], [13]], [[13, 13, 13, 13]]]  # the rest of it is dropped
     assert batcher.pending_tokens == 0
     assert (await batcher.submit(texts([6]))).tokens.tolist() == [1]
     await batcher.close()
@@ -228,6 +238,78 @@ async def test_a_panic_of_the_encoder_is_answered_and_the_next_batch_works() -> 
         await batcher.submit(texts([7]))
     assert (await batcher.submit(texts([6]))).tokens.tolist() == [1]
     await batcher.close()
+
+
+async def test_who_would_wait_too_long_is_refused_and_told_when_to_come_again() -> None:
+    """The first guess of 2,000 tokens a second stands until a batch is done: 1,000 tokens take 0.5 s."""
+    encoder = Counter(held=True)
+    batcher = Batcher(encoder, POOL, batch_tokens=1000, queue_tokens=100_000, admission=Admission(2))
+    whole_queue = asyncio.create_task(batcher.submit(texts(*[[1] * 1000] * 9)))  # idle: whatever fits
+    await asyncio.to_thread(encoder.started.wait, 10)
+    for large in (texts([1] * 9000), texts(*[[1] * 100] * 90)):  # one text or many
+        assert batcher.wait_seconds(9000) == pytest.approx(4.5, abs=0.4)
+        with pytest.raises(
+            OverloadedError, match=r"would wait 4\.\d s; 2\.0 s is this server's limit"
+        ) as told:
+            await batcher.submit(large)
+        assert told.value.retry_after_seconds == pytest.approx(2.5, abs=0.4)
+        assert told.value.reason == "wait"
+    query = asyncio.create_task(batcher.submit(texts([7])))  # overtakes them all
+    await asyncio.sleep(0)
+    encoder.gate.set()
+    await asyncio.gather(whole_queue, query)
+    assert batcher.wait_seconds(9000) == 0
+    await batcher.close()
+
+
+async def test_a_batch_that_takes_long_is_expected_to_take_as_long_again() -> None:
+    encoder = Counter(held=True)
+    batcher = Batcher(encoder, POOL, batch_tokens=10, queue_tokens=100, admission=Admission(0.1))
+    first = await running(batcher, encoder)
+    await asyncio.sleep(0.25)
+    with pytest.raises(OverloadedError):
+        await batcher.submit(texts([2]))
+    assert batcher.wait_seconds(1) >= 0.25
+    encoder.gate.set()
+    await first
+    assert (await batcher.submit(texts([2]))).tokens.tolist() == [1]
+    await batcher.close()
+
+
+async def test_a_request_that_has_begun_is_not_refused_in_a_later_call() -> None:
+    encoder = Counter(held=True)
+    batcher = Batcher(encoder, POOL, batch_tokens=100, queue_tokens=100, admission=Admission(0.001))
+    ticket = Ticket(later_tokens=50)
+    first = asyncio.create_task(batcher.submit(texts([1] * 100), ticket=ticket))
+    await asyncio.to_thread(encoder.started.wait, 10)
+    later = asyncio.create_task(batcher.submit(texts([2] * 50), ticket=ticket))
+    await asyncio.sleep(0)
+    with pytest.raises(OverloadedError):
+        await batcher.submit(texts([3]))
+    encoder.gate.set()
+    assert (await later).tokens.tolist() == [50]
+    await first
+    await batcher.close()
+
+
+async def test_what_waits_past_its_deadline_is_dropped() -> None:
+    encoder = Counter(held=True)
+    batcher = Batcher(encoder, POOL, batch_tokens=10, queue_tokens=100)
+    first = await running(batcher, encoder)
+    late = [
+        asyncio.create_task(batcher.submit(texts([2]), ticket=Ticket(Deadline(time.monotonic() + 0.1)))),
+        asyncio.create_task(batcher.submit(texts([3]), ticket=Ticket(Deadline(time.monotonic() + 60)))),
+    ]
+    with pytest.raises(DeadlineExceededError) as told:  # while the encoder is still at work
+        await late[0]
+    assert told.value.retry_after_seconds > 0
+    assert batcher.pending_tokens == 2
+    with pytest.raises(DeadlineExceededError):
+        await batcher.submit(texts([4]), ticket=Ticket(Deadline(time.monotonic())))
+    encoder.gate.set()
+    await asyncio.gather(first, late[1])
+    await batcher.close()
+    assert encoder.batches == [[[1]], [[3]]]
 
 
 async def test_closing_finishes_what_was_accepted() -> None:

@@ -175,7 +175,7 @@ def test_messages_that_json_cannot_carry_are_mended() -> None:
 
 
 def test_overload_says_when_to_try_again() -> None:
-    response = failure_of(OverloadedError("full", 2.3)).response()
+    response = failure_of(OverloadedError("full", 2.3, "queue")).response()
     assert response.status_code == 429
     assert response.headers["Retry-After"] == "3"
 

@@ -1,0 +1,65 @@
+"""Who is let in: a request that would wait longer than this server promises is refused before any work."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import count
+
+from service.deadlines import NO_DEADLINE, Deadline
+from service.exceptions import DeadlineExceededError, OverloadedError
+
+_numbers = count()
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """One request before the encoder, through all the calls that it makes there.
+
+    later_tokens: of calls still to come. admitted: whether one of its calls was taken, after which none is
+    refused any more. number: tells which of two came first.
+    """
+
+    deadline: Deadline = NO_DEADLINE
+    later_tokens: int = 0
+    admitted: bool = False
+    number: int = field(default_factory=_numbers.__next__)
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The longest wait that a server lets anyone in for."""
+
+    max_wait_seconds: float = math.inf
+
+    def require(self, wait_seconds: float, deadline: Deadline) -> None:
+        """Raises OverloadedError where a request would wait longer than promised or than it has time.
+
+        wait_seconds: the prediction, 0 where nobody is ahead. Raises DeadlineExceededError past the deadline.
+        """
+        if deadline.passed:
+            raise too_late(wait_seconds)
+        allowed_seconds = min(self.max_wait_seconds, deadline.remaining_seconds)
+        if wait_seconds > allowed_seconds:
+            excess_seconds = wait_seconds - allowed_seconds
+            limit = "this server's limit (setting max_wait_seconds)"
+            if allowed_seconds < self.max_wait_seconds:
+                limit = "all the time it has (header X-Request-Timeout, setting request_timeout_seconds)"
+            raise OverloadedError(
+                f"the request would wait {wait_seconds:.1f} s; {allowed_seconds:.1f} s is {limit}: "
+                f"try again in {math.ceil(excess_seconds)} s",
+                excess_seconds,
+                "wait",
+            )
+
+
+ANY_WAIT = Admission()
+
+
+def too_late(wait_seconds: float) -> DeadlineExceededError:
+    """The error of a request whose deadline passed. wait_seconds: how long one like it would wait now."""
+    return DeadlineExceededError(
+        "the time for this request was over before its work began (header X-Request-Timeout, setting "
+        f"request_timeout_seconds): give it more, or try again in {max(1, math.ceil(wait_seconds))} s",
+        wait_seconds,
+    )

@@ -1,0 +1,62 @@
+"""The searches that a server has taken on, and how long another would wait for a thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+from service.admission import too_late
+from service.deadlines import Deadline
+from service.pace import Pace
+from service.pools import Pool
+
+FIRST_SEARCHES_PER_SECOND = 50.0  # a guess, until searches are measured
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class SearchLine:
+    """Searches from admission to their end, those among them whose query is still being encoded."""
+
+    def __init__(self, pool: Pool) -> None:
+        """pool: where they run."""
+        self._pool = pool
+        self._pace = Pace(FIRST_SEARCHES_PER_SECOND)
+        self._places = 0
+
+    @property
+    def wait_seconds(self) -> float:
+        """How long another search would wait for a thread once its query is encoded."""
+        ahead = max(0, self._places + 1 - self._pool.threads)
+        return self._pace.seconds(ahead) / self._pool.threads
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """A place in the line, for as long as the search is anywhere in the server."""
+        self._places += 1
+        try:
+            yield
+        finally:
+            self._places -= 1
+
+    async def run(
+        self,
+        deadline: Deadline,
+        search: Callable[Arguments, Result],
+        *args: Arguments.args,
+        **options: Arguments.kwargs,
+    ) -> Result:
+        """What the search gives, in a thread; DeadlineExceededError where none was free in time."""
+
+        def timed() -> tuple[Result, float]:
+            if deadline.passed:
+                raise too_late(self.wait_seconds)
+            started = time.perf_counter()
+            return search(*args, **options), time.perf_counter() - started
+
+        result, seconds = await self._pool.run(timed)
+        self._pace.observe(1, seconds)
+        return result

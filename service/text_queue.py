@@ -1,0 +1,174 @@
+"""The order in which the texts of waiting requests are encoded.
+
+Requests with the fewest tokens left come first: queries overtake documents, and what has begun is finished.
+A batch that overtakes the oldest request is followed by one in order of arrival, so that none starves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import insort
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+
+from models.representations import Int64, Output, Representations, TokenBatch
+from service.admission import Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Consecutive texts of one call within a batch."""
+
+    call: QueuedCall
+    start: int
+    stop: int
+
+    @property
+    def tokens(self) -> int:
+        """How many all its texts have."""
+        return sum(self.call.lengths[self.start : self.stop])
+
+
+class QueuedCall:
+    """The texts of one call to the encoder, longest first so that batches pad little; `answer` is awaited."""
+
+    def __init__(
+        self,
+        tokens: TokenBatch,
+        outputs: Sequence[Output],
+        adapter: str | None,
+        ticket: Ticket,
+        answer: asyncio.Future[list[Representations]],
+    ) -> None:
+        self._order: Int64 = np.argsort(-tokens.lengths, kind="stable")
+        self.tokens = tokens.take(self._order)
+        self.lengths: list[int] = self.tokens.lengths.tolist()
+        self.outputs = outputs
+        self.adapter = adapter
+        self.ticket = ticket
+        self.answer = answer
+        self.parts: list[Representations] = []
+        self.left_tokens: int = sum(self.lengths)
+        self._taken = 0
+
+    @property
+    def left(self) -> bool:
+        """Whether some of its texts are in no batch yet."""
+        return self._taken < len(self.lengths)
+
+    @property
+    def number(self) -> int:
+        """Tells which of two requests came first."""
+        return self.ticket.number
+
+    @property
+    def request_tokens(self) -> int:
+        """Tokens in no batch yet, those of the request's later calls among them."""
+        return self.left_tokens + self.ticket.later_tokens
+
+    def take(self, budget: int, *, always_one: bool) -> Slice:
+        """The next texts that fit the budget; at least one if `always_one`."""
+        start = self._taken
+        while self._taken < len(self.lengths):
+            length = self.lengths[self._taken]
+            if length > budget and not (always_one and self._taken == start):
+                break
+            budget -= length
+            self.left_tokens -= length
+            self._taken += 1
+        return Slice(self, start, self._taken)
+
+    def fail(self, error: Exception) -> None:
+        """Answers with the error, unless it is answered already or nobody waits any more."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    def add(self, part: Representations) -> None:
+        """Takes the next texts' representations, and answers once all are there."""
+        self.parts.append(part)
+        if not self.left and not self.answer.done():
+            self.answer.set_result(self.parts)
+
+    def join(self) -> Representations:
+        """All parts, in the caller's order."""
+        return Representations.concatenate(self.parts).take(np.argsort(self._order, kind="stable"))
+
+
+class TextQueue:
+    """Calls that wait for the encoder."""
+
+    def __init__(self, batch_tokens: int) -> None:
+        """batch_tokens: of a batch, at most, unless a single text has more."""
+        self._batch_tokens = batch_tokens
+        self._calls: list[QueuedCall] = []  # in order of arrival
+        self._overtaken = False
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def __iter__(self) -> Iterator[QueuedCall]:
+        return iter(self._calls)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that wait here."""
+        return sum(call.left_tokens for call in self._calls)
+
+    def add(self, call: QueuedCall) -> None:
+        """Queues a call; a request's later calls have the place of its first."""
+        insort(self._calls, call, key=attrgetter("number"))
+
+    def remove(self, call: QueuedCall) -> None:
+        """Forgets the texts of a call that are in no batch yet."""
+        if call in self._calls:
+            self._calls.remove(call)
+
+    def tokens_ahead(self, tokens: int) -> int:
+        """Tokens that are encoded before a new request of so many, if none comes after it."""
+        sizes = [call.request_tokens for call in self._calls]
+        shorter = sum(size for size in sizes if size <= tokens)
+        # Between two batches of those with fewer left comes one in order of arrival.
+        return min(sum(sizes), 2 * shorter + self._batch_tokens * self._overtaken)
+
+    def next_batch(self) -> list[Slice]:
+        """Texts up to the token budget, and at least one text; none where nothing waits."""
+        self._calls = [call for call in self._calls if not call.answer.done()]
+        if not self._calls:
+            return []
+        oldest = self._calls[0]
+        if self._overtaken:
+            batch = self._fill(self._calls)
+        else:
+            shortest_first = sorted(self._calls, key=attrgetter("request_tokens"))
+            batch = self._fill(self._that_end(shortest_first) or shortest_first)
+        self._overtaken = all(part.call is not oldest for part in batch)
+        self._calls = [call for call in self._calls if call.left]
+        return batch
+
+    def _that_end(self, calls: Iterable[QueuedCall]) -> list[QueuedCall]:
+        """The first calls as far as a batch holds all that is left of them.
+
+        No others go with them: that would only let these wait for a larger batch.
+        """
+        budget = self._batch_tokens
+        ending = []
+        for call in calls:
+            budget -= call.request_tokens
+            if budget < 0:
+                break
+            ending.append(call)
+        return ending
+
+    def _fill(self, calls: Iterable[QueuedCall]) -> list[Slice]:
+        budget = self._batch_tokens
+        batch: list[Slice] = []
+        for call in calls:
+            part = call.take(budget, always_one=not batch)
+            if part.start == part.stop:
+                break
+            batch.append(part)
+            budget -= part.tokens
+        return batch

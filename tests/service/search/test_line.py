@@ -1,0 +1,51 @@
+"""How long a search waits for a thread, and what happens to one that waits too long."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from service.deadlines import NO_DEADLINE, Deadline
+from service.exceptions import DeadlineExceededError
+from service.pools import Pool
+from service.search.line import FIRST_SEARCHES_PER_SECOND, SearchLine
+
+SECONDS = 1 / FIRST_SEARCHES_PER_SECOND
+
+
+def test_the_wait_by_hand() -> None:
+    line = SearchLine(Pool("search", 2))
+    assert line.wait_seconds == 0
+    with line.place():
+        assert line.wait_seconds == 0  # the other thread is free
+        with line.place():
+            assert line.wait_seconds == pytest.approx(SECONDS / 2)
+            with line.place(), line.place():
+                assert line.wait_seconds == pytest.approx(3 * SECONDS / 2)
+    assert line.wait_seconds == 0
+
+
+async def test_searches_are_measured() -> None:
+    pool = Pool("search", 1)
+    line = SearchLine(pool)
+    assert await line.run(NO_DEADLINE, divmod, 7, 2) == (3, 1)
+    await line.run(NO_DEADLINE, time.sleep, 0.3)
+    with line.place():
+        assert 0.1 < line.wait_seconds < 1
+    pool.close()
+
+
+async def test_a_search_is_dropped_that_no_thread_took_in_time() -> None:
+    pool, gate, begun = Pool("search", 1), threading.Event(), list[str]()
+    line = SearchLine(pool)
+    first = asyncio.create_task(line.run(NO_DEADLINE, gate.wait, 10))
+    late = asyncio.create_task(line.run(Deadline(time.monotonic() + 0.05), begun.append, "late"))
+    in_time = asyncio.create_task(line.run(Deadline(time.monotonic() + 60), begun.append, "in time"))
+    await asyncio.sleep(0.1)
+    gate.set()
+    with pytest.raises(DeadlineExceededError):
+        await late
+    await asyncio.gather(first, in_time)
+    assert begun == ["in time"]
+    pool.close()

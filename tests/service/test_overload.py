@@ -1,0 +1,129 @@
+"""Real servers under more work than they can do: who is refused, what it is told, and what is dropped."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from service.app import create_worker_app
+
+QUERY = {"collection": "demo", "query": "hot tea"}
+RERANK = {"query": "hot tea", "documents": ["green tea", "black tea"]}
+LIMIT_SECONDS = 0.3
+
+MakeServer = Callable[..., Any]
+
+
+@asynccontextmanager
+async def stuck(url: str, encoder: Any) -> AsyncIterator[tuple[httpx.AsyncClient, Any]]:
+    """A client of a server whose encoder has been busy with one batch beyond the limit, and a ready query."""
+    async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+        ready = (await client.post("/embed", json={"inputs": "hot tea", "input_type": "query"})).json()
+        encoder.gate.clear()
+        try:
+            busy = asyncio.create_task(client.post("/embed", json={"inputs": "water"}))
+            await asyncio.sleep(2 * LIMIT_SECONDS)
+            yield client, ready["embeddings"][0]
+        finally:
+            encoder.gate.set()
+        assert (await busy).status_code == 200
+
+
+async def test_all_that_would_wait_too_long_is_refused_before_any_work(
+    make_server: MakeServer, held: Any
+) -> None:
+    with make_server(encoder=held, max_wait_seconds=LIMIT_SECONDS) as url:
+        async with stuck(url, held) as (client, ready):
+            for path, body in [
+                ("/embed", {"inputs": "tea"}),
+                ("/embed", {"inputs": ["tea"] * 32}),
+                ("/search", QUERY),
+                ("/rerank", RERANK),
+            ]:
+                response = await client.post(path, json=body)
+                assert response.status_code == 429, path
+                assert response.json()["error"]["code"] == "overloaded"
+                assert "max_wait_seconds" in response.json()["error"]["message"]
+                assert 1 <= int(response.headers["Retry-After"]) <= 5
+            sparse = {name: ready["sparse"][name] for name in ("token_ids", "weights")}
+            query = {"dense": ready["dense"], "sparse": sparse, "colbert": ready["colbert"]}
+            found = await client.post("/search", json={**QUERY, "query": query})
+            assert found.status_code == 200  # it needs no encoder
+            metrics = (await client.get("/metrics")).text
+            assert 'tercet_refused_total{reason="wait"} 4.0' in metrics
+            for kind in ("query", "documents"):
+                (line,) = [
+                    line
+                    for line in metrics.splitlines()
+                    if line.startswith(f'tercet_predicted_wait_seconds{{kind="{kind}"}}')
+                ]
+                assert float(line.split()[1]) > LIMIT_SECONDS
+        async with httpx.AsyncClient(base_url=url) as client:
+            assert (await client.post("/search", json=QUERY)).status_code == 200
+        assert sum(held.texts) == 5  # the warm-up's two, the ready query, what was held, the last search
+
+
+async def test_an_encoder_worker_refuses_alike(make_server: MakeServer, held: Any) -> None:
+    with make_server(encoder=held, create=create_worker_app, max_wait_seconds=LIMIT_SECONDS) as url:
+        async with stuck(url, held) as (client, _):
+            response = await client.post("/embed", json={"inputs": ["tea"] * 32})
+            assert (response.status_code, response.json()["error"]["code"]) == (429, "overloaded")
+
+
+async def test_what_waits_past_its_deadline_is_dropped(make_server: MakeServer, held: Any) -> None:
+    with make_server(encoder=held) as url:
+        async with stuck(url, held) as (client, _):
+            answers = await asyncio.gather(
+                *(
+                    client.post(path, json=body, headers={"X-Request-Timeout": "1.5"})
+                    for path, body in [
+                        ("/embed", {"inputs": ["tea"] * 3}),
+                        ("/search", QUERY),
+                        ("/rerank", RERANK),
+                    ]
+                )
+            )
+            for response in answers:
+                assert response.status_code == 429
+                assert response.json()["error"]["code"] == "deadline_exceeded"
+                assert int(response.headers["Retry-After"]) >= 1
+            assert 'tercet_refused_total{reason="deadline"} 3.0' in (await client.get("/metrics")).text
+            assert "tercet_queue_tokens 3.0" in (await client.get("/metrics")).text  # the text in work
+        assert sum(held.texts) == 4
+
+
+async def test_the_servers_own_time_limit_holds_without_a_header_and_under_a_longer_one(
+    make_server: MakeServer, held: Any
+) -> None:
+    with make_server(encoder=held, request_timeout_seconds=1.5) as url:
+        async with stuck(url, held) as (client, _):
+            headers = ({}, {"X-Request-Timeout": "3600"})
+            answers = (client.post("/search", json=QUERY, headers=each) for each in headers)
+            for response in await asyncio.gather(*answers):
+                assert (response.status_code, response.json()["error"]["code"]) == (429, "deadline_exceeded")
+
+
+async def test_who_has_less_time_than_the_wait_is_told_at_once(make_server: MakeServer, held: Any) -> None:
+    with make_server(encoder=held) as url:
+        async with stuck(url, held) as (client, _):
+            response = await client.post("/search", json=QUERY, headers={"X-Request-Timeout": "0.2"})
+            assert (response.status_code, response.json()["error"]["code"]) == (429, "overloaded")
+            assert "X-Request-Timeout" in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("value", ["soon", "0", "-1", "nan", "inf", "1e999", ""])
+async def test_a_time_limit_that_is_none_is_an_invalid_value(client: httpx.AsyncClient, value: str) -> None:
+    for path, body in [("/embed", {"inputs": "tea"}), ("/search", QUERY), ("/rerank", RERANK)]:
+        response = await client.post(path, json=body, headers={"X-Request-Timeout": value})
+        assert response.status_code == 422
+        error = response.json()["error"]
+        assert (error["type"], error["param"]) == ("invalid_value", "X-Request-Timeout")
+
+
+async def test_a_time_limit_is_a_decimal(client: httpx.AsyncClient) -> None:
+    for value in ("2.5", "30", "1e3", "1e300"):
+        response = await client.post("/search", json=QUERY, headers={"X-Request-Timeout": value})
+        assert response.status_code == 200

@@ -1,0 +1,160 @@
+"""Who is encoded next: short requests first, what has begun is finished, and nobody starves."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from models.representations import OUTPUTS, TokenBatch, offsets_of
+from service.admission import Ticket
+from service.text_queue import QueuedCall, TextQueue
+
+Batch = list[tuple[str, int]]  # call and tokens of each part
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    loop = asyncio.new_event_loop()
+    yield loop
+    loop.close()
+
+
+class Line:
+    """A queue whose calls have names."""
+
+    def __init__(self, batch_tokens: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.queue = TextQueue(batch_tokens)
+        self._loop = loop
+        self._names: dict[QueuedCall, str] = {}
+
+    def add(self, name: str, lengths: Sequence[int], ticket: Ticket | None = None) -> QueuedCall:
+        tokens = TokenBatch(
+            np.zeros(sum(lengths), np.int32), offsets_of(np.array(lengths)), np.zeros(len(lengths), np.bool_)
+        )
+        call = QueuedCall(tokens, OUTPUTS, None, ticket or Ticket(), self._loop.create_future())
+        self._names[call] = name
+        self.queue.add(call)
+        return call
+
+    def next(self) -> Batch:
+        return [(self._names[part.call], part.tokens) for part in self.queue.next_batch()]
+
+    def rest(self) -> list[Batch]:
+        batches = []
+        while batch := self.next():
+            batches.append(batch)
+        return batches
+
+    def ends(self) -> list[str]:
+        """Calls in the order in which their last texts are encoded."""
+        last = {name: number for number, batch in enumerate(self.rest()) for name, _ in batch}
+        return sorted(last, key=last.__getitem__)
+
+
+def test_equal_requests_end_one_after_the_other(loop: asyncio.AbstractEventLoop) -> None:
+    line = Line(1000, loop)
+    names = [f"r{number:02}" for number in range(40)]
+    for name in names:
+        line.add(name, [100] * 32)
+    assert line.ends() == names
+
+
+def test_a_query_overtakes_documents_and_waits_for_no_full_batch(loop: asyncio.AbstractEventLoop) -> None:
+    line = Line(100, loop)
+    line.add("documents", [50] * 10)
+    assert line.next() == [("documents", 100)]
+    line.add("query", [7])
+    line.add("other query", [5])
+    assert line.next() == [("other query", 5), ("query", 7)]
+
+
+def test_the_oldest_is_never_overtaken_twice_in_a_row(loop: asyncio.AbstractEventLoop) -> None:
+    line = Line(100, loop)
+    line.add("documents", [50] * 10)
+    batches = []
+    for number in range(9):  # a query for every batch
+        line.add(f"q{number}", [60])
+        batches.append(line.next())
+    with_documents = [any(name == "documents" for name, _ in batch) for batch in batches]
+    assert with_documents == [False, True] * 4 + [False]
+
+
+def test_short_requests_end_first_and_what_has_begun_is_finished(loop: asyncio.AbstractEventLoop) -> None:
+    line = Line(100, loop)
+    line.add("long", [50] * 8)
+    line.add("middle", [50] * 5)
+    line.add("short", [50] * 3)
+    assert line.next() == [("short", 100)]
+    assert line.next() == [("long", 100)]  # in order of arrival, since it was overtaken
+    line.add("new", [50] * 2)
+    assert line.ends() == ["short", "new", "long", "middle"]  # the long one had every other batch
+
+
+def test_long_texts_come_before_short_ones_of_a_request_and_one_over_the_budget_alone(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    line = Line(100, loop)
+    line.add("a", [30, 250, 60, 20])
+    assert line.rest() == [[("a", 250)], [("a", 90)], [("a", 20)]]
+
+
+def test_later_calls_keep_the_place_of_the_first_and_count_with_it(loop: asyncio.AbstractEventLoop) -> None:
+    line = Line(100, loop)
+    ticket = Ticket(later_tokens=300)
+    line.add("large 1", [100], ticket)
+    line.add("other", [90, 90])
+    assert line.queue.tokens == 280
+    assert line.queue.tokens_ahead(10_000) == 580
+    assert line.next() == [("other", 90)]  # fewer tokens than all of the large one
+    assert line.next() == [("large 1", 100)]
+    ticket.later_tokens = 200
+    line.add("large 2", [100], ticket)
+    assert line.next() == [("other", 90)]
+    assert line.next() == [("large 2", 100)]
+
+
+def test_what_is_answered_already_is_left_out(loop: asyncio.AbstractEventLoop) -> None:
+    line = Line(100, loop)
+    departed = line.add("departed", [10])
+    line.add("stays", [20])
+    departed.answer.cancel()
+    assert line.rest() == [[("stays", 20)]]
+    assert len(line.queue) == 0
+
+
+def test_tokens_ahead_by_hand(loop: asyncio.AbstractEventLoop) -> None:
+    line = Line(100, loop)
+    assert line.queue.tokens_ahead(5) == 0
+    line.add("documents", [50] * 10)
+    assert line.queue.tokens_ahead(5) == 0
+    assert line.queue.tokens_ahead(500) == 500
+    line.add("query", [10])
+    # A batch with the query may be followed by one in order of arrival.
+    assert line.queue.tokens_ahead(20) == 2 * 10
+    assert line.queue.tokens_ahead(5) == 0
+    assert line.next() == [("query", 10)]
+    assert line.queue.tokens_ahead(5) == 100  # the next batch is the oldest's
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tokens_ahead_is_about_what_comes_before_the_first_text(
+    seed: int, loop: asyncio.AbstractEventLoop
+) -> None:
+    """Random queues without later arrivals: right within half of it and three batches."""
+    random = np.random.default_rng(seed)
+    for _ in range(50):
+        line = Line(100, loop)
+        for number in range(random.integers(0, 40)):
+            line.add(f"r{number}", random.integers(1, 60, random.integers(1, 20)).tolist())
+        for _ in range(random.integers(0, 3)):
+            line.next()
+        lengths = random.integers(1, 60, random.integers(1, 20)).tolist()
+        predicted = line.queue.tokens_ahead(sum(lengths))
+        line.add("new", lengths)
+        before = 0
+        for batch in line.rest():
+            if any(name == "new" for name, _ in batch):
+                break
+            before += sum(tokens for _, tokens in batch)
+        assert abs(before - predicted) <= predicted / 2 + 300
