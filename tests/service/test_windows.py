@@ -32,7 +32,7 @@ class Watched(LocalEncoding):
     async def encode(self, texts: Sequence[str], *given: Any, **options: Any) -> Representations:
         refusal = self.refusals.pop(0) if self.refusals else None
         if refusal is not None:
-            raise OverloadedError("full", refusal)
+            raise OverloadedError("full", refusal, "worker")
         self.begun.append(len(texts))
         try:
             representations = await super().encode(texts, *given, **options)

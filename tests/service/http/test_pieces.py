@@ -60,7 +60,7 @@ async def test_others_have_their_turn_between_chunks(monkeypatch: pytest.MonkeyP
 
 
 async def test_an_early_error_is_raised_and_a_late_one_breaks_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    full = OverloadedError("full", 1)
+    full = OverloadedError("full", 1, "worker")
     with pytest.raises(OverloadedError):
         await response_of(some(3, full))
     monkeypatch.setattr(pieces, "CHUNK_BYTES", 4)

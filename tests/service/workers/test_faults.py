@@ -290,7 +290,7 @@ async def test_when_all_are_overloaded_the_soonest_says_when_to_return(
             for worker, seconds in zip(remote._workers, (7.0, 3.0), strict=True):
 
                 async def busy(*_: Any, seconds: float = seconds) -> Representations:
-                    raise OverloadedError("too much waits", seconds)
+                    raise OverloadedError("too much waits", seconds, "wait")
 
                 monkeypatch.setattr(worker, "encode", busy)
             with pytest.raises(OverloadedError) as error:
