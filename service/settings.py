@@ -218,8 +218,12 @@ class Settings(BaseSettings):
 
     @property
     def encoder_environment(self) -> dict[str, str]:
-        """Variables that give a child process the same encoder; they hold the workers' key or its file."""
+        """Variables that give a child process the same encoder; they hold the workers' key or its file.
+
+        Such a child answers no requests, so they take from it the keys that requests bear.
+        """
         values = {name: getattr(self, name) for name in ENCODER_SETTINGS}
+        values |= dict.fromkeys(("api_keys", "api_keys_file", "read_keys", "read_keys_file"), "")
         if self.encoder_key is not None and self.encoder_key_file is None:
             values["encoder_key"] = self.encoder_key.get_secret_value()
         values["encoder_urls"] = ",".join(self.encoder_urls)

@@ -45,7 +45,8 @@ def test_secrets_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings()
     assert "s3cret" not in repr(settings) + str(settings) + settings.model_dump_json()
     assert settings.encoder_environment["TERCET_ENCODER_KEY"] == "s3cret"
-    assert "TERCET_API_KEYS" not in settings.encoder_environment
+    for name in ("API_KEYS", "API_KEYS_FILE", "READ_KEYS", "READ_KEYS_FILE"):
+        assert settings.encoder_environment[f"TERCET_{name}"] == "", "a build answers no requests"
 
 
 @pytest.mark.parametrize(
