@@ -20,7 +20,7 @@ test: setup
 
 # Both images built and the CPU one started, without a container engine: needs root, buildah and debootstrap.
 images: setup
-	$(BIN)/pytest -m images --capture=no tests/docker/test_images.py
+	$(BIN)/pytest -m images tests/docker/test_images.py
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -8,7 +8,7 @@ cache="$NUMBA_CACHE_DIR/$(cat "$kernels/id")"
 if [ ! -d "$cache" ]; then
     mkdir -p "$NUMBA_CACHE_DIR"
     copy=$(mktemp -d "$cache.XXXXXX")
-    cp -R "$kernels/." "$copy"
+    cp -Rp "$kernels/." "$copy"
     # Whole or not at all; another container on the same volume may have been first.
     mv -T "$copy" "$cache" 2>/dev/null || rm -r "$copy"
 fi

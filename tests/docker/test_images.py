@@ -267,12 +267,10 @@ def test_keys_come_from_a_file_and_parquet_can_be_read(
     assert built_collection(server, tmp_path / "x.parquet")["state"] == "succeeded"
 
 
-def test_the_gpu_image_installs_and_warms_up_without_a_gpu(buildah: Buildah, root: Path) -> None:
+def test_the_gpu_image_installs_and_warms_up_without_a_gpu(
+    buildah: Buildah, built: Callable[[str, str], str]
+) -> None:
     free = shutil.disk_usage(buildah.folder).free
     if free < GPU_BYTES:
         pytest.skip(f"needs {GPU_BYTES:,} bytes of disk, {free:,} are free")
-    started = time.monotonic()
-    buildah.build(root / "docker" / "Dockerfile.gpu", root, "tercet:gpu")
-    report(
-        f"tercet:gpu built in {time.monotonic() - started:.0f} s, {buildah.size_bytes('tercet:gpu'):,} bytes"
-    )
+    built("Dockerfile.gpu", "tercet:gpu")
