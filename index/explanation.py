@@ -6,79 +6,73 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.candidates import Scores
 from index.query import CheckedQuery
+from index.scoring import Float64
 from index.segment import Segment
+from models.representations import Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)
-class TermMatch:
-    """A token id that query and document share; `s_lex` is the sum of the products."""
+class MatchingTerms:
+    """The token ids that query and document share, those with the largest product first.
 
-    token_id: int
-    query_weight: float
-    document_weight: float
-    product: float
-
-
-@dataclass(frozen=True, slots=True)
-class TokenMatch:
-    """A query token vector and the document's nearest; `s_mul` is the mean of the similarities.
-
-    Both count token vectors from 0: since the first token of a text has none, vector 0 belongs to its
-    second token.
+    `s_lex` is the sum of the products. token_ids: int32[T]; the rest: float64[T].
     """
 
-    query_vector: int
-    document_vector: int
-    similarity: float
+    token_ids: Int32
+    query_weights: Float64
+    document_weights: Float64
+
+    @property
+    def products(self) -> Float64:
+        """What each term adds to the score."""
+        return self.query_weights * self.document_weights
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """For each token vector of the query the document's nearest; `s_mul` is the mean of the similarities.
+
+    Both count token vectors from 0: since the first token of a text has none, vector 0 belongs to its
+    second token. Empty where either has none. document_vectors: int64[N]; similarities: float64[N].
+    """
+
+    document_vectors: Int64
+    similarities: Float64
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The parts of a document's scores: terms with the largest product first, then every query vector."""
+    """The parts of a document's sparse and colbert scores."""
 
-    scores: Scores
-    terms: list[TermMatch]
-    alignment: list[TokenMatch]
+    terms: MatchingTerms
+    alignment: Alignment
 
 
 def explain(segment: Segment, row: int, query: CheckedQuery) -> Explanation:
     """Explains the scores of one row."""
-    rows = np.array([row], np.int64)
-    colbert = None
-    if segment.token_vectors is not None and query.colbert is not None:
-        colbert = float(segment.colbert_scores(query.colbert, rows, precise=True)[0])
-    scores = Scores(
-        float(segment.dense_scores(query.dense, rows)[0]),
-        float(segment.lexical_scores(query.token_ids, query.weights, rows)[0]),
-        colbert,
-    )
-    return Explanation(scores, _terms(segment, row, query), _alignment(segment, row, query))
+    return Explanation(_terms(segment, row, query), _alignment(segment, row, query))
 
 
-def _terms(segment: Segment, row: int, query: CheckedQuery) -> list[TermMatch]:
+def _terms(segment: Segment, row: int, query: CheckedQuery) -> MatchingTerms:
     token_ids, weights = segment.forward.row(row)
     shared, in_query, in_document = np.intersect1d(
         query.token_ids, token_ids, assume_unique=True, return_indices=True
     )
-    query_weights = query.weights[in_query].astype(np.float64)
-    document_weights = weights[in_document].astype(np.float64)
-    matches = zip(shared.tolist(), query_weights.tolist(), document_weights.tolist(), strict=True)
-    terms = [TermMatch(term, left, right, left * right) for term, left, right in matches]
-    return sorted(terms, key=lambda term: (-term.product, term.token_id))
+    terms = MatchingTerms(
+        shared, query.weights[in_query].astype(np.float64), weights[in_document].astype(np.float64)
+    )
+    order = np.argsort(-terms.products, kind="stable")  # of equal products, the ids ascend
+    return MatchingTerms(shared[order], terms.query_weights[order], terms.document_weights[order])
 
 
-def _alignment(segment: Segment, row: int, query: CheckedQuery) -> list[TokenMatch]:
+def _alignment(segment: Segment, row: int, query: CheckedQuery) -> Alignment:
     store = segment.token_vectors
+    nothing = Alignment(np.zeros(0, np.int64), np.zeros(0))
     if store is None or query.colbert is None:
-        return []
+        return nothing
     vectors = store.vectors(np.arange(store.offsets[row], store.offsets[row + 1]))
     if len(vectors) == 0:
-        return []
+        return nothing
     similarity = query.colbert.astype(np.float64) @ vectors.astype(np.float64).T  # (N, L)
-    nearest = similarity.argmax(axis=1)
-    return [
-        TokenMatch(place, int(vector), float(similarity[place, vector]))
-        for place, vector in enumerate(nearest)
-    ]
+    return Alignment(similarity.argmax(axis=1), similarity.max(axis=1))

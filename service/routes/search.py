@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
+import orjson
 from fastapi import Response
 
 from index.candidates import DenseOptions, Hit
 from index.errors import InvalidQueryError
 from index.filters import Filter, parse_filter
 from models.encoder import EncoderInfo
-from models.representations import OUTPUTS, Output, Representations
+from models.representations import OUTPUTS, Float32, Output, Representations
 from service.exceptions import InvalidRequestError
-from service.routes.common import (
-    Services,
-    TimeLimit,
-    check_characters,
-    errors,
-    json_response,
-    router,
-    weights_of,
-)
+from service.http.pieces import response_of
+from service.routes.common import Services, TimeLimit, check_characters, errors, router, weights_of
 from service.schemas.search import (
     CandidatesRequest,
+    PackedVectors,
     RepresentationsQuery,
     SearchOptions,
     SearchRequest,
@@ -31,13 +26,12 @@ from service.schemas.search import (
 )
 from service.search.defaults import WantedCandidates
 from service.search.pipeline import SearchOutcome, SearchQuery
-from service.search.ready_queries import ready_query
+from service.search.ready_queries import ready_query, unpacked
 from service.settings import RequestLimits
 
-# An answer with more text, or with explanations, is written beside the event loop: it takes milliseconds.
-LARGE_CHARACTERS = 2**18
-
 DEFAULT_TOP_K = 10
+
+Numbers = TypeVar("Numbers")
 
 routes = router("search")
 
@@ -79,11 +73,16 @@ async def search(body: SearchRequest, services: Services, deadline: TimeLimit) -
         "weights": outcome.weights,  # dataclasses, which orjson writes
         "candidates": outcome.candidates,
         "took_ms": {stage: round(seconds * 1000, 3) for stage, seconds in took.items()},
-        "hits": _hits(outcome, absent),
     }
-    if outcome.explanations or sum(len(hit.document.text) for hit in outcome.hits) > LARGE_CHARACTERS:
-        return await services.pools.answers.run(json_response, answer)
-    return json_response(answer)
+    return await response_of(_pieces(answer, _hits(outcome, absent)))
+
+
+async def _pieces(answer: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> AsyncGenerator[bytes]:
+    """The answer's JSON, hit by hit: there may be a thousand long documents, each with an explanation."""
+    yield orjson.dumps(answer)[:-1] + b',"hits":['
+    for place, hit in enumerate(hits):
+        yield b"," + orjson.dumps(hit) if place else orjson.dumps(hit)
+    yield b"]}"
 
 
 def _query(
@@ -93,7 +92,13 @@ def _query(
         check_characters([query], limits.characters, "query")
         return query
     sparse = None if query.sparse is None else (query.sparse.token_ids, query.sparse.weights)
-    return ready_query(query.dense, sparse, query.colbert, info)
+    dense = _numbers(query.dense, 1, "query.dense")
+    return ready_query(dense, sparse, _numbers(query.colbert, 2, "query.colbert"), info)
+
+
+def _numbers(given: Numbers | PackedVectors, axes: int, param: str) -> Numbers | Float32:
+    """Lists as they are, packed vectors as an array."""
+    return unpacked(given.data, given.shape, axes, param) if isinstance(given, PackedVectors) else given
 
 
 def _candidates(requested: CandidatesRequest | None, limits: RequestLimits) -> WantedCandidates:

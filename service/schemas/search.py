@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, Texts, Usage
 from service.schemas.filters import FilterTree
+from service.search.ready_queries import LARGEST_COMPONENT
 
 PresetName = Literal["sum", "miracl", "mldr", "flag"]
 
-# Beyond these a float32 sum could overflow; unit vectors and lexical weights are far below.
-Component = Annotated[float, Field(ge=-1e4, le=1e4, allow_inf_nan=False)]
+Component = Annotated[float, Field(ge=-LARGEST_COMPONENT, le=LARGEST_COMPONENT, allow_inf_nan=False)]
 # More than any encoder gives; without a limit, checking millions of numbers would hold up other requests.
 MAX_ROWS = 65_536
 Vector = Annotated[list[Component], Field(min_length=1, max_length=MAX_ROWS, fail_fast=True)]
@@ -50,6 +50,16 @@ class SparseQuery(Request):
     )
 
 
+class PackedVectors(Request):
+    """A vector, or one vector for each token, as `/embed` gives it for `"encoding": "base64"`."""
+
+    data: str = Field(description="Base64 of little-endian float32 values, row by row.")
+    shape: Annotated[list[Annotated[int, Field(ge=1), WHOLE]], Field(min_length=1, max_length=2)] = Field(
+        description="Rows and columns, or one length."
+    )
+    dtype: Literal["float32"] | None = "float32"
+
+
 class RepresentationsQuery(Request):
     """Ready representations of a query, made with the collection's encoder: an item of `embeddings` as
     `/embed` gives it for `"input_type": "query"`.
@@ -57,9 +67,13 @@ class RepresentationsQuery(Request):
     A side may be missing only where its weight and its number of candidates are 0.
     """
 
-    dense: Vector | None = None
+    dense: Vector | PackedVectors | None = None
     sparse: SparseQuery | None = None
-    colbert: Annotated[list[Vector], Field(min_length=1, max_length=MAX_ROWS, fail_fast=True)] | None = None
+    colbert: (
+        Annotated[list[Vector], Field(min_length=1, max_length=MAX_ROWS, fail_fast=True)]
+        | PackedVectors
+        | None
+    ) = None
     tokens: Integer | None = Field(None, description="Ignored; `/embed` gives it.")
     truncated: bool | None = Field(None, description="Ignored; `/embed` gives it.")
 

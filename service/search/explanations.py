@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-
-import numpy as np
+from itertools import chain, pairwise, repeat
+from typing import TypedDict
 
 from index.candidates import Hit
-from index.explanation import Explanation
+from index.explanation import Alignment, MatchingTerms
 from index.snapshot import Snapshot
-from models.representations import InputType, Representations
+from models.representations import Int32, Int64, Representations
 from models.tokenizer import Tokenizer
+from service.exceptions import InvalidRequestError
+
+MAX_ALIGNED = 100_000  # token vectors of a query times hits: worth half a second
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedTerm:
+class ExplainedTerm(TypedDict):
     """A token that query and document share; the products add up to the sparse score."""
 
     token_id: int
@@ -26,8 +27,7 @@ class ExplainedTerm:
     product: float
 
 
-@dataclass(frozen=True, slots=True)
-class AlignedToken:
+class AlignedToken(TypedDict):
     """A query token and the document's nearest; positions count token vectors from 0.
 
     The tokens are None where their text is not known.
@@ -48,48 +48,76 @@ class HitExplanation:
     alignment: list[AlignedToken]
 
 
+def require_explainable(query: Representations, hits: int) -> None:
+    """Raises InvalidRequestError where so many hits of this query would take too long to explain."""
+    vectors = 0 if query.colbert is None else len(query.colbert.vectors)
+    if hits * vectors > MAX_ALIGNED:
+        raise InvalidRequestError(
+            f"explain aligns {hits} hits with {vectors} tokens of the query; the limit is {MAX_ALIGNED} "
+            f"pairs: set top_k to at most {MAX_ALIGNED // vectors}, or shorten the query",
+            "explain",
+        )
+
+
 def explain_hits(
     snapshot: Snapshot, tokenizer: Tokenizer, text: str | None, query: Representations, hits: Sequence[Hit]
 ) -> list[HitExplanation]:
-    """One explanation for each hit. text: the query's, None where ready representations were given."""
-    if not hits:
-        return []
-    query_tokens = [] if text is None else _vector_tokens(tokenizer, [text], "query")[0]
-    documents = _vector_tokens(tokenizer, [hit.document.encoded_text for hit in hits], "document")
-    return [
-        _readable(snapshot.explain(query, hit.document.id), tokenizer, query_tokens, document_tokens)
-        for hit, document_tokens in zip(hits, documents, strict=True)
-    ]
-
-
-def _readable(
-    explanation: Explanation, tokenizer: Tokenizer, query_tokens: list[str], document_tokens: list[str]
-) -> HitExplanation:
-    strings = tokenizer.token_strings(np.array([term.token_id for term in explanation.terms], np.int32))
-    terms = [
-        ExplainedTerm(term.token_id, string, term.query_weight, term.document_weight, term.product)
-        for term, string in zip(explanation.terms, strings, strict=True)
-    ]
-    alignment = [
-        AlignedToken(
-            match.query_vector,
-            _at(query_tokens, match.query_vector),
-            match.document_vector,
-            _at(document_tokens, match.document_vector),
-            match.similarity,
+    """One explanation for each hit; `text` is the query's, None for ready representations."""
+    query_tokens: list[str | None] = []
+    if text is not None:
+        query_tokens += tokenizer.token_strings(tokenizer.tokenize([text], "query").token_ids[1:])
+    batch = tokenizer.tokenize([hit.document.encoded_text for hit in hits], "document")
+    explanations = []
+    for hit, (start, stop) in zip(hits, pairwise(batch.offsets.tolist()), strict=True):
+        explanation = snapshot.explain(query, hit.document.id)
+        alignment = explanation.alignment
+        ids = batch.token_ids[start + 1 : stop]  # the first token of a text has no vector
+        nearest = _tokens_at(ids, alignment.document_vectors, tokenizer)
+        explanations.append(
+            HitExplanation(_terms(explanation.terms, tokenizer), _aligned(alignment, query_tokens, nearest))
         )
-        for match in explanation.alignment
+    return explanations
+
+
+def _terms(terms: MatchingTerms, tokenizer: Tokenizer) -> list[ExplainedTerm]:
+    return [
+        {"token_id": id, "token": token, "query_weight": left, "document_weight": right, "product": product}
+        for id, token, left, right, product in zip(
+            terms.token_ids.tolist(),
+            tokenizer.token_strings(terms.token_ids),
+            terms.query_weights.tolist(),
+            terms.document_weights.tolist(),
+            terms.products.tolist(),
+            strict=True,
+        )
     ]
-    return HitExplanation(terms, alignment)
 
 
-def _vector_tokens(tokenizer: Tokenizer, texts: Sequence[str], input_type: InputType) -> list[list[str]]:
-    """For each text, the token of each of its token vectors: all but the first, which has no vector."""
-    batch = tokenizer.tokenize(texts, input_type)
-    strings = tokenizer.token_strings(batch.token_ids)
-    offsets = batch.offsets.tolist()
-    return [strings[start + 1 : stop] for start, stop in pairwise(offsets)]
+def _aligned(
+    alignment: Alignment, query_tokens: Sequence[str | None], document_tokens: Sequence[str | None]
+) -> list[AlignedToken]:
+    return [
+        {
+            "query_position": position,
+            "query_token": query_token,
+            "document_position": vector,
+            "document_token": document_token,
+            "similarity": similarity,
+        }
+        for position, (query_token, vector, document_token, similarity) in enumerate(
+            zip(
+                chain(query_tokens, repeat(None)),
+                alignment.document_vectors.tolist(),
+                document_tokens,
+                alignment.similarities.tolist(),
+                strict=False,
+            )
+        )
+    ]
 
 
-def _at(tokens: list[str], position: int) -> str | None:
-    return tokens[position] if position < len(tokens) else None
+def _tokens_at(ids: Int32, positions: Int64, tokenizer: Tokenizer) -> list[str | None]:
+    """The token at each position; None for one beyond the ids."""
+    known = positions < len(ids)
+    strings = iter(tokenizer.token_strings(ids[positions[known]]))
+    return [next(strings) if is_known else None for is_known in known.tolist()]

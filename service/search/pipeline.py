@@ -19,7 +19,7 @@ from service.encoding import EncodingService, estimated_tokens
 from service.exceptions import InvalidRequestError
 from service.pools import Pool
 from service.search.defaults import WantedCandidates, candidates_used, weights_used
-from service.search.explanations import HitExplanation, explain_hits
+from service.search.explanations import HitExplanation, explain_hits, require_explainable
 from service.search.line import SearchLine
 from service.search.ready_queries import require_sides
 
@@ -93,8 +93,8 @@ class SearchPipeline:
         """Hits of one query.
 
         Raises CollectionNotFoundError, FingerprintMismatchError, InvalidQueryError, InvalidRequestError for
-        the filter or a side that the query lacks, OverloadedError where it would wait too long,
-        DeadlineExceededError where its work had not begun in time, and what encoding raises.
+        the filter, a side that the query lacks or too much to explain, OverloadedError where it would wait
+        too long, DeadlineExceededError where its work had not begun in time, and what encoding raises.
         """
         tokens = estimated_tokens([query.query]) if isinstance(query.query, str) else 0
         self._admission.require(self.wait_seconds(tokens), deadline)
@@ -118,6 +118,8 @@ class SearchPipeline:
                 [representations], "query", adapter=snapshot.settings.adapter, ticket=Ticket(deadline)
             )
         encode_seconds = time.perf_counter() - encoding_started
+        if query.explain:
+            require_explainable(representations, min(query.top_k, snapshot.documents))
         result, explanations = await self._line.run(
             deadline, self._found, snapshot, query, representations, weights, candidates
         )

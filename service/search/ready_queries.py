@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,14 +13,16 @@ from models.encoder import EncoderInfo
 from models.representations import Float32, Representations, SparseRows, TokenVectors
 from service.exceptions import InvalidRequestError
 
+LARGEST_COMPONENT = 1e4  # beyond it a float32 sum could overflow; unit vectors are far below
+
 
 def ready_query(
-    dense: Sequence[float] | None,
+    dense: Sequence[float] | Float32 | None,
     sparse: tuple[Sequence[int], Sequence[float]] | None,
-    colbert: Sequence[Sequence[float]] | None,
+    colbert: Sequence[Sequence[float]] | Float32 | None,
     info: EncoderInfo,
 ) -> Representations:
-    """One query from plain lists of finite numbers; sparse is token ids and weights.
+    """One query from lists or arrays of finite numbers; sparse is token ids and weights.
 
     Raises InvalidRequestError that names the side whose shape or ids do not fit the encoder.
     """
@@ -29,6 +33,24 @@ def ready_query(
         None if sparse is None else _sparse(*sparse, info),
         None if colbert is None else _colbert(colbert, info),
     )
+
+
+def unpacked(data: str, shape: Sequence[int], axes: int, param: str) -> Float32:
+    """The array of this shape, of one axis or two, whose little-endian float32 values are in base64.
+
+    Raises InvalidRequestError, naming `param`, where data and shape do not fit or a value is not finite.
+    """
+    if len(shape) != axes:
+        raise InvalidRequestError(f"{param}.shape is {list(shape)}; it has {axes} numbers", f"{param}.shape")
+    try:
+        values = np.frombuffer(base64.b64decode(data, validate=True), "<f4")
+    except ValueError as error:  # no base64, or no multiple of 4 bytes
+        raise InvalidRequestError(f"{param}.data is no base64 of float32 values: {error}", param) from error
+    if len(values) != math.prod(shape):
+        raise InvalidRequestError(f"{param}.data has {len(values)} values, but its shape is {shape}", param)
+    if not (np.abs(values) <= LARGEST_COMPONENT).all():
+        raise InvalidRequestError(f"{param} has a value beyond {LARGEST_COMPONENT:g}, or none", param)
+    return values.reshape(shape).astype(np.float32)
 
 
 def require_sides(query: Representations, weights: Weights, candidates: CandidateLimits) -> None:
@@ -46,7 +68,7 @@ def require_sides(query: Representations, weights: Weights, candidates: Candidat
             raise InvalidRequestError(f"query.{side} is missing: give it, or {remedy}", f"query.{side}")
 
 
-def _dense(values: Sequence[float], info: EncoderInfo) -> Float32:
+def _dense(values: Sequence[float] | Float32, info: EncoderInfo) -> Float32:
     if len(values) != info.dense_dimension:
         raise InvalidRequestError(
             f"query.dense has {len(values)} values; {info.name} has {info.dense_dimension}", "query.dense"
@@ -77,7 +99,7 @@ def _sparse(token_ids: Sequence[int], weights: Sequence[float], info: EncoderInf
     return SparseRows(np.array([0, len(order)]), ids[order].astype(np.int32), values[order])
 
 
-def _colbert(rows: Sequence[Sequence[float]], info: EncoderInfo) -> TokenVectors:
+def _colbert(rows: Sequence[Sequence[float]] | Float32, info: EncoderInfo) -> TokenVectors:
     param = "query.colbert"
     if len(rows) > info.max_length:
         raise InvalidRequestError(

@@ -192,15 +192,12 @@ def test_get_finds_documents_by_id(build: Any, three: Any) -> None:
 
 def test_explain_shows_terms_and_alignment(build: Any, three: Any, three_query: Any) -> None:
     explanation = build(three, segment=2, token_codec="float16").snapshot().explain(three_query, "c")
-    assert explanation.scores == Scores(0.5, 2.5, 0.5)
-    assert [(t.token_id, t.query_weight, t.document_weight, t.product) for t in explanation.terms] == [
-        (1, 2.0, 1.0, 2.0),
-        (2, 1.0, 0.5, 0.5),
-    ]
-    assert [(m.query_vector, m.document_vector, m.similarity) for m in explanation.alignment] == [
-        (0, 0, 0.5),
-        (1, 0, 0.5),
-    ]
+    assert explanation.terms.token_ids.tolist() == [1, 2]
+    assert explanation.terms.query_weights.tolist() == [2.0, 1.0]
+    assert explanation.terms.document_weights.tolist() == [1.0, 0.5]
+    assert explanation.terms.products.tolist() == [2.0, 0.5]  # together the sparse score, 2.5
+    assert explanation.alignment.document_vectors.tolist() == [0, 0]
+    assert explanation.alignment.similarities.tolist() == [0.5, 0.5]  # whose mean is the colbert score
 
 
 def test_explain_names_an_unknown_document(build: Any, three: Any, three_query: Any) -> None:

@@ -1,5 +1,6 @@
 """`POST /search` and `POST /rerank` to the letter of their contract."""
 
+import base64
 import dataclasses
 from pathlib import Path
 from typing import Any, get_args
@@ -12,7 +13,9 @@ from index.candidates import Document, Weights
 from index.collection import Collection
 from index.fusion import WEIGHT_PRESETS
 from models.encoder import encode
+from service.http import pieces
 from service.schemas.search import PresetName
+from service.search import explanations
 
 QUERY = {"collection": "demo", "query": "hot tea"}
 
@@ -120,6 +123,79 @@ async def test_a_side_may_be_missing_where_it_has_no_part(client: httpx.AsyncCli
     assert refused.status_code == 422
     assert refused.json()["error"]["param"] == "query.dense"
     assert "candidates.dense to 0" in refused.json()["error"]["message"]
+
+
+async def test_packed_vectors_search_like_lists(client: httpx.AsyncClient) -> None:
+    asked = {"inputs": "hot tea", "input_type": "query"}
+    found = [
+        [(hit["id"], hit["score"]) for hit in await hits_of(client, query=embedding)]
+        for encoding in ("float", "base64")
+        for embedding in (await client.post("/embed", json={**asked, "encoding": encoding})).json()[
+            "embeddings"
+        ]
+    ]
+    assert found[0] == found[1]
+    assert found[0]
+
+
+def packed(array: Any, **changes: Any) -> dict[str, Any]:
+    values = np.array(array, "<f4")
+    whole = {"data": base64.b64encode(values.tobytes()).decode(), "shape": list(values.shape)}
+    return {**whole, **changes}
+
+
+@pytest.mark.parametrize(
+    ("side", "value", "param"),
+    [
+        ("dense", packed([0.1] * 7), "query.dense"),
+        ("dense", packed([0.1] * 8, shape=[4]), "query.dense"),
+        ("dense", packed([[0.1] * 2] * 8), "query.dense.shape"),
+        ("dense", packed([0.1] * 8, data="AAA"), "query.dense"),
+        ("dense", packed([0.1] * 8, data="AAAA"), "query.dense"),
+        ("dense", packed([0.1] * 8, data="é"), "query.dense"),
+        ("dense", packed([float("nan")] * 8), "query.dense"),
+        ("dense", packed([2e4] * 8), "query.dense"),
+        ("dense", packed([0.1] * 8, dtype="float16"), "query.dense.dtype"),
+        ("dense", packed([0.1] * 8, shape=[]), "query.dense.shape"),
+        ("dense", packed([0.1] * 8, shape=[-8]), "query.dense.shape.0"),
+        ("colbert", packed([[0.1] * 3]), "query.colbert.0"),
+        ("colbert", packed([[0.1] * 4] * 33), "query.colbert"),
+        ("colbert", packed([0.1] * 4), "query.colbert.shape"),
+    ],
+)
+async def test_packed_vectors_must_fit_the_encoder(
+    client: httpx.AsyncClient, side: str, value: Any, param: str
+) -> None:
+    ready = {
+        "dense": packed([0.1] * 8),
+        "sparse": {"token_ids": [5], "weights": [0.5]},
+        "colbert": packed([[0.1] * 4]),
+        side: value,
+    }
+    response = await search(client, query=ready)
+    assert response.status_code == 422, response.text
+    assert response.json()["error"]["param"] == param
+
+
+async def test_an_answer_with_much_text_is_sent_in_chunks(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = await search(client, explain=True)
+    monkeypatch.setattr(pieces, "CHUNK_BYTES", 100)
+    parts = await search(client, explain=True)
+    assert "content-length" in whole.headers
+    assert "content-length" not in parts.headers
+    assert parts.json()["hits"] == whole.json()["hits"]
+
+
+async def test_too_much_to_explain_is_422(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explanations, "MAX_ALIGNED", 7)
+    refused = await search(client, explain=True, top_k=3)  # times 3 token vectors
+    assert refused.status_code == 422
+    assert refused.json()["error"]["param"] == "explain"
+    assert "at most 2" in refused.json()["error"]["message"]
+    assert (await search(client, explain=True, top_k=2)).status_code == 200
+    assert (await search(client, top_k=3)).status_code == 200
 
 
 async def test_explanations_add_up_to_the_scores(client: httpx.AsyncClient) -> None:
