@@ -71,16 +71,15 @@ def encode_in_batches(
     tokenizer: Tokenizer,
     info: EncoderInfo,
     forward: Forward,
-    workers: int = 1,
+    pool: ThreadPoolExecutor | None = None,
     adapters: Adapters | None = None,
     *,
     mixes_adapters: bool = False,
 ) -> Representations:
     """Runs `forward` over token ids and mask, int64[B, L] each, batch by batch; results in input order.
 
-    workers: batches in work at a time, each in a thread of its own. adapters: of each text, by default none;
-    mixes_adapters: whether a batch may hold texts of several. A batch for which memory does not suffice is
-    encoded in halves.
+    pool: its threads work on batches side by side. adapters: of each text, by default none; mixes_adapters:
+    whether a batch may hold texts of several. A batch for which memory does not suffice is encoded in halves.
     Raises EncoderMemoryError where it does not suffice for one text by itself.
     """
     if len(batch) == 0:
@@ -90,7 +89,7 @@ def encode_in_batches(
     plan = [group[rows] for group in groups for rows in plan_batches(batch.lengths[group], budget_tokens)]
 
     def encode_rows(rows: Int64) -> Representations:
-        part = batch.take(rows)
+        part = batch if len(batch) == 1 else batch.take(rows)
         ids, mask = part.padded(tokenizer.pad_id)
         return pack(part, forward(ids, mask, outputs, [chosen[row] for row in rows.tolist()]), tokenizer)
 
@@ -113,11 +112,10 @@ def encode_in_batches(
         )
         return Representations.concatenate([encode_what_fits(half) for half in np.array_split(rows, 2)])
 
-    if min(workers, len(plan)) == 1:
-        parts = [encode_what_fits(rows) for rows in plan]
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            parts = list(pool.map(encode_what_fits, plan))
+    if len(batch) == 1:
+        return encode_what_fits(plan[0])
+    side_by_side = map if pool is None or len(plan) == 1 else pool.map
+    parts = list(side_by_side(encode_what_fits, plan))
     input_order = np.argsort(np.concatenate(plan), kind="stable")
     return Representations.concatenate(parts).take(input_order)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from models.adapters.body import FixedAdapters, fixed_prefix, fold, install, loa
 from models.attention_graph import choose_mask_at_run_time
 from models.batching import encode_in_batches
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_settings
+from models.cores import usable_cores
 from models.encoder import Encoder, encode, with_adapter
 from models.errors import UnsupportedError
 from models.fingerprint import file_digest, fingerprint, heads_digest
@@ -308,7 +308,7 @@ def _verify(reference: Encoder, output: Path, source: Export, precision: str, gr
 
 def _encode_with(path: Path, reference: Encoder) -> Representations:
     """What a graph gives for the texts that every graph is verified on."""
-    graph = OnnxGraph(path, Placement("cpu", 0, len(os.sched_getaffinity(0))))
+    graph = OnnxGraph(path, Placement("cpu", 0, usable_cores()))
     tokens = reference.tokenizer.tokenize(VERIFIED_TEXTS)
     return encode_in_batches(
         tokens,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -68,7 +69,7 @@ class OnnxEncoder:
         placement = Placement(kind, gpu, threads)
         self._graph = OnnxGraph(verify_graph(folder, graph), placement)
         # While one batch is in a part that does not split over threads, another uses them.
-        self._workers = 2 if kind == "cpu" and threads > 1 else 1
+        self._pool = ThreadPoolExecutor(2, "batch") if kind == "cpu" and threads > 1 else None
         self._batch_tokens = batch_tokens or (CUDA_BATCH_TOKENS if kind == "cuda" else CPU_BATCH_TOKENS)
         fingerprint_of = partial(fingerprint, export.weights, export.heads, self.tokenizer.digest, settings)
         self.info = EncoderInfo(
@@ -126,7 +127,7 @@ class OnnxEncoder:
             self.tokenizer,
             self.info,
             self._forward,
-            self._workers,
+            self._pool,
             adapters,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from models.batching import PaddedOutputs
@@ -29,6 +29,13 @@ OUT_OF_MEMORY = (
 )
 
 
+# Padded tokens of a batch that one thread encodes as fast as several, which wait for each other, and longer
+# where another process uses a core. It takes a session of its own and so a second copy of the weights; where
+# these are large, so is each operator, and threads gain from sharing it.
+LONE_TOKENS = 64
+LONE_GRAPH_BYTES = 128 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """Where graphs run. kind: cpu or cuda; gpu: its number; threads: of one run on a CPU."""
@@ -44,6 +51,9 @@ class OnnxGraph:
     def __init__(self, path: Path, placement: Placement) -> None:
         """Raises CheckpointError where it cannot be opened, UnsupportedError for a GPU it cannot use."""
         self._session = _open_session(path, placement)
+        self._lone_session = self._session
+        if placement.kind == "cpu" and placement.threads > 1 and _bytes_of(path) <= LONE_GRAPH_BYTES:
+            self._lone_session = _open_session(path, replace(placement, threads=1))
 
     def forward(self, ids: Int64, mask: Int64, outputs: Sequence[Output]) -> PaddedOutputs:
         """Token ids and mask, int64[B, L] each, to the outputs asked for.
@@ -51,8 +61,9 @@ class OnnxGraph:
         Raises EncoderMemoryError where memory does not suffice.
         """
         asked = [name for name in OUTPUTS if name in outputs]
+        session = self._lone_session if ids.size <= LONE_TOKENS else self._session
         try:
-            arrays = self._session.run(asked, {"input_ids": ids, "attention_mask": mask})
+            arrays = session.run(asked, {"input_ids": ids, "attention_mask": mask})
         except (Fail, RuntimeException) as error:
             if any(words in str(error) for words in OUT_OF_MEMORY):
                 raise EncoderMemoryError(str(error)) from None
@@ -64,6 +75,12 @@ class OnnxGraph:
 def has_cuda() -> bool:
     """Whether this onnxruntime was built for GPUs."""
     return "CUDAExecutionProvider" in onnxruntime.get_available_providers()
+
+
+def _bytes_of(path: Path) -> int:
+    """Size of a graph with its external data."""
+    parts = (path, path.with_name(path.name + ".data"))
+    return sum(part.stat().st_size for part in parts if part.exists())
 
 
 def _open_session(path: Path, placement: Placement) -> onnxruntime.InferenceSession:

@@ -16,14 +16,17 @@ def reduce_sparse(
 
     token_ids: int32[ΣL]; weights: float32[ΣL]; offsets: int64[B+1]. Ids ascend within a row.
     """
-    rows = np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))
-    kept = (weights > 0) & ~np.isin(token_ids, np.fromiter(special_ids, np.int32, len(special_ids)))
+    dropped = np.fromiter(special_ids, np.int32, len(special_ids))
+    kept = np.flatnonzero((weights > 0) & (token_ids[:, None] != dropped).all(axis=1))
     # One key orders by row, then by id.
-    keys = (rows[kept] << 32) | token_ids[kept].astype(np.int64)
+    rows = np.repeat(np.arange(len(offsets) - 1, dtype=np.int64), np.diff(offsets))
+    keys = (rows[kept] << 32) | token_ids[kept]
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    largest = np.maximum.reduceat(weights[kept][order], starts) if len(starts) else np.zeros(0, np.float32)
+    first = np.ones(len(keys), np.bool_)
+    first[1:] = keys[1:] != keys[:-1]
+    starts = np.flatnonzero(first)
+    largest = np.maximum.reduceat(weights[kept[order]], starts) if len(starts) else np.zeros(0, np.float32)
     counts = np.bincount(keys[starts] >> 32, minlength=len(offsets) - 1)
     return SparseRows(
         offsets_of(counts),

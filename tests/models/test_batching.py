@@ -1,6 +1,8 @@
 """Batches under a token budget, and packing without padding."""
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -68,10 +70,27 @@ def test_batches_in_parallel_keep_the_input_order(tokenizer_json: bytes) -> None
     def forward(ids: np.ndarray, mask: np.ndarray, outputs: Sequence[Output], _: Adapters) -> PaddedOutputs:
         return PaddedOutputs((ids * mask).sum(1, keepdims=True).astype(np.float32), None, None)
 
-    for workers in (1, 4):
-        found = encode_in_batches(batch, ["dense"], 24, tokenizer, info, forward, workers)
+    for pool in (None, ThreadPoolExecutor(4)):
+        found = encode_in_batches(batch, ["dense"], 24, tokenizer, info, forward, pool)
         assert found.dense[:, 0].tolist() == [row.sum() for row in rows]
         assert found.tokens.tolist() == lengths.tolist()
+
+
+def test_one_batch_stays_on_its_thread_and_several_use_the_pool(tokenizer_json: bytes) -> None:
+    batch = TokenBatch(np.array([5, 6, 7], np.int32), np.arange(4), np.zeros(3, np.bool_))
+    tokenizer = Tokenizer(tokenizer_json, EncodingSettings())
+    info = EncoderInfo("", "", "", "", 1, 1, 9, 16, "cls")
+    names: set[str] = set()
+
+    def forward(ids: np.ndarray, mask: np.ndarray, outputs: Sequence[Output], _: Adapters) -> PaddedOutputs:
+        names.add(threading.current_thread().name)
+        return PaddedOutputs(ids.astype(np.float32), None, None)
+
+    with ThreadPoolExecutor(1, "shared") as pool:
+        for budget, expected in ((3, threading.current_thread().name), (1, "shared_0")):
+            names.clear()
+            encode_in_batches(batch, ["dense"], budget, tokenizer, info, forward, pool)
+            assert names == {expected}
 
 
 def test_a_failing_batch_fails_the_call(tokenizer_json: bytes) -> None:
@@ -81,9 +100,9 @@ def test_a_failing_batch_fails_the_call(tokenizer_json: bytes) -> None:
     batch = TokenBatch(np.array([5, 5], np.int32), np.array([0, 1, 2]), np.zeros(2, np.bool_))
     tokenizer = Tokenizer(tokenizer_json, EncodingSettings())
     info = EncoderInfo("", "", "", "", 1, 1, 9, 16, "cls")
-    for workers in (1, 2):
+    for pool in (None, ThreadPoolExecutor(2)):
         with pytest.raises(ValueError, match="not of this shape"):
-            encode_in_batches(batch, ["dense"], 1, tokenizer, info, forward, workers)
+            encode_in_batches(batch, ["dense"], 1, tokenizer, info, forward, pool)
 
 
 @pytest.mark.parametrize("mixes", [True, False])
