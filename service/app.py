@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import resource
 import signal
 import threading
@@ -76,6 +77,8 @@ def create_worker_app(settings: Settings, encoder: Encoder | None = None) -> Fas
 def run_server(app: FastAPI, settings: Settings) -> None:
     """Serves until a signal ends it, then finishes the requests that were accepted.
 
+    Ends the process, too, where that happens before the encoder is loaded.
+
     Raises AddressError where the port cannot be had, and the ModelError for which the encoder could not
     be loaded.
     """
@@ -100,6 +103,9 @@ def run_server(app: FastAPI, settings: Settings) -> None:
     with listening_socket(settings.host, settings.port) as listener:
         log.info("listening on %s", address_of(listener))
         server.run(sockets=[listener])
+    if runtime.abandoned:  # Python would wait for the thread that loads or fetches the encoder
+        logging.shutdown()
+        os._exit(0)
     if runtime.failure is not None:
         raise runtime.failure
 

@@ -49,6 +49,7 @@ class Runtime:
     """Opens everything in the background, so that `/health` answers while the encoder loads.
 
     `failed`, where set, is called once when the encoder cannot be loaded at all; `failure` says why.
+    `abandoned` is true where the server ended while a thread fetched or loaded the encoder: it still does.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Runtime:
         self.collections = CollectionRegistry(settings.data / "collections", settings.dense_device)
         self.failed: Callable[[], None] | None = None
         self.failure: Exception | None = None
+        self.abandoned = False
         self._searches = searches
         self._data_root = DataRoot(settings.data)
         self.pools = Pools.open()
@@ -196,7 +198,11 @@ class Runtime:
         if self._encoder is not None or not settings.encoder_urls:
             encoder = self._encoder
             if encoder is None:
-                encoder = await self.pools.operations.run(local_encoder, settings)
+                try:
+                    encoder = await self.pools.operations.run(local_encoder, settings)
+                except asyncio.CancelledError:
+                    self.abandoned = True
+                    raise
             return LocalEncoding(
                 encoder,
                 batch_tokens=settings.batch_tokens,

@@ -9,8 +9,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +263,57 @@ def test_a_second_server_on_the_same_data_root_is_refused(
     first.wait()
     third, client = serve("serve", "--threads", "1")
     wait_ready(third, client)
+
+
+class DrippingHub(BaseHTTPRequestHandler):
+    """A hub that lists one file of a checkpoint, and never gets to the end of sending it."""
+
+    downloading = threading.Event()
+
+    def do_HEAD(self) -> None:
+        self._head({"Content-Length": "1000000", "ETag": '"tag"', "X-Repo-Commit": "c" * 40})
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/api/"):
+            file = {"type": "file", "path": "config.json", "size": 1_000_000, "oid": "0" * 40}
+            model = {"id": "someone/something", "sha": "c" * 40, "siblings": [{"rfilename": "config.json"}]}
+            listed = json.dumps([file] if "/tree/" in self.path else model).encode()
+            self._head({"Content-Length": str(len(listed)), "Content-Type": "application/json"})
+            self.wfile.write(listed)
+            return
+        self.do_HEAD()
+        self.downloading.set()
+        with suppress(OSError):
+            while True:
+                self.wfile.write(b" ")
+                time.sleep(PAUSE_SECONDS)
+
+    def _head(self, headers: dict[str, str]) -> None:
+        self.send_response(200)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Prints nothing."""
+
+
+def test_a_download_does_not_keep_the_server_from_ending(serve: Serve, tmp_path: Path) -> None:
+    hub = ThreadingHTTPServer(("127.0.0.1", 0), DrippingHub)
+    hub.daemon_threads = True
+    threading.Thread(target=hub.serve_forever, daemon=True).start()
+    process, client = serve(
+        *("serve", "--checkpoint", "someone/something"),
+        HF_ENDPOINT=f"http://127.0.0.1:{hub.server_address[1]}",
+        HF_HOME=str(tmp_path / "hub"),
+        HF_HUB_OFFLINE="0",
+    )
+    assert DrippingHub.downloading.wait(60)
+    assert client_ready(process, client) == httpx.codes.SERVICE_UNAVAILABLE
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    hub.shutdown()
+    hub.server_close()
 
 
 def test_binding_elsewhere_without_a_key_warns(serve: Serve, tmp_path: Path) -> None:
