@@ -2,7 +2,7 @@
 
 One task owns the queue. While a batch is encoded in a worker thread, requests gather; when it is done the
 next batch starts at once, so an idle batcher never waits. `service/text_queue.py` says who comes next. Each
-caller gets its own result, or its batch's error.
+caller gets its own result, or its batch's error; one text too many for the memory is its own caller's error.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from models.errors import EncoderMemoryError
 from models.representations import OUTPUTS, Output, Representations, TokenBatch
 from service.admission import ANY_WAIT, Admission, Ticket, too_late
 from service.deadlines import Deadline
@@ -167,16 +168,22 @@ class Batcher:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is, every waiter of this batch receives it
             # A panic of compiled code is no Exception, and would end whoever awaits it.
-            known = error if isinstance(error, Exception) else RuntimeError(f"the encoder failed: {error!r}")
-            for part in batch:
-                part.call.fail(known)
-            return
+            failure = (
+                error if isinstance(error, Exception) else RuntimeError(f"the encoder failed: {error!r}")
+            )
         else:
             self._measured(batch, time.monotonic() - self._running_since)
+            for part, representations in zip(batch, parts, strict=True):
+                part.call.add(representations)
+            return
         finally:
             self._running_tokens = 0
-        for part, representations in zip(batch, parts, strict=True):
-            part.call.add(representations)
+        if isinstance(failure, EncoderMemoryError) and len(batch) > 1:
+            for part in batch:
+                await self._work([part])
+        else:
+            for part in batch:
+                part.call.fail(failure)
 
     def _measured(self, batch: list[Slice], seconds: float) -> None:
         self._pace.observe(self._running_tokens, seconds)

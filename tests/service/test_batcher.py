@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from models.errors import EncoderMemoryError
 from models.representations import (
     OUTPUTS,
     Output,
@@ -43,7 +44,8 @@ def texts(*contents: Sequence[int]) -> TokenBatch:
 class Counter:
     """Encodes a text to numbers that can be checked: its sum, its ids, one vector per token.
 
-    Remembers its batches. Holds each batch until `gate` is set; fails on token 13.
+    Remembers its batches. Holds each batch until `gate` is set; fails on token 13, and on 17
+    for want of memory.
     """
 
     def __init__(self, *, held: bool = False) -> None:
@@ -64,6 +66,8 @@ class Counter:
         assert self.gate.wait(10)
         if 13 in tokens.token_ids:
             raise ValueError("token 13 cannot be encoded")
+        if 17 in tokens.token_ids:
+            raise EncoderMemoryError("a text does not fit")
         return Representations(
             tokens.lengths,
             tokens.truncated,
@@ -217,6 +221,23 @@ async def test_a_failing_batch_answers_every_waiter_and_the_next_one_works() -> 
     assert encoder.batches == [[[1]], [[6], [5, 5], [13]], [[13, 13, 13, 13]]]  # the rest of it is dropped
     assert batcher.pending_tokens == 0
     assert (await batcher.submit(texts([6]))).tokens.tolist() == [1]
+    await batcher.close()
+
+
+async def test_a_text_for_which_memory_does_not_suffice_fails_its_own_request_alone() -> None:
+    encoder = Counter(held=True)
+    batcher = Batcher(encoder, POOL, batch_tokens=100, queue_tokens=1000)
+    first = await running(batcher, encoder)
+    waiting = [asyncio.create_task(batcher.submit(texts(ids))) for ids in ([2, 3], [17], [4])]
+    await asyncio.sleep(0)
+    encoder.gate.set()
+    good, bad, other = await asyncio.gather(*waiting, return_exceptions=True)
+    assert isinstance(bad, EncoderMemoryError)
+    assert (good.dense[0, 0], other.dense[0, 0]) == (5, 4)
+    await first
+    assert sorted(encoder.batches[1]) == [[2, 3], [4], [17]]
+    assert sorted(encoder.batches[2:]) == [[[2, 3]], [[4]], [[17]]]
+    assert batcher.pending_tokens == 0
     await batcher.close()
 
 
