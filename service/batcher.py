@@ -19,6 +19,7 @@ from models.representations import OUTPUTS, Output, Representations, TokenBatch
 from service.admission import ANY_WAIT, Admission, Ticket, too_late
 from service.deadlines import Deadline
 from service.exceptions import NotReadyError, OverloadedError, RequestTooLargeError
+from service.health import EncoderHealth
 from service.pace import Pace
 from service.pools import Pool
 from service.text_queue import QueuedCall, Slice, TextQueue
@@ -42,13 +43,17 @@ class Batcher:
         queue_tokens: int,
         admission: Admission = ANY_WAIT,
         observe: Observe | None = None,
+        health: EncoderHealth | None = None,
     ) -> None:
-        """pool: where answers of several batches are joined; admission: by default of any wait."""
+        """pool: where answers of several batches are joined; admission: by default of any wait; health: where
+        each batch is noted.
+        """
         self._encode = encode
         self._pool = pool
         self._queue_tokens = queue_tokens
         self._admission = admission
         self._observe = observe
+        self._health = EncoderHealth(math.inf) if health is None else health
         self._queue = TextQueue(batch_tokens)
         self._pace = Pace(FIRST_TOKENS_PER_SECOND)
         self._running_tokens = 0
@@ -162,16 +167,19 @@ class Batcher:
         """Encodes one batch and answers those whose last texts it held."""
         self._running_tokens = sum(part.tokens for part in batch)
         self._running_since = time.monotonic()
+        self._health.begun()
         try:
             parts = await self._thread.run(self._encode_slices, batch)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is, every waiter of this batch receives it
+            self._health.ended(succeeded=False)
             # A panic of compiled code is no Exception, and would end whoever awaits it.
             failure = (
                 error if isinstance(error, Exception) else RuntimeError(f"the encoder failed: {error!r}")
             )
         else:
+            self._health.ended(succeeded=True)
             self._measured(batch, time.monotonic() - self._running_since)
             for part, representations in zip(batch, parts, strict=True):
                 part.call.add(representations)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
@@ -13,12 +15,16 @@ from models.tokenizer import Tokenizer
 from service.admission import ANY_WAIT, Admission, Ticket
 from service.batcher import Batcher, Observe
 from service.deadlines import Deadline
+from service.exceptions import NotReadyError
+from service.health import EncoderHealth
 from service.pools import text_pool
 from service.settings import Settings
 
 # Tokenized in half a millisecond; a busy server takes longer to begin work in a thread.
 SHORT_CHARACTERS = 2000
 WINDOW_BATCHES = 4  # enough texts at a time that those of a batch are of like length
+PROBE_TEXT = "probe"
+PROBE_SECONDS = 1.0
 BYTES_PER_TOKEN = 4  # of UTF-8, about; English has more, other languages have about as many
 
 
@@ -97,7 +103,10 @@ class EncodingService(Protocol):
         ...
 
     async def check(self) -> None:
-        """Raises EncoderUnavailableError where nothing is there that could encode now."""
+        """Raises EncoderUnavailableError or NotReadyError where nothing is there that could encode now.
+
+        Takes a moment at most.
+        """
         ...
 
     async def close(self) -> None:
@@ -116,8 +125,12 @@ class LocalEncoding:
         queue_tokens: int,
         admission: Admission = ANY_WAIT,
         observe: Observe | None = None,
+        stall_seconds: float = math.inf,
     ) -> None:
+        """stall_seconds: how long a batch may be in work before `check` says so."""
         self._encoder = encoder
+        self._health = EncoderHealth(stall_seconds)
+        self._probe: asyncio.Task[Representations] | None = None
         self._pool = text_pool()
         self.window_tokens = min(WINDOW_BATCHES * batch_tokens, queue_tokens)
         self._batcher = Batcher(
@@ -127,6 +140,7 @@ class LocalEncoding:
             queue_tokens=queue_tokens,
             admission=admission,
             observe=observe,
+            health=self._health,
         )
 
     @property
@@ -185,7 +199,22 @@ class LocalEncoding:
         self._batcher.require_room(tokens, deadline)
 
     async def check(self) -> None:
-        """An encoder of this process is always there."""
+        """Raises NotReadyError where batch after batch fails, or one does not end."""
+        if self._health.failing:
+            await self._try_again()
+        if self._health.problem is not None:
+            raise NotReadyError(self._health.problem)
+
+    async def _try_again(self) -> None:
+        """Encodes a short text: where no requests come, nothing else shows that the encoder works again.
+
+        What takes longer than a moment is left to the next check.
+        """
+        if self._probe is None or self._probe.done():
+            self._probe = asyncio.create_task(self.encode([PROBE_TEXT], "query"), name="probe")
+        done, _ = await asyncio.wait([self._probe], timeout=PROBE_SECONDS)
+        for probe in done:
+            probe.exception()  # it is in the encoder's record
 
     async def close(self) -> None:
         await self._batcher.close()

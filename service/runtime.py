@@ -30,6 +30,7 @@ from service.workers.encoding import RemoteEncoding
 
 WARM_UP_TEXT = "warm up"
 SHORT_QUERY_TOKENS = 16
+READY_SECONDS = 3.0
 RETRY_SECONDS = 0.5  # between two attempts to reach an encoder elsewhere
 
 Result = TypeVar("Result")
@@ -49,7 +50,8 @@ class Runtime:
     """Opens everything in the background, so that `/health` answers while the encoder loads.
 
     `failed`, where set, is called once when the encoder cannot be loaded at all; `failure` says why.
-    `abandoned` is true where the server ended while a thread fetched or loaded the encoder: it still does.
+    `abandoned` is true where the server ended while a thread loaded the encoder, or encoded a batch without
+    end: it still does.
     """
 
     def __init__(
@@ -110,8 +112,9 @@ class Runtime:
         self._opening = asyncio.create_task(self._open(), name="opening")
 
     async def ready(self) -> None:
-        """Raises NotReadyError before the encoder is warm, without a data root to write to, and near the end.
+        """Raises NotReadyError before the encoder is warm, while it fails or hangs, and near the end.
 
+        The same where the data root cannot be written to.
         Raises EncoderUnavailableError where the encoder is elsewhere and no worker answers.
         """
         if self._draining:
@@ -120,9 +123,13 @@ class Runtime:
             raise NotReadyError("the server cannot start; its log says why")
         if not self._ready:
             raise NotReadyError("the encoder is still loading; ask again in a moment")
-        await self.encoding.check()
-        if self._searches:
-            await self.pools.operations.run(self._data_root.require_writable)
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await self.encoding.check()
+                if self._searches:
+                    await self.pools.operations.run(self._data_root.require_writable)
+        except TimeoutError as error:
+            raise NotReadyError(f"the data root did not answer within {READY_SECONDS:g} s") from error
 
     def drain(self) -> None:
         """From now on the server is not ready, since its end is near; it serves as before."""
@@ -136,7 +143,11 @@ class Runtime:
         if self._services is not None:
             await self._services.jobs.stop()
         if self._encoding is not None:
-            await self._encoding.close()
+            try:
+                await asyncio.wait_for(self._encoding.close(), self.settings.shutdown_seconds)
+            except TimeoutError:
+                log.error("the encoder does not end; it is left behind")
+                self.abandoned = True
         self.collections.close()
         self._data_root.release()
         self.pools.close()
@@ -209,6 +220,7 @@ class Runtime:
                 queue_tokens=settings.queue_tokens,
                 admission=self._admission,
                 observe=self.telemetry.observe_batch,
+                stall_seconds=settings.stall_seconds,
             )
         return await patiently(lambda: RemoteEncoding.connect(settings.encoder_urls, settings.worker_access))
 

@@ -152,6 +152,9 @@ class Settings(BaseSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
     log_format: Literal["json", "text"] = Field("json", description="One JSON object or one plain line.")
+    stall_seconds: float = Field(
+        60, gt=0, description="Longest time of one batch in the encoder; past it /ready says no."
+    )
     drain_seconds: float = Field(
         0, ge=0, description="Pause after SIGTERM in which /ready says no and requests are still served."
     )

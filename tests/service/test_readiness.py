@@ -1,0 +1,74 @@
+"""What `/ready` says of an encoder or a disk that fails or hangs, and that a server so hung still ends."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from anyio.lowlevel import checkpoint
+
+from service.data_root import DataRoot
+from service.health import FAILURES
+
+
+async def test_ready_says_no_while_every_batch_fails(
+    make_client: Any, held: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode = held.encode_tokens
+    broken = threading.Event()
+
+    def encode_or_fail(*args: Any) -> Any:
+        if broken.is_set():
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        return encode(*args)
+
+    monkeypatch.setattr(held, "encode_tokens", encode_or_fail)
+    async with make_client(encoder=held) as client:
+        broken.set()
+        for _ in range(FAILURES):
+            assert (await client.get("/ready")).status_code == 200
+            assert (await client.post("/embed", json={"inputs": "tea"})).status_code == 500
+        response = await client.get("/ready")
+        assert response.status_code == 503
+        assert "batches failed" in response.json()["error"]["message"]
+        assert (await client.get("/health")).status_code == 200
+        broken.clear()  # no request comes, as a balancer sends none
+        assert (await client.get("/ready")).status_code == 200
+
+
+async def test_ready_says_no_while_a_batch_hangs(make_client: Any, held: Any) -> None:
+    async with make_client(encoder=held, stall_seconds=0.2) as client:
+        held.gate.clear()
+        request = asyncio.create_task(client.post("/embed", json={"inputs": "tea"}))
+        while (response := await client.get("/ready")).status_code == 200:
+            await checkpoint()
+        assert response.status_code == 503
+        assert "more than 0.2 s (setting stall_seconds)" in response.json()["error"]["message"]
+        held.gate.set()
+        assert (await request).status_code == 200
+        assert (await client.get("/ready")).status_code == 200
+
+
+async def test_ready_does_not_wait_for_a_disk_that_hangs(
+    make_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    monkeypatch.setattr("service.runtime.READY_SECONDS", 0.2)
+    async with make_client() as client:
+        monkeypatch.setattr(DataRoot, "require_writable", lambda _: gate.wait(20))
+        response = await client.get("/ready")
+        gate.set()
+    assert response.status_code == 503
+    assert "did not answer within 0.2 s" in response.json()["error"]["message"]
+
+
+async def test_a_hung_encoder_does_not_keep_the_server_from_ending(make_client: Any, held: Any) -> None:
+    async with make_client(encoder=held, shutdown_seconds=0) as client:
+        held.gate.clear()
+        request = asyncio.create_task(client.post("/embed", json={"inputs": "tea"}))
+        while (await client.get("/metrics")).text.count("tercet_queue_tokens 0.0"):
+            await checkpoint()
+        runtime = client._transport.app.state.runtime
+    assert runtime.abandoned
+    held.gate.set()
+    await request
