@@ -24,7 +24,7 @@ from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
 from service.admission import Ticket
 from service.concurrency import all_of
-from service.deadlines import Deadline
+from service.deadlines import NO_DEADLINE, Deadline
 from service.exceptions import OverloadedError
 from service.pools import text_pool
 from service.settings import WorkerAccess
@@ -166,6 +166,7 @@ class RemoteEncoding:
     ) -> Representations:
         """Representations of at least one text, in order."""
         info = await self.info_of(adapter)
+        deadline = NO_DEADLINE if ticket is None else ticket.deadline
         if not truncate:  # here, because a worker sees pieces and cannot say which text it is
             await self._pool.run(
                 self._tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=False
@@ -175,7 +176,9 @@ class RemoteEncoding:
 
         async def encoded(piece: Sequence[str]) -> Representations:
             async with free:
-                return await self._encode_piece(piece, input_type, outputs, max_length, truncate, info)
+                return await self._encode_piece(
+                    piece, input_type, outputs, max_length, truncate, info, deadline
+                )
 
         parts = await all_of(encoded(piece) for piece in _pieces(texts))
         if len(parts) == 1:
@@ -202,17 +205,18 @@ class RemoteEncoding:
         max_length: int | None,
         truncate: bool,
         info: EncoderInfo,
+        deadline: Deadline,
     ) -> Representations:
         """Asks one worker after another, each at most once, until one answers with representations.
 
-        info: the encoder, with its adapter, that the texts are for.
+        info: the encoder, with its adapter, that the texts are for; deadline: for it to begin.
         """
         asked: list[RemoteWorker] = []
         refusals: list[Exception] = []
         while worker := self._next_worker(asked):
             asked.append(worker)
             try:
-                return await worker.encode(texts, input_type, outputs, max_length, truncate, info)
+                return await worker.encode(texts, input_type, outputs, max_length, truncate, info, deadline)
             except REFUSALS as error:
                 refusals.append(error)
             except EncoderUnavailableError:

@@ -22,8 +22,16 @@ from models.errors import (
 )
 from models.representations import InputType, Output, Representations
 from models.tokenizer import Tokenizer, valid_text
+from service.admission import too_late
 from service.binary import MEDIA_TYPE, from_bytes
-from service.exceptions import InvalidRequestError, OverloadedError, RequestTooLargeError, WorkerSilentError
+from service.deadlines import NO_DEADLINE, Deadline
+from service.exceptions import (
+    DeadlineExceededError,
+    InvalidRequestError,
+    OverloadedError,
+    RequestTooLargeError,
+    WorkerSilentError,
+)
 from service.settings import WorkerAccess
 from service.workers.health import WorkerHealth, WorkerState
 
@@ -92,10 +100,11 @@ class RemoteWorker:
         max_length: int | None,
         truncate: bool,
         info: EncoderInfo,
+        deadline: Deadline = NO_DEADLINE,
     ) -> Representations:
         """Representations of the texts; refuses an answer made with another encoder or adapter.
 
-        info: the encoder, with its adapter, that the texts are for.
+        info: the encoder, with its adapter, that the texts are for; deadline: for it to begin.
         """
         body = {
             "inputs": [valid_text(text) for text in texts],  # JSON's bytes cannot hold lone surrogates
@@ -105,10 +114,15 @@ class RemoteWorker:
             "truncate": truncate,
             **({} if info.adapter is None else {"adapter": info.adapter}),
         }
+        headers = {"Accept": MEDIA_TYPE}
+        if deadline != NO_DEADLINE:
+            if deadline.passed:
+                raise too_late(0)
+            headers["X-Request-Timeout"] = f"{deadline.remaining_seconds:.3f}"
         limit = asyncio.timeout(self._access.timeout_seconds)
         self._waits.add(limit)
         try:
-            response = await self._send("POST", "/embed", limit, json=body, headers={"Accept": MEDIA_TYPE})
+            response = await self._send("POST", "/embed", limit, json=body, headers=headers)
         except WorkerSilentError as error:
             self.health.suspect(str(error))
             raise
@@ -187,6 +201,8 @@ class RemoteWorker:
         error = _error_of(response)
         message, code = str(error.get("message") or "no message"), error.get("code")
         match response.status_code:
+            case 429 if code == "deadline_exceeded":
+                return DeadlineExceededError(message, _retry_after_seconds(response))
             case 429:
                 return OverloadedError(message, _retry_after_seconds(response), "worker")
             case 413:

@@ -55,6 +55,39 @@ async def connected(*urls: str, **options: Any) -> AsyncIterator[RemoteEncoding]
         await remote.close()
 
 
+async def test_a_deadline_goes_on_to_the_worker(make_worker: Any, held: Any, data: Any) -> None:
+    with make_worker(encoder=held) as url:
+        app = create_app(Settings(data=data, encoder_urls=url, max_wait_seconds=60))
+        async with app.router.lifespan_context(app), asgi_client(app) as client:
+            while (await client.get("/ready")).status_code != 200:
+                await checkpoint()
+            held.gate.clear()
+            try:
+                busy = asyncio.create_task(client.post("/embed", json={"inputs": "water"}))
+                while not busy_tokens(await metrics_of(url)):
+                    pass
+                before = sum(held.texts)
+                body = {"collection": "demo", "query": "hot tea"}
+                late = await client.post("/search", json=body, headers={"X-Request-Timeout": "1"})
+                assert (late.status_code, late.json()["error"]["code"]) == (429, "deadline_exceeded")
+                assert int(late.headers["Retry-After"]) >= 1
+                assert 'refused_total{reason="deadline"} 1.0' in await metrics_of(url)
+            finally:
+                held.gate.set()
+            assert (await busy).status_code == 200
+            assert sum(held.texts) == before + 1
+
+
+async def metrics_of(url: str) -> str:
+    async with httpx.AsyncClient() as client:
+        return (await client.get(f"{url}/metrics")).text
+
+
+def busy_tokens(metrics: str) -> float:
+    (line,) = [line for line in metrics.splitlines() if line.startswith("tercet_queue_tokens ")]
+    return float(line.split()[1])
+
+
 def requests_of(worker: Any) -> float:
     """How many texts a worker's application has encoded, the one of its warm-up left out."""
     value = worker.state.runtime.telemetry.registry.get_sample_value(
