@@ -94,8 +94,11 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def build(data: Path, name: str, documents: Path | Iterable[Mapping[str, object]]) -> None:
-    """Builds a collection of a source, or of documents, below a data root."""
+def build(data: Path, name: str, documents: Path | Iterable[Mapping[str, object]], *options: str) -> None:
+    """Builds a collection of a source, or of documents, below a data root.
+
+    options: more of `tercet index build`.
+    """
     if isinstance(documents, Path):
         source = documents
     else:
@@ -103,7 +106,10 @@ def build(data: Path, name: str, documents: Path | Iterable[Mapping[str, object]
         source.write_text("".join(json.dumps(document) + "\n" for document in documents), encoding="utf-8")
     command = [sys.executable, "-P", "-m", "cli.main", "index", "build", str(source), "--collection", name]
     subprocess.run(
-        [*command, "--data", str(data), "--progress", "none"], env=environment({}), cwd=data, check=True
+        [*command, *options, "--data", str(data), "--progress", "none"],
+        env=environment({}),
+        cwd=data,
+        check=True,
     )
 
 

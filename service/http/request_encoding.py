@@ -17,8 +17,8 @@ PIECE_BYTES = 1 << 20
 class RequestEncodingMiddleware:
     """Gives the application decoded bodies, each piece only when it asks for more.
 
-    Raises in who reads: BodyEncodingError for an unknown coding or a damaged stream, RequestTooLargeError
-    for a body of more than `max_bytes`, encoded or decoded. No more is decoded after that.
+    So who counts bytes, as the routes do, bounds the work too. Raises in who reads: BodyEncodingError for an
+    unknown coding or a damaged stream, RequestTooLargeError where more than `max_bytes` came encoded.
     """
 
     def __init__(self, app: Application, max_bytes: int, pool: Pool) -> None:
@@ -72,16 +72,16 @@ class _Decoded:
 
     async def _decode(self, decoder: Decoder, data: bytes) -> bytes:
         self._encoded_bytes += len(data)
+        if self._encoded_bytes > self._max_bytes:  # some streams decode to less than they are
+            raise RequestTooLargeError(
+                f"the body has more than {self._max_bytes} bytes before decompression "
+                "(setting max_body_bytes): split the request"
+            )
         if self._encoded_bytes + self._decoded_bytes <= LOOP_BYTES:
             piece = decoder.decode(data, LOOP_BYTES)
         else:
             piece = await self._pool.run(decoder.decode, data, PIECE_BYTES)
         self._decoded_bytes += len(piece)
-        if max(self._encoded_bytes, self._decoded_bytes) > self._max_bytes:
-            raise RequestTooLargeError(
-                f"the body has more than {self._max_bytes} bytes before or after decompression "
-                "(setting max_body_bytes): split the request"
-            )
         return piece
 
     def _known_coding(self) -> str:

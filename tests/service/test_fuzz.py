@@ -1,11 +1,11 @@
 """About two thousand random and hostile requests against a real server: no 5xx, no hang, one error shape.
 
-Half of them are made from the OpenAPI description, half by a generator of what no description allows.
+Half of them are made from the OpenAPI description, half by the generator of `benchmarks/serving/fuzz.py`,
+which sends 100,000.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from benchmarks.serving.exchange import Connection, fault_of
+from benchmarks.serving.hostile import Hostile
 from service.app import create_app
 from service.settings import Settings
 
@@ -76,201 +78,32 @@ def check_error(status: int, headers: Any, body: Any) -> None:
     assert isinstance(body["error"]["code"], str)
 
 
-class Hostile:
-    """A seeded source of requests that no honest client sends."""
-
-    values: tuple[bytes, ...] = (
-        *(
-            b"null",
-            b"true",
-            b"-1",
-            b"0",
-            b"1e400",
-            b"NaN",
-            b"Infinity",
-            b"1" + b"0" * 400,
-            b"0.1",
-            b"99999999999999999999",
-        ),
-        *(
-            b'""',
-            b'"demo"',
-            b'"sum"',
-            b'"\\u0000"',
-            b'"\\ud800"',
-            b'"\\udfff\\ud800"',
-            b'"\xff"',
-            b'"' + b"A" * 5000 + b'"',
-        ),
-        *(
-            b"[]",
-            b"{}",
-            b"[[]]",
-            b'{"":{}}',
-            b"[1e39]",
-            b"[null]",
-            b'{"dense":[]}',
-            b'{"dense":1,"dense":-1}',
-        ),
-        *(
-            b'{"and":[]}',
-            b'{"not":{"not":{"exists":"x"}}}',
-            b'{"eq":{"year":1e308}}',
-            b'{"in":{"year":[true]}}',
-        ),
-        b'{"token_ids":[1],"weights":[1]}',
-        b'"../../etc/passwd"',
-        b'"%2e%2e%2f"',
-        '"🍵\u202e\ufeff"'.encode(),
-    )
-    fields: tuple[str, ...] = (
-        *("inputs", "input_type", "outputs", "truncate", "max_length", "dimensions", "encoding"),
-        *("collection", "query", "top_k", "weights", "candidates", "filter", "explain", "search_options"),
-        *(
-            "documents",
-            "top_n",
-            "dense_kind",
-            "token_codec",
-            "fields",
-            "source",
-            "encoder",
-            "__proto__",
-            "$ref",
-        ),
-    )
-    valid: tuple[tuple[str, str, bytes], ...] = (
-        ("POST", "/embed", b'{"inputs": ["tea", "hot water"]}'),
-        (
-            "POST",
-            "/search",
-            b'{"collection": "demo", "query": "hot tea", "filter": {"gte": {"year": 1}}, "explain": true}',
-        ),
-        ("POST", "/rerank", b'{"query": "tea", "documents": ["tea", "train"]}'),
-        ("PUT", "/collections/made", b'{"fields": {"year": "integer"}}'),
-        ("POST", "/collections/made/jobs", b'{"source": "../../etc/passwd"}'),
-    )
-    names: tuple[str, ...] = (
-        *(
-            "..",
-            "%2e%2e",
-            "..%2f..%2fetc",
-            "%00",
-            "%ff",
-            "a" * 300,
-            "A",
-            " ",
-            "-",
-            "demo%20",
-            "demo%2f",
-            "con",
-        ),
-        *(
-            "%F0%9F%8D%B5",
-            "%ed%a0%80",
-            "\\..\\..",
-            "demo;x=1",
-            "*",
-            "~",
-            "$(id)",
-            "' or 1=1",
-            "%0d%0aX-A:%20b",
-            ".",
-        ),
-    )
-    types: tuple[str, ...] = (
-        *(
-            "text/plain",
-            "application/xml",
-            "multipart/form-data",
-            "application/json; charset=utf-16",
-            "",
-            "a/b/c",
-        ),
-        *("application/x-www-form-urlencoded", "application/octet-stream", "application/json, text/plain"),
-    )
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)  # noqa: S311 - reproducible, not secret
-
-    def request(self) -> dict[str, Any]:
-        """One request as arguments of `httpx.Client.request`."""
-        kind = self.random.choice(
-            [self.mutated, self.mutated, self.fielded, self.typed, self.pathlike, self.deep]
-        )
-        return kind()
-
-    def mutated(self) -> dict[str, Any]:
-        """A valid body cut off, with bytes changed or doubled."""
-        method, path, body = self.random.choice(self.valid)
-        at = self.random.randrange(len(body))
-        changed = self.random.choice(
-            [body[:at], body[:at] + bytes([self.random.randrange(256)]) + body[at + 1 :], body[:at] + body]
-        )
-        return self.json(method, path, changed)
-
-    def fielded(self) -> dict[str, Any]:
-        """A valid body with one field replaced or added."""
-        method, path, body = self.random.choice(self.valid)
-        field, value = self.random.choice(self.fields).encode(), self.random.choice(self.values)
-        return self.json(method, path, body[:-1] + b', "' + field + b'": ' + value + b"}")
-
-    def typed(self) -> dict[str, Any]:
-        """A valid body under a wrong type, or in a wrong encoding."""
-        method, path, body = self.random.choice(self.valid)
-        if self.random.random() < 0.3:
-            return self.json(
-                method, path, body.decode().encode(self.random.choice(["utf-16", "utf-32", "utf-8-sig"]))
-            )
-        return {
-            "method": method,
-            "url": path,
-            "content": body,
-            "headers": {"Content-Type": self.random.choice(self.types)},
-        }
-
-    def pathlike(self) -> dict[str, Any]:
-        """A name that tries to be a path, or more than a name."""
-        name, other = self.random.choice(self.names), self.random.choice(self.names)
-        shapes = (
-            *(f"/collections/{name}", f"/collections/{name}/jobs", f"/collections//{name}"),
-            *(f"/collections/{name}/documents/{other}", f"/collections/demo/documents/{name}"),
-            *(f"/jobs/{name}", f"/{name}", f"//{name}", f"/embed/{name}"),
-        )
-        path = self.random.choice(shapes)
-        method = self.random.choice(["GET", "PUT", "DELETE", "POST", "PATCH", "OPTIONS", "TRACE", "BREW"])
-        return {"method": method, "url": path}
-
-    def deep(self) -> dict[str, Any]:
-        """Nesting that would exhaust a recursive parser."""
-        method, path, body = self.random.choice(self.valid)
-        opening = self.random.choice([b"[", b'{"and":[', b'{"not":', b'{"a":'])
-        depth = self.random.choice([20, 200, 1000, 5000, 100_000])
-        return self.json(method, path, body[:-1] + b', "filter": ' + opening * depth)
-
-    def json(self, method: str, path: str, content: bytes) -> dict[str, Any]:
-        return {
-            "method": method,
-            "url": path,
-            "content": content,
-            "headers": {"Content-Type": "application/json"},
-        }
+@pytest.fixture
+def impatient(make_server: Any) -> Iterator[str]:
+    """The address of a server that does not wait for bodies."""
+    with make_server(body_timeout_seconds=0.2) as url:
+        yield url
 
 
-def test_hostile_requests_get_the_one_error_shape(server: str) -> None:
+async def test_hostile_requests_get_the_one_error_shape(impatient: str) -> None:
+    host, _, port = impatient.removeprefix("http://").partition(":")
     hostile = Hostile(SEED)
-    counts: dict[int, int] = {}
-    with httpx.Client(timeout=20) as client:
-        for number in range(HOSTILE_REQUESTS):
-            request = hostile.request()
-            request["url"] = server + request["url"]
-            response = client.request(**request)
-            counts[response.status_code] = counts.get(response.status_code, 0) + 1
-            if response.status_code >= 400:
-                check_error(response.status_code, response.headers, response.json())
-            if number % 50 == 0:
-                assert client.get(f"{server}/health").status_code == HTTPStatus.OK
-        assert client.post(f"{server}/search", json={"collection": "demo", "query": "tea"}).json()["hits"]
-    assert {200, 400, 404, 405, 422} <= counts.keys()
+    statuses = set()
+    connection = Connection(host, int(port), seconds=20)
+    for _ in range(HOSTILE_REQUESTS):
+        request = hostile.request()
+        has_body = request.method != b"HEAD"
+        answer = await connection.exchange(request.to_bytes(), whole=request.whole, has_body=has_body)
+        if answer is None:
+            assert not request.whole, request
+        else:
+            assert fault_of(answer, has_body=has_body) is None, request
+            statuses.add(answer.status)
+    await connection.close()
+    assert {200, 400, 404, 405, 413, 422} <= statuses
+    async with httpx.AsyncClient(base_url=impatient) as client:
+        found = await client.post("/search", json={"collection": "demo", "query": "tea"})
+    assert found.json()["hits"]
 
 
 def megabytes(count: int) -> Iterator[bytes]:
@@ -278,11 +111,14 @@ def megabytes(count: int) -> Iterator[bytes]:
         yield b" " * 2**20
 
 
-@pytest.mark.parametrize("path", ["/embed", "/search", "/collections/demo/jobs", "/nowhere", "/health"])
-def test_bodies_of_fifty_megabytes_are_refused(server: str, path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/embed", 413), ("/search", 413), ("/collections/demo/jobs", 413), ("/nowhere", 404), ("/health", 405)],
+)
+def test_bodies_of_fifty_megabytes_are_refused(server: str, path: str, status: int) -> None:
     with httpx.Client(base_url=server, timeout=20) as client:
         for content in (megabytes(50), b" " * (50 * 2**20)):
             response = client.post(path, content=content, headers={"Content-Type": "application/json"})
-            assert response.status_code == 413
+            assert response.status_code == status
             check_error(response.status_code, response.headers, response.json())
         assert client.get("/health").status_code == HTTPStatus.OK
