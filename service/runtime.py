@@ -79,6 +79,7 @@ class Runtime:
         self._ready = False
         self._draining = False
         self._opening: asyncio.Task[None] | None = None
+        self._heartbeat: asyncio.Task[None] | None = None
 
     @property
     def limits(self) -> RequestLimits:
@@ -110,6 +111,7 @@ class Runtime:
     async def start(self) -> None:
         """Begins to open everything; `ready` tells when that is done."""
         self._opening = asyncio.create_task(self._open(), name="opening")
+        self._heartbeat = asyncio.create_task(self.telemetry.watch_loop(), name="heartbeat")
 
     async def ready(self) -> None:
         """Raises NotReadyError before the encoder is warm, while it fails or hangs, and near the end.
@@ -137,9 +139,10 @@ class Runtime:
 
     async def stop(self) -> None:
         """Finishes what was accepted and closes everything."""
-        if self._opening is not None:
-            self._opening.cancel()
-            await asyncio.wait([self._opening])
+        background = [task for task in (self._opening, self._heartbeat) if task is not None]
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
         if self._services is not None:
             await self._services.jobs.stop()
         if self._encoding is not None:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    Info,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
 from prometheus_client.core import GaugeMetricFamily
 
 from service.exceptions import RefusalReason
 
 Samples = Callable[[], Iterable[tuple[str, float]]]  # label value and number
 
+HEARTBEAT_SECONDS = 0.1
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
@@ -29,9 +42,12 @@ class Telemetry:
         self.request_seconds = Histogram(
             "tercet_request_seconds",
             "Time to answer a request.",
-            ["route"],
+            ["route", "status"],
             buckets=SECONDS,
             registry=self.registry,
+        )
+        self.requests_in_progress = Gauge(
+            "tercet_requests_in_progress", "Requests being answered now.", registry=self.registry
         )
         self.stage_seconds = Histogram(
             "tercet_stage_seconds",
@@ -55,6 +71,26 @@ class Telemetry:
         self._batch_seconds = Histogram(
             "tercet_batch_seconds", "Time to encode a batch.", buckets=SECONDS, registry=self.registry
         )
+
+        self._loop_lag_seconds = Histogram(
+            "tercet_loop_lag_seconds",
+            "How late the event loop ran what was due, sampled.",
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        Info("tercet_build", "The program's version.", registry=self.registry).info(
+            {"version": version("tercet")}
+        )
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.registry)
+
+    async def watch_loop(self) -> None:
+        """Measures for ever how late the event loop runs what is due."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + HEARTBEAT_SECONDS
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            self._loop_lag_seconds.observe(max(0.0, loop.time() - due))
 
     def count_refusal(self, reason: RefusalReason) -> None:
         """Counts a request that was answered 429."""

@@ -51,6 +51,7 @@ class RequestMiddleware:
         # HTTP asks for HEAD wherever GET works; the server's protocol leaves the body out.
         inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         started = time.perf_counter()
+        self._telemetry.requests_in_progress.inc()
         try:
             await self._app(inner, receive, send_with_id)
         except BrokenAnswerError:  # its connection ends, so that nobody takes it for whole
@@ -61,13 +62,14 @@ class RequestMiddleware:
                 await INTERNAL.response()(scope, receive, send_with_id)
             status = 500
         finally:
+            self._telemetry.requests_in_progress.dec()
             self._record(scope, request_id, status or CLIENT_LEFT, time.perf_counter() - started)
 
     def _record(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in METHODS else "other"
         route = self._template(scope)
         self._telemetry.requests.labels(route, method, str(status)).inc()
-        self._telemetry.request_seconds.labels(route).observe(seconds)
+        self._telemetry.request_seconds.labels(route, str(status)).observe(seconds)
         log.info(
             "request",
             extra={

@@ -1,20 +1,24 @@
 """Health, readiness, info, metrics, request ids and logs."""
 
+import asyncio
 import json
 import logging
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from anyio.lowlevel import checkpoint
+from prometheus_client.parser import text_string_to_metric_families
 
 from models.checkpoint import EncodingSettings
 from service.app import create_app
 from service.logs import configure_logging
 from service.runtime import Runtime
 from service.settings import Settings
-from service.telemetry import Telemetry
+from service.telemetry import HEARTBEAT_SECONDS, Telemetry
 
 
 async def test_ready_waits_for_the_encoder_and_tells_why_it_fails(tmp_path: Path) -> None:
@@ -35,6 +39,7 @@ async def test_ready_waits_for_the_encoder_and_tells_why_it_fails(tmp_path: Path
         assert (await client.get("/collections")).json() == {"collections": []}
         while not called:
             response = await client.get("/ready")
+            await checkpoint()
         response = await client.get("/ready")
         assert response.json()["error"]["message"] == "the server cannot start; its log says why"
 
@@ -89,6 +94,50 @@ async def test_metrics_count_requests_by_route_and_never_by_path(client: httpx.A
     assert "tercet_queue_tokens 0.0" in text
     for stage in ("encode", "retrieve", "score", "total"):
         assert f'tercet_stage_seconds_count{{stage="{stage}"}} 1.0' in text
+
+
+async def test_the_page_lists_every_metric(client: httpx.AsyncClient, repository: Path) -> None:
+    await client.post("/search", json={"collection": "demo", "query": "tea"})
+    text = (await client.get("/metrics")).text
+    rendered = {family.name for family in text_string_to_metric_families(text)}
+    page = (repository / "docs" / "operations.md").read_text(encoding="utf-8")
+    section = page.split("## Health, logs, metrics")[1].split("\n## ")[0]
+    documented = set(re.findall(r"`((?:tercet|process|python)_\w+)`", section))
+    assert {name.removesuffix("_total") for name in documented} == {
+        name for name in rendered if not name.endswith("_created")
+    }
+
+
+async def test_metrics_tell_requests_in_progress_and_how_each_ended(make_client: Any, held: Any) -> None:
+    async with make_client(encoder=held) as client:
+        held.gate.clear()
+        request = asyncio.create_task(client.post("/embed", json={"inputs": "tea"}))
+        while "tercet_requests_in_progress 2.0" not in (text := (await client.get("/metrics")).text):
+            await checkpoint()
+        assert 'tercet_request_seconds_count{route="/embed"' not in text
+        held.gate.set()
+        assert (await request).status_code == 200
+        await client.post("/embed", json={"inputs": 5})
+        text = (await client.get("/metrics")).text
+    assert "tercet_requests_in_progress 1.0" in text  # the one that asks
+    for status in (200, 422):
+        assert f'tercet_request_seconds_count{{route="/embed",status="{status}"}} 1.0' in text
+    memory = re.search(r"^process_resident_memory_bytes (\S+)$", text, re.M)
+    assert memory is not None
+    assert float(memory[1]) > 2**20
+
+
+async def test_a_blocked_event_loop_shows(make_client: Any) -> None:
+    async with make_client() as client:
+        await asyncio.sleep(2 * HEARTBEAT_SECONDS)
+        time.sleep(4 * HEARTBEAT_SECONDS)  # noqa: ASYNC251 - what must not happen
+        await asyncio.sleep(2 * HEARTBEAT_SECONDS)
+        text = (await client.get("/metrics")).text
+    slow = re.search(r'^tercet_loop_lag_seconds_bucket{le="0.2"} (\S+)$', text, re.M)
+    total = re.search(r"^tercet_loop_lag_seconds_count (\S+)$", text, re.M)
+    assert slow is not None
+    assert total is not None
+    assert float(slow[1]) < float(total[1])
 
 
 def test_each_application_has_its_own_registry() -> None:
