@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +13,7 @@ from cli import options
 from cli.output import console, error_console, print_hits, print_json
 
 if TYPE_CHECKING:
-    from index.candidates import Hit, Weights
+    from index.candidates import Weights
     from index.filters import Filter
     from models.encoder import Encoder
     from service.search.pipeline import SearchOutcome, SearchQuery
@@ -49,6 +48,7 @@ def search(
 ) -> None:
     """Search a collection; show the parts of each score."""
     from service.encoding import local_encoder
+    from service.search.answers import answer_head, answer_hits
     from service.search.pipeline import SearchQuery
 
     asked = SearchQuery(
@@ -69,7 +69,7 @@ def search(
     )
     outcome = run_queries(settings, local_encoder(settings), [asked])[0]
     if as_json:
-        print_json(_answer(outcome))
+        print_json({**answer_head(outcome), "hits": list(answer_hits(outcome))})
         return
     out = console()
     if outcome.hits:
@@ -133,36 +133,3 @@ def _parse_filter(text: str | None) -> Filter | None:
         return parse_filter(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"not JSON: {error}", param_hint="--filter") from error
-
-
-def _answer(outcome: SearchOutcome) -> dict[str, Any]:
-    """The answer as `POST /search` shapes it."""
-    return {
-        "collection": outcome.collection,
-        "snapshot": outcome.snapshot,
-        "query": {"tokens": outcome.tokens, "truncated": outcome.truncated},
-        "weights": asdict(outcome.weights),
-        "candidates": asdict(outcome.candidates),
-        "took_ms": {
-            "encode": round(outcome.encode_seconds * 1000, 3),
-            "retrieve": round(outcome.retrieve_seconds * 1000, 3),
-            "score": round(outcome.score_seconds * 1000, 3),
-            "total": round(outcome.total_seconds * 1000, 3),
-        },
-        "hits": [_hit(hit) for hit in outcome.hits],
-    }
-
-
-def _hit(hit: Hit) -> dict[str, Any]:
-    return {
-        "id": hit.document.id,
-        "score": hit.score,
-        "scores": {
-            "dense": hit.scores.dense,
-            "sparse": hit.scores.sparse,
-            "colbert": hit.scores.colbert,
-        },
-        "title": hit.document.title,
-        "text": hit.document.text,
-        "metadata": dict(hit.document.metadata),
-    }

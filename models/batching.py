@@ -89,7 +89,7 @@ def encode_in_batches(
     plan = [group[rows] for group in groups for rows in plan_batches(batch.lengths[group], budget_tokens)]
 
     def encode_rows(rows: Int64) -> Representations:
-        part = batch if len(batch) == 1 else batch.take(rows)
+        part = batch.take(rows)
         ids, mask = part.padded(tokenizer.pad_id)
         return pack(part, forward(ids, mask, outputs, [chosen[row] for row in rows.tolist()]), tokenizer)
 
@@ -112,8 +112,6 @@ def encode_in_batches(
         )
         return Representations.concatenate([encode_what_fits(half) for half in np.array_split(rows, 2)])
 
-    if len(batch) == 1:
-        return encode_what_fits(plan[0])
     side_by_side = map if pool is None or len(plan) == 1 else pool.map
     parts = list(side_by_side(encode_what_fits, plan))
     input_order = np.argsort(np.concatenate(plan), kind="stable")

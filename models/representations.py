@@ -62,6 +62,8 @@ class TokenBatch:
 
     def take(self, rows: Int64) -> TokenBatch:
         """The given texts, in the given order."""
+        if len(self) == len(rows) == 1:  # a query: nothing to choose
+            return self
         return TokenBatch(
             self.token_ids[ragged_positions(self.offsets, rows)],
             offsets_of(self.lengths[rows]),
@@ -79,6 +81,8 @@ class TokenBatch:
     @staticmethod
     def concatenate(batches: Sequence[TokenBatch]) -> TokenBatch:
         """One batch with the texts of all, in order."""
+        if len(batches) == 1:
+            return batches[0]
         return TokenBatch(
             np.concatenate([b.token_ids for b in batches]),
             offsets_of(np.concatenate([b.lengths for b in batches])),
@@ -181,6 +185,8 @@ class Representations:
 
     def take(self, rows: Int64) -> Representations:
         """The given texts, in the given order."""
+        if len(self) == len(rows) == 1:  # a query: nothing to choose
+            return self
         return Representations(
             self.tokens[rows],
             self.truncated[rows],
@@ -222,6 +228,8 @@ class Representations:
     @staticmethod
     def concatenate(parts: Sequence[Representations]) -> Representations:
         """One record with the texts of all, in order; all parts hold the same outputs."""
+        if len(parts) == 1:
+            return parts[0]
         dense = [p.dense for p in parts if p.dense is not None]
         sparse = [p.sparse for p in parts if p.sparse is not None]
         colbert = [p.colbert for p in parts if p.colbert is not None]

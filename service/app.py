@@ -131,6 +131,7 @@ def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
             ws="none",
             log_config=None,
             access_log=False,
+            proxy_headers=False,  # nothing here asks for the address of a client
             server_header=False,
             timeout_graceful_shutdown=settings.shutdown_seconds,
         ),

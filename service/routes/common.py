@@ -46,7 +46,6 @@ Services = Annotated[Runtime, Depends(_runtime)]
 
 async def _deadline(
     request: Request,
-    services: Services,
     timeout_seconds: Annotated[
         float | None,
         Header(
@@ -59,7 +58,8 @@ async def _deadline(
         ),
     ] = None,
 ) -> Deadline:
-    longest = services.settings.request_timeout_seconds
+    runtime: Runtime = request.app.state.runtime
+    longest = runtime.settings.request_timeout_seconds
     asked = longest if timeout_seconds is None else timeout_seconds
     return Deadline(request.state.arrived + min(asked, longest))
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Any, TypeVar
 
 import orjson
 from fastapi import Response
 
-from index.candidates import DenseOptions, Hit
+from index.candidates import DenseOptions
 from index.errors import InvalidQueryError
 from index.filters import Filter, parse_filter
 from models.encoder import EncoderInfo
-from models.representations import OUTPUTS, Float32, Output, Representations
+from models.representations import OUTPUTS, Float32, Representations
 from service.exceptions import InvalidRequestError
 from service.http.pieces import response_of
 from service.routes.common import Services, TimeLimit, check_characters, errors, router, weights_of
@@ -24,8 +24,9 @@ from service.schemas.search import (
     SearchRequest,
     SearchResponse,
 )
+from service.search.answers import answer_head, answer_hits, stage_seconds
 from service.search.defaults import WantedCandidates
-from service.search.pipeline import SearchOutcome, SearchQuery
+from service.search.pipeline import SearchQuery
 from service.search.ready_queries import ready_query, unpacked
 from service.settings import RequestLimits
 
@@ -58,28 +59,14 @@ async def search(body: SearchRequest, services: Services, deadline: TimeLimit) -
     )
     outcome = await services.pipeline.search(query, deadline)
     absent = () if isinstance(body.query, str) else [s for s in OUTPUTS if getattr(body.query, s) is None]
-    took = {
-        "encode": outcome.encode_seconds,
-        "retrieve": outcome.retrieve_seconds,
-        "score": outcome.score_seconds,
-        "total": outcome.total_seconds,
-    }
-    for stage, seconds in took.items():
+    for stage, seconds in stage_seconds(outcome).items():
         services.telemetry.observe_stage(stage, seconds)
-    answer = {
-        "collection": outcome.collection,
-        "snapshot": outcome.snapshot,
-        "query": {"tokens": outcome.tokens, "truncated": outcome.truncated},
-        "weights": outcome.weights,  # dataclasses, which orjson writes
-        "candidates": outcome.candidates,
-        "took_ms": {stage: round(seconds * 1000, 3) for stage, seconds in took.items()},
-    }
-    return await response_of(_pieces(answer, _hits(outcome, absent)))
+    return await response_of(_pieces(answer_head(outcome), answer_hits(outcome, absent)))
 
 
-async def _pieces(answer: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> AsyncGenerator[bytes]:
+async def _pieces(head: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> AsyncGenerator[bytes]:
     """The answer's JSON, hit by hit: there may be a thousand long documents, each with an explanation."""
-    yield orjson.dumps(answer)[:-1] + b',"hits":['
+    yield orjson.dumps(head)[:-1] + b',"hits":['
     for place, hit in enumerate(hits):
         yield b"," + orjson.dumps(hit) if place else orjson.dumps(hit)
     yield b"]}"
@@ -127,25 +114,3 @@ def _within(value: int, limit: int, param: str, setting: str) -> int:
     if value > limit:
         raise InvalidRequestError(f"{param} is {value}; the limit is {limit} (setting {setting})", param)
     return value
-
-
-def _hits(outcome: SearchOutcome, absent: Sequence[Output]) -> list[dict[str, Any]]:
-    """absent: sides that the query did not have, whose scores are not known rather than 0."""
-    hits = [_hit(hit) for hit in outcome.hits]
-    for hit in hits:
-        hit["scores"].update(dict.fromkeys(absent))
-    for hit, explanation in zip(hits, outcome.explanations or (), strict=False):
-        hit["explanation"] = explanation  # a dataclass, which orjson writes
-    return hits
-
-
-def _hit(hit: Hit) -> dict[str, Any]:
-    document, scores = hit.document, hit.scores
-    return {
-        "id": document.id,
-        "score": hit.score,
-        "scores": {"dense": scores.dense, "sparse": scores.sparse, "colbert": scores.colbert},
-        "title": document.title,
-        "text": document.text,
-        "metadata": document.metadata,
-    }

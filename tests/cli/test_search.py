@@ -11,6 +11,7 @@ from rich.console import Console
 from cli.output import one_line, print_hits
 from cli.search import parse_weights
 from index.candidates import Document, Hit, Scores, Weights
+from service.schemas.search import SearchResponse
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -40,6 +41,7 @@ def test_json_filter_and_weights(tercet: Run) -> None:
     for hit in answer["hits"]:
         assert hit["score"] == pytest.approx(hit["scores"]["dense"], abs=1e-6)
     assert answer["snapshot"] == "000001"
+    assert SearchResponse.model_validate(answer).query.tokens > 0  # the shape of `POST /search`
     assert tercet("search", "small", "tea", "--filter", '{"eq": {"size": 1}}').returncode == 1
 
 

@@ -1,0 +1,58 @@
+"""A search's outcome in the shape of an answer, the same for HTTP and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from index.candidates import Hit
+from models.representations import Output
+from service.search.pipeline import SearchOutcome
+
+
+def stage_seconds(outcome: SearchOutcome) -> dict[str, float]:
+    """The time of each stage of a search, by its name in answers and metrics."""
+    return {
+        "encode": outcome.encode_seconds,
+        "retrieve": outcome.retrieve_seconds,
+        "score": outcome.score_seconds,
+        "total": outcome.total_seconds,
+    }
+
+
+def answer_head(outcome: SearchOutcome) -> dict[str, Any]:
+    """All of an answer but its hits."""
+    return {
+        "collection": outcome.collection,
+        "snapshot": outcome.snapshot,
+        "query": {"tokens": outcome.tokens, "truncated": outcome.truncated},
+        "weights": asdict(outcome.weights),
+        "candidates": asdict(outcome.candidates),
+        "took_ms": {stage: round(seconds * 1000, 3) for stage, seconds in stage_seconds(outcome).items()},
+    }
+
+
+def answer_hits(outcome: SearchOutcome, absent: Collection[Output] = ()) -> Iterator[dict[str, Any]]:
+    """The hits, best first, each with its explanation, a dataclass, where there are some.
+
+    absent: sides that the query did not have, whose scores are not known rather than 0.
+    """
+    for place, hit in enumerate(outcome.hits):
+        shaped = _hit(hit, absent)
+        if outcome.explanations is not None:
+            shaped["explanation"] = outcome.explanations[place]
+        yield shaped
+
+
+def _hit(hit: Hit, absent: Collection[Output]) -> dict[str, Any]:
+    document, scores = hit.document, hit.scores
+    shaped = {"dense": scores.dense, "sparse": scores.sparse, "colbert": scores.colbert}
+    return {
+        "id": document.id,
+        "score": hit.score,
+        "scores": {**shaped, **dict.fromkeys(absent)},
+        "title": document.title,
+        "text": document.text,
+        "metadata": document.metadata,
+    }

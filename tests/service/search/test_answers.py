@@ -1,0 +1,65 @@
+"""The one shape of an answer, which `POST /search` documents and `tercet search --json` prints."""
+
+from dataclasses import replace
+
+from index.candidates import CandidateLimits, Document, Hit, Scores, Weights
+from service.schemas.search import SearchResponse
+from service.search.answers import answer_head, answer_hits
+from service.search.explanations import ExplainedTerm, HitExplanation
+from service.search.pipeline import SearchOutcome
+
+OUTCOME = SearchOutcome(
+    "tea",
+    "000003",
+    Weights(1.0, 0.5, 0.0),
+    CandidateLimits(20, 30),
+    [
+        Hit(Document("a", "Tea is brewed.", "Tea", {"year": 2001}), 1.5, Scores(1.0, 1.0, 0.25)),
+        Hit(Document("b", "Trains leave."), 0.0, Scores(0.0, 0.0, None)),
+    ],
+    None,
+    tokens=7,
+    truncated=False,
+    encode_seconds=0.0021236,
+    retrieve_seconds=0.001,
+    score_seconds=0.5,
+    total_seconds=0.6,
+)
+
+
+def test_head_by_hand() -> None:
+    assert answer_head(OUTCOME) == {
+        "collection": "tea",
+        "snapshot": "000003",
+        "query": {"tokens": 7, "truncated": False},
+        "weights": {"dense": 1.0, "sparse": 0.5, "colbert": 0.0},
+        "candidates": {"dense": 20, "sparse": 30},
+        "took_ms": {"encode": 2.124, "retrieve": 1.0, "score": 500.0, "total": 600.0},
+    }
+
+
+def test_hits_by_hand() -> None:
+    first, second = answer_hits(OUTCOME)
+    assert first == {
+        "id": "a",
+        "score": 1.5,
+        "scores": {"dense": 1.0, "sparse": 1.0, "colbert": 0.25},
+        "title": "Tea",
+        "text": "Tea is brewed.",
+        "metadata": {"year": 2001},
+    }
+    assert (second["title"], second["scores"]["colbert"]) == (None, None)
+
+
+def test_a_side_that_the_query_lacked_has_no_score() -> None:
+    scores = [hit["scores"] for hit in answer_hits(OUTCOME, ["sparse"])]
+    assert scores[0] == {"dense": 1.0, "sparse": None, "colbert": 0.25}
+
+
+def test_explanations_go_with_their_hits_and_the_schema_knows_it_all() -> None:
+    term = ExplainedTerm(token_id=7, token="tea", query_weight=1.0, document_weight=0.5, product=0.5)
+    explained = replace(OUTCOME, explanations=[HitExplanation([term], []), HitExplanation([], [])])
+    answer = {**answer_head(explained), "hits": list(answer_hits(explained))}
+    assert answer["hits"][0]["explanation"].terms == [term]
+    assert set(answer) == set(SearchResponse.model_fields)
+    assert len(SearchResponse.model_validate(answer, from_attributes=True).hits) == 2
