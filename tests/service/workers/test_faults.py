@@ -6,7 +6,7 @@ import asyncio
 import re
 import socket
 import struct
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import orjson
 import pytest
+from anyio.lowlevel import checkpoint
 
 from models.errors import EncoderFailedError, EncoderMemoryError, EncoderUnavailableError
 from models.representations import Representations
@@ -23,7 +24,7 @@ from service.settings import Settings, WorkerAccess
 from service.workers.encoding import RemoteEncoding
 from service.workers.health import WorkerState
 
-QUICK = WorkerAccess(timeout_seconds=600, probe_seconds=0.1, probe_timeout_seconds=0.3)
+QUICK = WorkerAccess(timeout_seconds=600, probe_seconds=0.1, probe_timeout_seconds=1.5)
 PATIENCE_SECONDS = 30  # far less than the timeout of a request
 RESET = struct.pack("ii", 1, 0)  # closing discards what was sent and resets the connection
 
@@ -36,7 +37,7 @@ class FaultyWorker:
 
     def __init__(self, worker: str) -> None:
         self.faults: deque[str | tuple[int, str]] = deque()
-        self.embeds = 0
+        self.requests: Counter[str] = Counter()
         self.url = ""
         self.answering = asyncio.Event()
         self.answering.set()
@@ -80,8 +81,8 @@ class FaultyWorker:
         body = await reader.readexactly(int(length[1]) if length else 0)
         await self.answering.wait()
         fault: str | tuple[int, str] | None = None
+        self.requests[path] += 1
         if path == "/embed":
-            self.embeds += 1
             fault = self.faults.popleft() if self.faults else None
         if fault == "reset":
             reset(writer)
@@ -149,7 +150,7 @@ async def test_a_broken_connection_is_tried_again_at_once(make_worker: Any, faul
             for _ in range(3):
                 assert len(await remote.encode(["tea"])) == 1
                 assert remote._workers[0].health.state is WorkerState.UP
-            assert worker.embeds == (4 if fault == "reset" else 3)
+            assert worker.requests["/embed"] == (4 if fault == "reset" else 3)
 
 
 async def test_two_resets_fail_one_request_alone(make_worker: Any) -> None:
@@ -185,11 +186,11 @@ async def test_a_request_that_fails_on_every_worker_harms_no_other(
                 worker.faults.append((status, code))
             with pytest.raises(error):
                 await remote.encode(["tea"])
-            assert [worker.embeds for worker in workers] == [1, 1]
+            assert [worker.requests["/embed"] for worker in workers] == [1, 1]
             assert all(worker.health.state is WorkerState.UP for worker in remote._workers)
             for _ in range(4):
                 assert len(await remote.encode(["tea"])) == 1
-            assert sum(worker.embeds for worker in workers) == 6
+            assert sum(worker.requests["/embed"] for worker in workers) == 6
 
 
 async def test_what_one_worker_fails_on_another_may_do(make_worker: Any) -> None:
@@ -210,10 +211,10 @@ async def test_a_hung_worker_lets_go_of_its_requests_and_is_found_again(make_wor
                 )
             assert all(isinstance(each, EncoderUnavailableError) for each in found)
             assert remote.states == {worker.url: False}
-            asked = worker.embeds
+            asked = worker.requests["/embed"]
             with pytest.raises(EncoderUnavailableError):
                 await remote.encode(["tea"])
-            assert worker.embeds == asked  # it was refused without asking
+            assert worker.requests["/embed"] == asked  # it was refused without asking
             worker.answering.set()
             await until(remote, WorkerState.UP)
             assert len(await remote.encode(["tea"])) == 1
@@ -226,7 +227,7 @@ async def test_requests_of_a_hung_worker_move_to_another(make_worker: Any) -> No
             async with asyncio.timeout(PATIENCE_SECONDS):
                 found = await asyncio.gather(*(remote.encode(["tea"]) for _ in range(6)))
             assert [len(each) for each in found] == [1] * 6
-            assert workers[1].embeds == 6
+            assert workers[1].requests["/embed"] == 6
             await until(remote, WorkerState.DOWN, WorkerState.UP)
 
 
@@ -235,7 +236,11 @@ async def test_a_slow_worker_is_not_taken_for_a_hung_one(make_worker: Any, held:
         async with faulty(url) as [worker], connected(worker) as remote:
             held.gate.clear()
             waiting = asyncio.create_task(remote.encode(["tea"]))
-            await asyncio.sleep(4 * (QUICK.probe_seconds + QUICK.probe_timeout_seconds))
+            asked = worker.requests["/ready"]
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while worker.requests["/ready"] < asked + 5:
+                    await remote.check()
+                    await asyncio.sleep(0.01)
             assert not waiting.done()
             assert remote._workers[0].health.state is not WorkerState.DOWN
             held.gate.set()
@@ -305,7 +310,7 @@ async def test_what_a_client_of_the_search_server_is_told(make_worker: Any, data
             client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
             async with app.router.lifespan_context(app), client:
                 while (await client.get("/ready")).status_code != 200:
-                    pass
+                    await checkpoint()
                 for status, code, told in [
                     (500, "internal", "encoder_failed"),
                     (503, "out_of_memory", "out_of_memory"),

@@ -312,9 +312,12 @@ async def test_a_worker_that_does_not_answer_in_time_is_skipped(make_worker: Any
             held.gate.set()
 
 
-async def test_a_search_server_over_workers(make_worker: Any, data: Any, client: Any, dead_url: str) -> None:
+async def test_a_search_server_over_workers(
+    make_worker: Any, data: Any, make_client: Any, dead_url: str
+) -> None:
     query = {"collection": "demo", "query": "hot tea"}
-    local = (await client.post("/search", json=query)).json()["hits"]
+    async with make_client() as client:
+        local = (await client.post("/search", json=query)).json()["hits"]
     async with AsyncExitStack() as stack:
         with make_worker() as url:
             app = create_app(Settings(data=data, encoder_urls=f"{dead_url},{url}", encoder_probe_seconds=0.1))
