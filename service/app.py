@@ -21,7 +21,10 @@ from service.http.answer_encoding import AnswerEncodingMiddleware
 from service.http.auth import AuthMiddleware, KeyRing, bearer
 from service.http.body_deadline import BodyDeadlineMiddleware
 from service.http.body_size import BodySizeMiddleware
+from service.http.connections import ConnectionLimits, Connections, connections_of_files
 from service.http.departure import DepartureMiddleware
+from service.http.head import HeadMiddleware
+from service.http.hosts import ANY, AllowedHosts
 from service.http.listening import address_of, is_loopback, listening_socket
 from service.http.protocol import MAX_HEAD_BYTES, HttpProtocol
 from service.http.request_encoding import RequestEncodingMiddleware
@@ -121,7 +124,7 @@ def _allow_open_files() -> None:
 def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
     """The HTTP server of an application, not yet started."""
     runtime: Runtime = app.state.runtime
-    return DrainingServer(
+    server = DrainingServer(
         uvicorn.Config(
             app,
             host=settings.host,
@@ -133,11 +136,20 @@ def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
             access_log=False,
             proxy_headers=False,  # nothing here asks for the address of a client
             server_header=False,
+            timeout_keep_alive=settings.idle_timeout_seconds,
             timeout_graceful_shutdown=settings.shutdown_seconds,
         ),
         settings.drain_seconds,
         runtime.drain,
     )
+    server.server_state = Connections(
+        ConnectionLimits(
+            connections=settings.max_connections or connections_of_files(),
+            head_seconds=settings.head_timeout_seconds,
+            write_seconds=settings.write_timeout_seconds,
+        )
+    )
+    return server
 
 
 def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -> FastAPI:
@@ -190,10 +202,18 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     )
     app.add_middleware(DepartureMiddleware)
     app.add_middleware(AuthMiddleware, keys=keys)
+    app.add_middleware(HeadMiddleware, hosts=AllowedHosts(_names_of(settings)))
     app.add_middleware(RequestMiddleware, telemetry=runtime.telemetry, routes=routes)
     app.add_middleware(UnreadBodyMiddleware)
     _watch(runtime)
     return app
+
+
+def _names_of(settings: Settings) -> Sequence[str]:
+    """Who listens for other machines cannot know by which names they reach it."""
+    if settings.allowed_hosts:
+        return settings.allowed_hosts
+    return [settings.host] if is_loopback(settings.host) else [ANY]
 
 
 def _watch(runtime: Runtime) -> None:

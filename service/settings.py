@@ -89,6 +89,11 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address to listen on; :: is every one, of IPv6 and IPv4.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    allowed_hosts: Names = Field(
+        (),
+        description="Names that requests may give in Host, beside localhost and addresses; * is any. "
+        "By default none on a loopback address, else any.",
+    )
     checkpoint: str = Field(EMBEDDED, description="Encoder: a folder, a hub id, or the embedded default.")
     revision: str | None = Field(None, description="Revision of a checkpoint named by hub id.")
     engine: Literal["onnx", "torch"] = Field("onnx", description="What runs the encoder.")
@@ -135,6 +140,14 @@ class Settings(BaseSettings):
         60, gt=0, description="Longest a request may wait; a client may ask for less (X-Request-Timeout)."
     )
     body_timeout_seconds: float = Field(30, gt=0, description="Longest wait for a request's whole body.")
+    max_connections: int | None = Field(
+        None, ge=1, description="Connections in all; by default half the open files allowed, at most 4096."
+    )
+    head_timeout_seconds: float = Field(10, gt=0, description="Longest wait for the head of a request.")
+    idle_timeout_seconds: int = Field(75, ge=1, description="Longest wait for the next request.")
+    write_timeout_seconds: float = Field(
+        30, gt=0, description="Longest wait for a client to take the next 16 KiB of an answer."
+    )
     max_texts: int = Field(1024, ge=1, description="Texts in one /embed request.")
     max_characters: int = Field(200_000, ge=1, description="Characters of one text.")
     max_documents: int = Field(1024, ge=1, description="Documents in one /rerank request.")
@@ -177,7 +190,7 @@ class Settings(BaseSettings):
                 raise SettingsError(f"key file {file} holds {1 + len(more)} keys; workers are sent one")
         return values
 
-    @field_validator("api_keys", "read_keys", "encoder_urls", mode="before")
+    @field_validator("api_keys", "read_keys", "encoder_urls", "allowed_hosts", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return _items(value)

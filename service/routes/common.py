@@ -21,7 +21,7 @@ from service.schemas.search import PresetName, WeightsRequest
 DESCRIPTIONS = {
     400: "The request is malformed.",
     401: "A key is needed, or not known.",
-    403: "The key may only read.",
+    403: "The key may only read, or the request comes by a foreign name or from a foreign page.",
     404: "There is no such thing.",
     409: "It conflicts with what exists.",
     413: "The request is too large.",
@@ -33,7 +33,7 @@ OVERLOADED = 429
 RETRY_AFTER = {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}}
 # What a request may be answered before its route's handler runs; operations do without keys or limits on
 # requests in work.
-EDGE = (400, 401, 413, OVERLOADED)
+EDGE = (400, 401, 403, 413, OVERLOADED)
 
 
 async def _runtime(request: Request) -> Runtime:

@@ -32,7 +32,7 @@ async def serving(app: FastAPI, headers: dict[str, str] | None = None) -> AsyncI
         app.router.lifespan_context(app),
         httpx.AsyncClient(
             transport=httpx.ASGITransport(app, raise_app_exceptions=False),
-            base_url="http://test",
+            base_url="http://localhost",
             headers=headers,
         ) as client,
     ):
@@ -44,7 +44,8 @@ async def serving(app: FastAPI, headers: dict[str, str] | None = None) -> AsyncI
 @contextmanager
 def real_server(app: FastAPI) -> Iterator[str]:
     """The address of an application behind a real server on a free port, in a thread."""
-    server = server_for(app, Settings(port=0, shutdown_seconds=5))
+    settings: Settings = app.state.runtime.settings
+    server = server_for(app, settings.model_copy(update={"port": 0, "shutdown_seconds": 5}))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

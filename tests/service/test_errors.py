@@ -183,16 +183,16 @@ def test_overload_says_when_to_try_again() -> None:
 @pytest.mark.parametrize(
     "sent",
     [
-        b"BREW /search HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"GET http://[::bad/ HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-        b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"BREW /search HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET http://[::bad/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"POST /embed HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 this is TLS",
         b"\r\n\r\nnot http at all\r\n\r\n",
-        b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-        b"GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + b"X-A: b\r\n" * 500 + b"\r\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + b"X-A: b\r\n" * 500 + b"\r\n",
     ],
 )
 def test_what_is_hardly_http_is_answered_in_the_one_shape(server: str, sent: bytes) -> None:
@@ -241,7 +241,7 @@ def test_a_head_without_end_is_refused(server: str, head: bytes) -> None:
 
 
 def test_trailers_without_end_are_refused(server: str) -> None:
-    head = b"POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+    head = b"POST /embed HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
     received = b""
     host, port = server.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
@@ -256,9 +256,11 @@ def test_trailers_without_end_are_refused(server: str) -> None:
 
 def test_many_large_requests_on_one_connection_are_no_endless_head(server: str) -> None:
     body = json.dumps({"query": "tea", "documents": ["tea " * 40_000]}).encode()
-    request = b"POST /rerank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+    request = (
+        b"POST /rerank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+    )
     request += f"{len(body)}\r\n\r\n".encode() + body
-    last = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    last = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     received = answered(server, request * 3 + last)
     assert received.count(b"HTTP/1.1 200 OK") == 4
 
@@ -267,18 +269,18 @@ def test_many_large_requests_on_one_connection_are_no_endless_head(server: str) 
 def test_an_offer_of_another_protocol_is_declined(server: str, packet_bytes: int) -> None:
     body = b'{"inputs": "tea", "outputs": ["sparse"]}'
     head = (
-        b"POST /embed HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+        b"POST /embed HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
         b"HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\nContent-Type: application/json\r\n"
         b"Content-Length: 40\r\n\r\n"
     )
-    last = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    last = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     assert len(body) == 40
     received = answered(server, head + body + last, packet_bytes)
     assert received.count(b"HTTP/1.1 200 OK") == 2
 
 
 def test_a_bad_request_leaves_the_answer_to_the_one_before_it(server: str) -> None:
-    received = answered(server, b"GET /info HTTP/1.1\r\nHost: x\r\n\r\nBAD\r\n\r\n")
+    received = answered(server, b"GET /info HTTP/1.1\r\nHost: localhost\r\n\r\nBAD\r\n\r\n")
     assert received.startswith(b"HTTP/1.1 200 OK")
 
 

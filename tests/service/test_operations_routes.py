@@ -28,7 +28,7 @@ async def test_ready_waits_for_the_encoder_and_tells_why_it_fails(tmp_path: Path
     transport = httpx.ASGITransport(app)
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://t") as client,
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
     ):
         response = await client.get("/ready")
         assert response.status_code == 503

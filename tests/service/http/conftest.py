@@ -30,11 +30,15 @@ class Answer:
 
 
 class RawClient:
-    """A TCP connection to a server."""
+    """A TCP connection to a server, with the kernel's buffers or with small ones."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, receive_bytes: int | None = None) -> None:
         host, _, port = url.removeprefix("http://").rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=SECONDS)
+        self.socket = socket.socket()
+        if receive_bytes is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.settimeout(SECONDS)
+        self.socket.connect((host, int(port)))
         self._received = b""
 
     def send(self, *lines: str, body: bytes = b"") -> None:
@@ -76,8 +80,8 @@ def connect() -> Iterator[Connect]:
     """Connects to the address of a server; closed at the end."""
     with ExitStack() as connections:
 
-        def make(url: str) -> RawClient:
-            client = RawClient(url)
+        def make(url: str, receive_bytes: int | None = None) -> RawClient:
+            client = RawClient(url, receive_bytes)
             connections.callback(client.socket.close)
             return client
 

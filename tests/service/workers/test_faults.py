@@ -307,7 +307,7 @@ async def test_what_a_client_of_the_search_server_is_told(make_worker: Any, data
     with make_worker() as url:
         async with faulty(url) as [worker]:
             app = create_app(Settings(data=data, encoder_urls=worker.url, encoder_probe_seconds=0.1))
-            client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
+            client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
             async with app.router.lifespan_context(app), client:
                 while (await client.get("/ready")).status_code != 200:
                     await checkpoint()

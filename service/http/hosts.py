@@ -1,0 +1,50 @@
+"""Which names a server answers to, so that no page elsewhere reaches it through a name of its own.
+
+DNS rebinding makes a browser send requests for a foreign name to this machine; such a request bears the name
+in its Host header. Addresses and `localhost` cannot be rebound.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+ANY = "*"
+AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/?#@\s]+))(?::[0-9]*)?")  # host, port
+
+
+class AllowedHosts:
+    """Judges the headers Host and Origin by the names that a server has."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """names: beside `localhost` and all addresses; `*` is any."""
+        self._names = frozenset(map(str.lower, names)) | {"localhost"}
+        self.serves = lru_cache(maxsize=256)(self._serves)
+
+    def _serves(self, host: str) -> bool:
+        """Whether a Host header, as `localhost:8080`, names this server."""
+        name = _name_of(host)
+        return name is not None and (ANY in self._names or name in self._names or _address(name) is not None)
+
+    def trusts(self, origin: str, host: str) -> bool:
+        """Whether a request to a host may come from a page of this origin, as `http://localhost:3000`."""
+        authority = origin.lower().partition("://")[2]
+        name = _name_of(authority)
+        if name is None or authority == host.lower():
+            return name is not None
+        address = _address(name)
+        return name in self._names or (address is not None and address.is_loopback)
+
+
+def _name_of(authority: str) -> str | None:
+    found = AUTHORITY.fullmatch(authority.lower())
+    return (found[1] or found[2].removesuffix(".")) if found else None
+
+
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None

@@ -1,0 +1,104 @@
+"""Host and Origin: by which names a server is reached, and from which pages."""
+
+from typing import Any
+
+import pytest
+
+QUERY = {"collection": "demo", "query": "tea"}
+EVIL = "evil.example"
+
+
+async def code(client: Any, host: str, origin: str | None = None, method: str = "POST") -> str | None:
+    """The code of a search's error, or of another request's; None where it is answered."""
+    headers = {"Host": host} if origin is None else {"Host": host, "Origin": origin}
+    if method == "POST":
+        response = await client.post("/search", json=QUERY, headers=headers)
+    else:
+        response = await client.request(method, "/collections/demo", headers=headers)
+    if response.status_code < 400:
+        return None
+    assert response.status_code == 403
+    error: str = response.json()["error"]["code"]
+    return error
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "LOCALHOST:8080",
+        "localhost.:8080",
+        "127.0.0.1:8080",
+        "[::1]:8080",
+        "[::1]",
+        "10.1.2.3:80",
+    ],
+)
+async def test_localhost_and_addresses_are_always_served(make_client: Any, host: str) -> None:
+    for hosts in ("", "api.example.com"):
+        async with make_client(allowed_hosts=hosts) as client:
+            assert await code(client, host) is None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [EVIL, f"{EVIL}:8080", f"localhost.{EVIL}", f"127.0.0.1.{EVIL}", "localhost@evil", "", "[::1", "a:b"],
+)
+async def test_on_a_loopback_address_no_foreign_name_is_served(make_client: Any, host: str) -> None:
+    async with make_client() as client:
+        for method in ("GET", "DELETE", "POST"):
+            assert await code(client, host, method=method) == "host_not_allowed"
+        assert (await client.get("/health", headers={"Host": host})).status_code == 403
+
+
+async def test_names_are_those_of_the_setting_or_any_on_other_addresses(make_client: Any) -> None:
+    async with make_client(allowed_hosts="api.example.com, Other") as client:
+        for host in ("api.example.com", "API.example.com:443", "other:8080"):
+            assert await code(client, host) is None
+        assert await code(client, EVIL) == "host_not_allowed"
+    for settings in ({"host": "0.0.0.0"}, {"host": "::"}, {"allowed_hosts": "*"}):  # noqa: S104
+        async with make_client(**settings) as client:
+            assert await code(client, "tercet.cluster.local:8080") is None
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+async def test_pages_elsewhere_may_not_write(make_client: Any, method: str) -> None:
+    async with make_client(allowed_hosts="api.example.com") as client:
+        for origin in (
+            f"http://{EVIL}",
+            "null",
+            "http://10.1.2.3",
+            "http://localhost.evil.example",
+            "file://",
+        ):
+            assert await code(client, "localhost:8080", origin, method) == "origin_not_allowed"
+            assert await code(client, "localhost:8080", origin, "GET") is None
+    async with make_client(host="0.0.0.0") as client:  # noqa: S104
+        assert await code(client, "tercet:8080", f"http://{EVIL}", method) == "origin_not_allowed"
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("localhost:8080", "http://localhost:8080"),
+        ("localhost:8080", "http://localhost:3000"),
+        ("10.1.2.3:8080", "http://10.1.2.3:8080"),
+        ("127.0.0.1:8080", "https://api.example.com"),
+    ],
+)
+async def test_pages_of_this_server_may_write(make_client: Any, host: str, origin: str) -> None:
+    async with make_client(allowed_hosts="api.example.com") as client:
+        assert await code(client, host, origin) is None
+
+
+async def test_behind_any_name_a_page_of_the_same_name_may_write(make_client: Any) -> None:
+    async with make_client(host="0.0.0.0") as client:  # noqa: S104
+        assert await code(client, "tercet:8080", "http://tercet:8080") is None
+
+
+def test_a_head_has_one_host(server: str, connect: Any) -> None:
+    for head in (b"GET /health HTTP/1.1\r\n\r\n", b"GET /health HTTP/1.0\r\n\r\n"):
+        client = connect(server)
+        client.socket.sendall(head)
+        answer = client.answer()
+        assert (answer.status, answer.code) == (400, "invalid_http")
