@@ -83,14 +83,16 @@ def test_idle_connections_make_room_for_new_ones_and_work_goes_on(
 
 
 def test_where_all_connections_are_in_work_a_new_one_is_429(
-    make_server: Any, connect: Any, held: Any
+    make_app: Any, serve: Any, connect: Any, held: Any
 ) -> None:
-    with make_server(encoder=held, max_connections=2) as url:
+    app = make_app(encoder=held, max_connections=2)
+    with serve(app) as url:
         held.gate.clear()
         workers = [connect(url) for _ in range(2)]
         for client in workers:
             client.send(*EMBED, f"Content-Length: {len(TEA)}", body=TEA)
-        time.sleep(0.2)
+        while app.state.runtime.pending_tokens() < 6:
+            time.sleep(0.01)
         refused = connect(url)
         answer = refused.answer()
         assert (answer.status, answer.code) == (429, "overloaded")
