@@ -11,8 +11,7 @@ import h11
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from service.errors import Failure, failure_of
-from service.exceptions import OverloadedError
+from service.errors import Failure
 from service.http.connections import Connections
 
 MAX_HEAD_BYTES = 64 * 1024  # of a head, or of trailers, that has no end yet
@@ -48,7 +47,7 @@ class HttpProtocol(H11Protocol):
             self._expect_head()
         else:
             in_use = f"all {self._limits.connections} connections are in use (setting max_connections)"
-            self._refuse(failure_of(OverloadedError(f"{in_use}: try again in a second", 1)))
+            self._refuse(Failure(429, in_use, "overloaded", headers=(("Retry-After", "1"),)))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends what was meant for the connection."""
