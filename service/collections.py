@@ -128,9 +128,7 @@ class CollectionRegistry:
         Raises CollectionNotFoundError, or CollectionBusyError while it is being built.
         """
         delete_collection(self.root, name)
-        self._opened.pop(name, None)
-        self._opening.pop(name, None)
-        self._defaults.pop(name, None)
+        self._forget(name)
 
     def list(self) -> list[CollectionDescription]:
         """All collections, in order of name."""
@@ -144,6 +142,15 @@ class CollectionRegistry:
                 log.error("collection %s is left out of the list: %s", name, error)
         return descriptions
 
+    def release_superseded(self) -> None:
+        """Lets go of snapshots that are current no more: another process removed or rebuilt the collection.
+
+        A search would notice that, but none may come; meanwhile the files would keep their room on the disk.
+        """
+        for name, opened in tuple(self._opened.items()):
+            if not self._is_current(name, opened):
+                self._forget(name)
+
     def close(self) -> None:
         """Lets go of every open snapshot."""
         self._pool.close()
@@ -153,6 +160,11 @@ class CollectionRegistry:
         """The open snapshot where it is the current one."""
         opened = self._opened.get(name)
         return opened.snapshot if opened is not None and self._is_current(name, opened) else None
+
+    def _forget(self, name: str) -> None:
+        self._opened.pop(name, None)
+        self._opening.pop(name, None)
+        self._defaults.pop(name, None)
 
     def _is_current(self, name: str, opened: _Opened) -> bool:
         try:

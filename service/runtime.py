@@ -31,6 +31,7 @@ from service.workers.encoding import RemoteEncoding
 WARM_UP_TEXT = "warm up"
 SHORT_QUERY_TOKENS = 16
 READY_SECONDS = 3.0
+RELEASE_SECONDS = 10.0  # between two looks for collections that other processes removed
 RETRY_SECONDS = 0.5  # between two attempts to reach an encoder elsewhere
 
 Result = TypeVar("Result")
@@ -80,6 +81,7 @@ class Runtime:
         self._draining = False
         self._opening: asyncio.Task[None] | None = None
         self._heartbeat: asyncio.Task[None] | None = None
+        self._release: asyncio.Task[None] | None = None
 
     @property
     def limits(self) -> RequestLimits:
@@ -112,6 +114,7 @@ class Runtime:
         """Begins to open everything; `ready` tells when that is done."""
         self._opening = asyncio.create_task(self._open(), name="opening")
         self._heartbeat = asyncio.create_task(self.telemetry.watch_loop(), name="heartbeat")
+        self._release = asyncio.create_task(self._release_superseded(), name="release")
 
     async def ready(self) -> None:
         """Raises NotReadyError before the encoder is warm, while it fails or hangs, and near the end.
@@ -139,7 +142,7 @@ class Runtime:
 
     async def stop(self) -> None:
         """Finishes what was accepted and closes everything."""
-        background = [task for task in (self._opening, self._heartbeat) if task is not None]
+        background = [task for task in (self._opening, self._heartbeat, self._release) if task is not None]
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
@@ -185,6 +188,12 @@ class Runtime:
         if self._services is None:
             raise NotReadyError("the encoder is still loading; ask /ready when it is done")
         return self._services
+
+    async def _release_superseded(self) -> None:
+        """For ever, now and then."""
+        while True:
+            await asyncio.sleep(RELEASE_SECONDS)
+            await self.pools.operations.run(self.collections.release_superseded)
 
     async def _open(self) -> None:
         try:

@@ -1,7 +1,9 @@
 """Open collections: caching, publication by others, deletion, and many threads."""
 
+import asyncio
 import errno
 import os
+import shutil
 import threading
 import weakref
 from collections.abc import Callable
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.lowlevel import checkpoint
 
 from index.candidates import Document
 from index.collection import Collection, delete_collection
@@ -56,6 +59,46 @@ def test_a_superseded_snapshot_is_freed_with_its_last_search(registry: Collectio
     assert freed() is held
     del held
     assert freed() is None
+
+
+def is_mapped(folder: Path) -> bool:
+    """Whether this process has files below the folder open in its memory."""
+    return str(folder) in Path("/proc/self/maps").read_text()
+
+
+def test_what_another_process_removed_is_let_go(registry: CollectionRegistry) -> None:
+    freed = weakref.ref(registry.snapshot("demo"))
+    shutil.rmtree(registry.root / "demo")
+    assert is_mapped(registry.root)
+    registry.release_superseded()
+    assert freed() is None
+    assert not is_mapped(registry.root)
+
+
+def test_what_another_process_replaced_is_let_go_without_a_search(
+    registry: CollectionRegistry, tiny: Any
+) -> None:
+    kept, freed = registry.snapshot("demo"), weakref.ref(registry.snapshot("demo"))
+    registry.release_superseded()
+    assert registry.snapshot("demo") is kept
+    del kept
+    publish(registry.root, tiny, "x")
+    registry.release_superseded()
+    assert freed() is None
+    assert registry.snapshot("demo").documents == 1
+
+
+async def test_a_server_lets_go_by_itself(
+    make_client: Any, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.runtime.RELEASE_SECONDS", 0.05)
+    async with make_client() as client:
+        assert (await client.post("/search", json={"collection": "demo", "query": "tea"})).status_code == 200
+        assert is_mapped(data)
+        delete_collection(data / "collections", "demo")  # as another process does
+        async with asyncio.timeout(20):
+            while is_mapped(data):
+                await checkpoint()
 
 
 def test_describe_list_and_create(registry: CollectionRegistry) -> None:
