@@ -44,13 +44,21 @@ class Server:
 
 @contextmanager
 def serving(
-    data: Path, *, command: str = "serve", port: int = 0, **settings: str | int | float
+    data: Path,
+    *,
+    command: str = "serve",
+    script: Path | None = None,
+    port: int = 0,
+    **settings: str | int | float,
 ) -> Iterator[Server]:
-    """A ready server over a data root; settings by name, without the prefix."""
+    """A ready server over a data root; settings by name, without the prefix.
+
+    script: what to run instead of the `tercet` command.
+    """
     port = port or free_port()
     variables = {f"TERCET_{name.upper()}": str(value) for name, value in settings.items()}
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "cli.main", command],
+        [sys.executable, "-P", *(["-m", "cli.main", command] if script is None else [script])],
         env=environment({**variables, "TERCET_PORT": str(port), "TERCET_DATA": str(data)}),
         cwd=data,
         stdout=subprocess.DEVNULL,
