@@ -130,7 +130,7 @@ class Settings(BaseSettings):
         2, gt=0, description="Longest wait for its answer; without two in a row the worker is down."
     )
 
-    max_body_bytes: int = Field(16 << 20, ge=1, description="Largest request body.")
+    max_body_bytes: int = Field(8 << 20, ge=1, description="Largest request body.")
     compression: bool = Field(True, description="Compress answers for clients that accept zstd or gzip.")
     max_concurrent_requests: int = Field(512, ge=1, description="Requests in work; more get 429.")
     max_wait_seconds: float = Field(

@@ -100,7 +100,7 @@ def _stops(data: Path, sources: list[str], hits: int, *, runs: int, texts: int) 
         time.sleep(1)
         print(f"idle: {client.get('/stopped').json()}")
         print(
-            f"{'request':60} {'body MiB':>9} {'status':>6} {'answer MiB':>10} {'stopped ms':>10} {'late ms':>8}"
+            f"{'request':60} {'body MiB':>9} {'status':>6} {'answer MiB':>10} {'stopped ms':>10} {'late':>8}"
         )
         for request in large_requests(long_texts(sources, texts), long_query, hits):
             worst: list[dict[str, float]] = []

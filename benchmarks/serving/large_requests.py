@@ -11,7 +11,7 @@ import numpy as np
 SEED = 20261122
 JSON = "application/json"
 BINARY = "application/x-safetensors"
-BODY_BYTES = 16 << 20  # the limit of a body
+BODY_BYTES = 8 << 20  # the limit of a body
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,11 @@ def _texts() -> Iterator[Large]:
         for escaped in (False, True):
             size = len(json.dumps(text, ensure_ascii=escaped).encode()) - 2
             body = _json(_ascii=escaped, inputs=[text * (each // size)] * 79, outputs=["dense"], max_length=8)
-            yield Large(f"embed 16 MiB of {name}, escaped={escaped}", "/embed", body)
+            yield Large(f"embed 8 MiB of {name}, escaped={escaped}", "/embed", body)
     one = "a" * (BODY_BYTES - 100)
-    yield Large("embed one text of 16 MiB", "/embed", _json(inputs=one))
-    yield Large("search with a query of 16 MiB", "/search", _json(collection="demo", query=one))
-    yield Large("job with a source of 16 MiB", "/collections/demo/jobs", _json(source=one))
+    yield Large("embed one text of 8 MiB", "/embed", _json(inputs=one))
+    yield Large("search with a query of 8 MiB", "/search", _json(collection="demo", query=one))
+    yield Large("job with a source of 8 MiB", "/collections/demo/jobs", _json(source=one))
 
 
 def _structures() -> Iterator[Large]:
@@ -86,37 +86,35 @@ def _structures() -> Iterator[Large]:
         return (before + item * ((BODY_BYTES - 200) // len(item)) + after).encode()
 
     search = '{"collection":"demo","query":"tea",'
-    yield Large("embed 4 million texts", "/embed", filled('{"inputs":[', '"",', '""]}'))
-    yield Large("rerank 4 million texts", "/rerank", filled('{"query":"a","documents":[', '"",', '""]}'))
+    yield Large("embed 2 million texts", "/embed", filled('{"inputs":[', '"",', '""]}'))
+    yield Large("rerank 2 million texts", "/rerank", filled('{"query":"a","documents":[', '"",', '""]}'))
     yield Large(
-        "query of 8 million numbers",
+        "query of 4 million numbers",
         "/search",
         filled('{"collection":"demo","query":{"dense":[', "0,", "0]}}"),
     )
     yield Large(
-        "query of 2 million rows",
+        "query of a million rows",
         "/search",
         filled('{"collection":"demo","query":{"colbert":[', "[0.25],", "[0]]}}"),
     )
     yield Large(
-        "filter of 8 million values", "/search", filled(search + '"filter":{"in":{"lang":[', "0,", "0]}}}")
+        "filter of 4 million values", "/search", filled(search + '"filter":{"in":{"lang":[', "0,", "0]}}}")
     )
     yield Large(
-        "filter of a million conditions",
+        "filter of half a million conditions",
         "/search",
         filled(search + '"filter":{"and":[', '{"exists":"a"},', "{}]}}"),
     )
     yield Large("nesting without end", "/search", filled(search + '"filter":', '{"not":', "0"))
     yield Large("lists without end", "/embed", filled('{"inputs":', "[", ""))
-    keys = ",".join(f'"{number}":0' for number in range(1_200_000))
-    yield Large("a million unknown fields", "/search", f"{{{keys}}}".encode())
-    yield Large(
-        "a million declared fields", "/collections/fields", f'{{"fields":{{{keys}}}}}'.encode(), "PUT"
-    )
-    yield Large("16 MiB of blanks", "/embed", b" " * (BODY_BYTES - 1))
-    yield Large("16 MiB of backslashes", "/embed", b'{"inputs":"' + b"\\" * (BODY_BYTES - 20) + b'"}')
-    yield Large("16 MiB of quotes", "/embed", b'"' * (BODY_BYTES - 1))
-    yield Large("16 MiB cut off", "/embed", filled('{"inputs":["', "tea ", ""))
+    keys = ",".join(f'"{number}":0' for number in range(600_000))
+    yield Large("600,000 unknown fields", "/search", f"{{{keys}}}".encode())
+    yield Large("600,000 declared fields", "/collections/fields", f'{{"fields":{{{keys}}}}}'.encode(), "PUT")
+    yield Large("8 MiB of blanks", "/embed", b" " * (BODY_BYTES - 1))
+    yield Large("8 MiB of backslashes", "/embed", b'{"inputs":"' + b"\\" * (BODY_BYTES - 20) + b'"}')
+    yield Large("8 MiB of quotes", "/embed", b'"' * (BODY_BYTES - 1))
+    yield Large("8 MiB cut off", "/embed", filled('{"inputs":["', "tea ", ""))
     rows = np.random.default_rng(SEED).normal(size=(512, 128)).round(7)
     yield Large(
         "query of 512 token vectors",

@@ -37,11 +37,12 @@ _STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
 class Structure:
     """The marks of a JSON text outside its strings, `[ ] { } , :`, in order.
 
-    positions: int64[M]; marks: uint8[M].
+    positions: int64[M]; marks: uint8[M]; ends_in_string: whether the last string lacks its end.
     """
 
     positions: Int64
     marks: npt.NDArray[np.uint8]
+    ends_in_string: bool
 
 
 def scan(body: bytes) -> Structure:
@@ -72,20 +73,22 @@ def scan(body: bytes) -> Structure:
                 'request, or send vectors as base64, as /embed gives them for "encoding": "base64"'
             )
         start += len(part)
-    return Structure(np.concatenate(positions), np.concatenate(marks))
+    return Structure(np.concatenate(positions), np.concatenate(marks), in_string)
 
 
 def parse(body: bytes, structure: Structure) -> Any:
     """The value of a scanned body, as `orjson.loads` gives it. Raises orjson.JSONDecodeError."""
+    if structure.ends_in_string:
+        raise orjson.JSONDecodeError("a string has no end", "", 0)
     longest = _longest_list(structure)
     if longest is None:
-        return orjson.loads(body)
+        return _loads(body)
     first, last, commas = longest
-    place = secrets.token_hex(8)
-    whole = _loads(b'%b"%b"%b' % (body[: first + 1], place.encode(), body[last:]))
     items = [item for piece in _pieces(first, last, commas) for item in _items(body[piece])]
     if len(items) != len(commas) + 1:
         raise orjson.JSONDecodeError("a list has an empty place", "", 0)
+    place = secrets.token_hex(8)
+    whole = _loads(b'%b"%b"%b' % (body[: first + 1], place.encode(), body[last:]))
     for key, value in whole.items():
         if value == [place]:
             whole[key] = items
