@@ -27,7 +27,7 @@ from serving.hostile import Hostile, Request
 from serving.server import DEMO, Server, build, serving
 
 REQUESTS, QUICK_REQUESTS = 100_000, 3_000
-EXAMPLES, QUICK_EXAMPLES = 60, 8  # drawn from the description for each operation, fitting and breaking it
+EXAMPLES, QUICK_EXAMPLES = 25, 8  # drawn from the description for each operation, fitting and breaking it
 CONNECTIONS = 8
 SEED = 20261122
 HANG_SECONDS = 20.0

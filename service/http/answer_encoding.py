@@ -15,7 +15,7 @@ from service.pools import Pool
 
 MIN_BYTES = 1024  # a smaller answer is one packet either way
 LOOP_BYTES = 1 << 15  # encoded on the event loop, for less than half a millisecond
-# Float vectors shrink by a twelfth, for a fifth of the time that the network would save at a gigabit.
+# Float vectors shrink by a twelfth, which takes longer than sending that at a gigabit.
 EXCLUDED = (*DEFAULT_EXCLUDED_CONTENT_TYPES, MEDIA_TYPE)
 
 
