@@ -28,7 +28,7 @@ BASE = "docker.io/library/python:3.11-slim-bookworm"
 BASE_PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
 USER = 10001
 READY_SECONDS = 120.0
-GPU_BYTES = 45 << 30  # free for the packages of the GPU image, three times in the storage of copies
+GPU_BYTES = 30 << 30  # free at least: 8 GB of packages are stored three times on the way
 
 # Gives the process the image's root read-only, a fresh /tmp and the volumes, then its user and program.
 START = """
