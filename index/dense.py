@@ -27,8 +27,9 @@ from index.errors import DamagedIndexError, DeviceUnavailableError, InvalidQuery
 from models.representations import Bool, Float32, Int64
 
 # FAISS for GPUs brings the libcurand.so.10 of CUDA 12, and the encoder's libraries that of CUDA 13: the same
-# functions under the same name. Who asks by name gets the one that was loaded first. That is the encoder's
-# here, for FAISS calls none of them. Elsewhere there is no such file, and nothing to settle.
+# functions under the same name. Who asks by name gets the one that was loaded first, and both FAISS and torch
+# load CUDA 12's where they find it. FAISS calls none of the functions, so the encoder's own comes first.
+# Elsewhere there is no such file, and nothing to settle.
 with suppress(OSError):
     ctypes.CDLL("libcurand.so.10")
 

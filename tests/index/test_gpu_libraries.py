@@ -68,6 +68,12 @@ def test_the_encoders_libcurand_is_loaded_before_faiss(repository: Path, tmp_pat
     assert run(NOTICE, repository, LD_LIBRARY_PATH="").split() == ["False"]
 
 
+@pytest.mark.parametrize("module", ["service.app", "ingest.build"])
+def test_servers_and_builds_settle_this_before_torch_is_loaded(module: str, repository: Path) -> None:
+    code = f"import sys, {module}; print('index.dense' in sys.modules, 'torch' in sys.modules)"
+    assert run(code, repository).split() == ["True", "False"]
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("first", ["index.dense torch", "torch index.dense"])
 def test_faiss_torch_and_onnxruntime_work_on_a_gpu_in_one_process(
