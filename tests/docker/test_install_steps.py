@@ -108,15 +108,14 @@ def image(cpu: Any, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Reh
 
 @pytest.fixture
 def server(image: Rehearsal, cpu: Any) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """What the image's entrypoint ends as, with its command, on a free port."""
+    """The image's entrypoint and command, on a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     image.environment["TERCET_PORT"] = str(port)
-    command = [
-        f"{image.folder}/opt/tercet/venv/bin/tercet",
-        *cpu.last("CMD").words,
-    ]
+    (entrypoint,) = (Path(image.move(word)) for word in cpu.last("ENTRYPOINT").words)
+    entrypoint.write_text(image.move(entrypoint.read_text(encoding="utf-8")), encoding="utf-8")
+    command = [str(entrypoint), *cpu.last("CMD").words]
     with subprocess.Popen(command, cwd=image.working, env=image.environment) as process:
         yield process, port
         process.kill()

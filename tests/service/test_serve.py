@@ -159,7 +159,7 @@ def test_from_a_file_to_hits_and_a_clean_end(serve: Serve, tmp_path: Path) -> No
 def test_after_sigterm_it_is_not_ready_and_still_serves_until_the_pause_or_a_second_signal_ends_it(
     serve: Serve,
 ) -> None:
-    process, client = serve("encoder", "--threads", "1", TERCET_DRAIN_SECONDS="300")
+    process, client = serve("encoder", "--threads", "1", TERCET_DRAIN_SECONDS="100")
     wait_ready(process, client)
     process.send_signal(signal.SIGTERM)
     while (answer := client.get("/ready")).status_code == 200:
