@@ -131,19 +131,23 @@ def buildah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buildah]:
 
 
 @pytest.fixture(scope="module")
-def cpu_image(buildah: Buildah, root: Path) -> str:
+def build(buildah: Buildah, root: Path, pytestconfig: pytest.Config) -> Callable[[str, str], str]:
+    """Builds an image, prints its size and how long that took, and gives its name."""
+
+    def build(dockerfile: str, tag: str) -> str:
+        started = time.monotonic()
+        buildah.build(root / "docker" / dockerfile, root, tag)
+        line = f"{tag}: {buildah.size(tag)}, built in {time.monotonic() - started:.0f} s"
+        pytestconfig.get_terminal_writer().line(f"\n{line}")
+        return tag
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def cpu_image(build: Callable[[str, str], str]) -> str:
     """The CPU image's name."""
-    started = time.monotonic()
-    buildah.build(root / "docker" / "Dockerfile", root, "tercet:cpu")
-    report(
-        f"tercet:cpu built in {time.monotonic() - started:.0f} s, {buildah.size_bytes('tercet:cpu'):,} bytes"
-    )
-    return "tercet:cpu"
-
-
-def report(line: str) -> None:
-    """Prints a line past pytest's capture."""
-    sys.__stderr__.write(f"\n{line}\n")
+    return build("Dockerfile", "tercet:cpu")
 
 
 @dataclass(frozen=True)
@@ -268,9 +272,9 @@ def test_keys_come_from_a_file_and_parquet_can_be_read(
 
 
 def test_the_gpu_image_installs_and_warms_up_without_a_gpu(
-    buildah: Buildah, built: Callable[[str, str], str]
+    buildah: Buildah, build: Callable[[str, str], str]
 ) -> None:
     free = shutil.disk_usage(buildah.folder).free
     if free < GPU_BYTES:
         pytest.skip(f"needs {GPU_BYTES:,} bytes of disk, {free:,} are free")
-    built("Dockerfile.gpu", "tercet:gpu")
+    build("Dockerfile.gpu", "tercet:gpu")
