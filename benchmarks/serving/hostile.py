@@ -167,6 +167,7 @@ NO_HTTP = (
     b"GET http://[::bad/ HTTP/1.1\r\nHost: x\r\n\r\n",
     b"GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n",
     b"GET / HTTP/1.1\r\n" + b"X-A: b\r\n" * 9000 + b"\r\n",
+    b"GET / HTTP/1.1\r\nHost: x\r\n",
 )
 BOMB = gzip.compress(bytes(40 << 20))
 
@@ -314,7 +315,7 @@ class Hostile:
     def _broken_wire(self) -> bytes:
         wire = self.honest().to_bytes()
         at = self._random.randrange(min(len(wire), 200))
-        return wire[:at] + self._random.randbytes(3) + wire[at + 1 :] + b"\r\n\r\n"
+        return wire[:at] + self._random.randbytes(3) + wire[at + 1 :]
 
     def _with_body(self) -> Request:
         while not (request := self.honest()).body:

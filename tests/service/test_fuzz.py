@@ -80,8 +80,8 @@ def check_error(status: int, headers: Any, body: Any) -> None:
 
 @pytest.fixture
 def impatient(make_server: Any) -> Iterator[str]:
-    """The address of a server that does not wait for bodies."""
-    with make_server(body_timeout_seconds=0.2) as url:
+    """The address of a server that does not wait for heads and bodies."""
+    with make_server(head_timeout_seconds=0.2, body_timeout_seconds=0.2) as url:
         yield url
 
 
