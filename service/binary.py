@@ -83,10 +83,13 @@ class BinaryBody:
 
 
 async def binary_pieces(
-    windows: AsyncGenerator[Representations], info: EncoderInfo, pool: Pool
+    windows: AsyncGenerator[Representations], info: EncoderInfo, pool: Pool, folder: Path | None = None
 ) -> AsyncGenerator[bytes]:
-    """The body of all windows; it begins after the last, since its header has the sizes of all arrays."""
-    with BinaryBody() as body:
+    """The body of all windows; it begins after the last, since its header has the sizes of all arrays.
+
+    folder: as for `BinaryBody`.
+    """
+    with BinaryBody(folder) as body:
         async with aclosing(windows):
             async for window in windows:
                 if int(window.tokens.sum()) > SMALL_TOKENS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
@@ -92,6 +93,14 @@ class Runtime:
         """
         limits = self.settings.request_limits
         return limits if self._searches else replace(limits, characters=self.settings.max_body_bytes)
+
+    @property
+    def scratch(self) -> Path | None:
+        """Where what takes too much memory may wait: the data root, or None for the system's own folder.
+
+        A container's folder for temporary files is often memory; an encoder worker may have no data root.
+        """
+        return self.settings.data if os.access(self.settings.data, os.W_OK | os.X_OK) else None
 
     @property
     def encoding(self) -> EncodingService:

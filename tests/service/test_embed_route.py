@@ -1,6 +1,7 @@
 """`POST /embed` to the letter of its contract."""
 
 import base64
+import tempfile
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ from safetensors.numpy import load
 
 from models.encoder import encode
 from models.errors import EncoderUnavailableError
+from service import growing_arrays
 from service.binary import MEDIA_TYPE
 
 TEXTS = ["hot water", "the green tea leaf", ""]
@@ -185,6 +187,15 @@ async def test_an_answer_of_many_windows_is_that_of_one(client: httpx.AsyncClien
     arrays = load(binary.content)
     assert np.allclose(arrays["colbert"], expected.colbert.vectors, atol=1e-6)
     assert np.array_equal(arrays["sparse_indptr"], expected.sparse.indptr)
+
+
+async def test_large_binary_answers_wait_below_the_data_root(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, tiny: Any
+) -> None:
+    monkeypatch.setattr(growing_arrays, "MEMORY_BYTES", 1)
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    binary = await client.post("/embed", json={"inputs": TEXTS}, headers={"Accept": MEDIA_TYPE})
+    assert np.array_equal(load(binary.content)["dense"], encode(tiny, TEXTS).dense)
 
 
 async def test_too_many_tokens_are_413(make_client: Any) -> None:
