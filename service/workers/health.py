@@ -67,7 +67,8 @@ class WorkerHealth:
             up = self.state is WorkerState.UP
             pause_seconds = self._pause_seconds if up else min(QUICK_SECONDS, self._pause_seconds)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), pause_seconds)
+                async with asyncio.timeout(pause_seconds):
+                    await self._wake.wait()
             self._wake.clear()
             await self.ask()
 

@@ -79,9 +79,9 @@ class FaultyWorker:
         method, path = head.decode().split(" ")[:2]
         length = re.search(rb"content-length: (\d+)", head.lower())
         body = await reader.readexactly(int(length[1]) if length else 0)
+        self.requests[path] += 1
         await self.answering.wait()
         fault: str | tuple[int, str] | None = None
-        self.requests[path] += 1
         if path == "/embed":
             fault = self.faults.popleft() if self.faults else None
         if fault == "reset":

@@ -97,3 +97,17 @@ async def test_a_suspicion_is_looked_into_at_once_and_each_change_logged_once(
         "encoder worker http://gpu-a is suspected: /embed: the connection was reset",
         "encoder worker http://gpu-a is down: the connection was reset",
     ]
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_watch_that_is_cancelled_while_a_suspicion_comes_ends(turns: int) -> None:
+    probed = Probed(None, None)
+    await probed.health.ask()
+    watch = asyncio.create_task(probed.health.watch())
+    await asyncio.sleep(0.01)
+    probed.health.suspect("/embed: the connection was reset")
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    watch.cancel()
+    await asyncio.wait([watch], timeout=5)
+    assert watch.cancelled()
