@@ -24,6 +24,8 @@ from service.pace import Pace
 from service.pools import Pool
 from service.text_queue import QueuedCall, Slice, TextQueue
 
+BATCH_SHARE = 0.1  # of the longest wait that is promised, which one batch may take
+LEAST_BATCH_TOKENS = 256  # fewer would cost more for each token
 FIRST_TOKENS_PER_SECOND = 2000.0  # a cautious guess, until batches are measured
 
 Encode = Callable[[TokenBatch, Sequence[Output], Sequence[str | None]], Representations]
@@ -54,7 +56,8 @@ class Batcher:
         self._admission = admission
         self._observe = observe
         self._health = EncoderHealth(math.inf) if health is None else health
-        self._queue = TextQueue(batch_tokens)
+        self._queue = TextQueue()
+        self._batch_tokens = batch_tokens
         self._pace = Pace(FIRST_TOKENS_PER_SECOND)
         self._running_tokens = 0
         self._running_since = 0.0
@@ -69,8 +72,8 @@ class Batcher:
         return self._queue.tokens + self._running_tokens
 
     def wait_seconds(self, tokens: int) -> float:
-        """How long a request of so many tokens would wait for its first batch, if it came now."""
-        return self._seconds_left() + self._pace.seconds(self._queue.tokens_ahead(tokens))
+        """How long a request of so many tokens would wait for others' texts if it came now."""
+        return self._seconds_left() + self._pace.seconds(self._queue.tokens_ahead(tokens, self._budget()))
 
     def require_room(self, tokens: int, deadline: Deadline) -> None:
         """Raises as `submit` does where a request of so many tokens would wait too long."""
@@ -143,6 +146,13 @@ class Batcher:
         if call.left:
             call.fail(too_late(self.wait_seconds(call.request_tokens)))
 
+    def _budget(self) -> int:
+        """Tokens of the next batch; few of a slow encoder, since who comes waits for the one in work."""
+        promised_seconds = self._admission.max_wait_seconds * BATCH_SHARE
+        if promised_seconds == math.inf:
+            return self._batch_tokens
+        return min(self._batch_tokens, max(LEAST_BATCH_TOKENS, int(self._pace.units(promised_seconds))))
+
     def _seconds_left(self) -> float:
         """Of the batch in work. One that takes longer than expected may take as long again."""
         if not self._running_tokens:
@@ -153,7 +163,7 @@ class Batcher:
     async def _run(self) -> None:
         try:
             while self._queue or not self._closing:
-                batch = self._queue.next_batch()
+                batch = self._queue.next_batch(self._budget())
                 if batch:
                     await self._work(batch)
                 elif not self._closing:

@@ -26,6 +26,10 @@ class Pace:
         self._units = kept * self._units + units
         self._seconds = kept * self._seconds + seconds
 
+    def units(self, seconds: float) -> float:
+        """How much is done in this time."""
+        return seconds * self._units / self._seconds
+
     def seconds(self, units: float) -> float:
         """How long so much work takes."""
         return units * self._seconds / self._units

@@ -1,7 +1,8 @@
 """The order in which the texts of waiting requests are encoded.
 
-Requests with the fewest tokens left come first: queries overtake documents, and what has begun is finished.
-A batch that overtakes the oldest request is followed by one in order of arrival, so that none starves.
+Requests with few tokens left come first: queries overtake documents, and what has begun is finished. Those of
+like size stay in order of arrival. A batch that overtakes the oldest request is followed by one in order of
+arrival, so that none starves.
 """
 
 from __future__ import annotations
@@ -16,6 +17,13 @@ import numpy as np
 
 from models.representations import Int64, Output, Representations, TokenBatch
 from service.admission import Ticket
+
+SHORT_TOKENS = 64  # whatever has fewer is of one size; then each size is twice the one before
+
+
+def size_of(tokens: int) -> int:
+    """The size of a request, coarsely, so that it is not overtaken by all that have one token less."""
+    return (tokens // SHORT_TOKENS).bit_length()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,11 @@ class QueuedCall:
         """Tokens in no batch yet, those of the request's later calls among them."""
         return self.left_tokens + self.ticket.later_tokens
 
+    @property
+    def size(self) -> int:
+        """Of the request, by what is left of it."""
+        return size_of(self.request_tokens)
+
     def take(self, budget: int, *, always_one: bool) -> Slice:
         """The next texts that fit the budget; at least one if `always_one`."""
         start = self._taken
@@ -100,9 +113,7 @@ class QueuedCall:
 class TextQueue:
     """Calls that wait for the encoder."""
 
-    def __init__(self, batch_tokens: int) -> None:
-        """batch_tokens: of a batch, at most, unless a single text has more."""
-        self._batch_tokens = batch_tokens
+    def __init__(self) -> None:
         self._calls: list[QueuedCall] = []  # in order of arrival
         self._overtaken = False
 
@@ -126,49 +137,53 @@ class TextQueue:
         if call in self._calls:
             self._calls.remove(call)
 
-    def tokens_ahead(self, tokens: int) -> int:
-        """Tokens that are encoded before a new request of so many, if none comes after it."""
-        sizes = [call.request_tokens for call in self._calls]
-        shorter = sum(size for size in sizes if size <= tokens)
-        # Between two batches of those with fewer left comes one in order of arrival.
-        return min(sum(sizes), 2 * shorter + self._batch_tokens * self._overtaken)
+    def tokens_ahead(self, tokens: int, budget: int) -> int:
+        """Tokens that are encoded before a new request of so many or beside it, if none comes after it.
 
-    def next_batch(self) -> list[Slice]:
-        """Texts up to the token budget, and at least one text; none where nothing waits."""
+        budget: of a batch.
+        """
+        size = size_of(tokens)
+        no_larger = sum(call.request_tokens for call in self._calls if call.size <= size)
+        # Between two batches of those with fewer left comes one in order of arrival; others share its own.
+        rest = budget * (1 + self._overtaken)
+        return min(sum(call.request_tokens for call in self._calls), 2 * no_larger + rest)
+
+    def next_batch(self, budget: int) -> list[Slice]:
+        """Texts of so many tokens at most, but at least one text; none where nothing waits."""
         self._calls = [call for call in self._calls if not call.answer.done()]
         if not self._calls:
             return []
         oldest = self._calls[0]
         if self._overtaken:
-            batch = self._fill(self._calls)
+            batch = _fill(self._calls, budget)
         else:
-            shortest_first = sorted(self._calls, key=attrgetter("request_tokens"))
-            batch = self._fill(self._that_end(shortest_first) or shortest_first)
+            shortest_first = sorted(self._calls, key=attrgetter("size"))
+            batch = _fill(_that_end(shortest_first, budget) or shortest_first, budget)
         self._overtaken = all(part.call is not oldest for part in batch)
         self._calls = [call for call in self._calls if call.left]
         return batch
 
-    def _that_end(self, calls: Iterable[QueuedCall]) -> list[QueuedCall]:
-        """The first calls as far as a batch holds all that is left of them.
 
-        No others go with them: that would only let these wait for a larger batch.
-        """
-        budget = self._batch_tokens
-        ending = []
-        for call in calls:
-            budget -= call.request_tokens
-            if budget < 0:
-                break
-            ending.append(call)
-        return ending
+def _that_end(calls: Iterable[QueuedCall], budget: int) -> list[QueuedCall]:
+    """The first calls as far as a batch holds all that is left of them.
 
-    def _fill(self, calls: Iterable[QueuedCall]) -> list[Slice]:
-        budget = self._batch_tokens
-        batch: list[Slice] = []
-        for call in calls:
-            part = call.take(budget, always_one=not batch)
-            if part.start == part.stop:
-                break
-            batch.append(part)
-            budget -= part.tokens
-        return batch
+    No others go with them: that would only let these wait for a larger batch.
+    """
+    ending = []
+    for call in calls:
+        budget -= call.request_tokens
+        if budget < 0:
+            break
+        ending.append(call)
+    return ending
+
+
+def _fill(calls: Iterable[QueuedCall], budget: int) -> list[Slice]:
+    batch: list[Slice] = []
+    for call in calls:
+        part = call.take(budget, always_one=not batch)
+        if part.start == part.stop:
+            break
+        batch.append(part)
+        budget -= part.tokens
+    return batch

@@ -84,10 +84,10 @@ class SearchPipeline:
     def wait_seconds(self, tokens: int) -> float:
         """How long a query of so many tokens, 0 for ready representations, would wait if it came now.
 
-        Queries ahead of it are in the encoder's queue and in the line: it waits for the slower of the two.
+        First for the encoder, then for a thread.
         """
         encoder_seconds = self._encoding.wait_seconds(tokens) if tokens else 0.0
-        return max(encoder_seconds, self._line.wait_seconds)
+        return encoder_seconds + self._line.wait_seconds
 
     async def search(self, query: SearchQuery, deadline: Deadline = NO_DEADLINE) -> SearchOutcome:
         """Hits of one query.

@@ -24,7 +24,8 @@ class Line:
     """A queue whose calls have names."""
 
     def __init__(self, batch_tokens: int, loop: asyncio.AbstractEventLoop) -> None:
-        self.queue = TextQueue(batch_tokens)
+        self.queue = TextQueue()
+        self._budget = batch_tokens
         self._loop = loop
         self._names: dict[QueuedCall, str] = {}
 
@@ -37,8 +38,11 @@ class Line:
         self.queue.add(call)
         return call
 
+    def ahead(self, tokens: int) -> int:
+        return self.queue.tokens_ahead(tokens, self._budget)
+
     def next(self) -> Batch:
-        return [(self._names[part.call], part.tokens) for part in self.queue.next_batch()]
+        return [(self._names[part.call], part.tokens) for part in self.queue.next_batch(self._budget)]
 
     def rest(self) -> list[Batch]:
         batches = []
@@ -66,7 +70,7 @@ def test_a_query_overtakes_documents_and_waits_for_no_full_batch(loop: asyncio.A
     assert line.next() == [("documents", 100)]
     line.add("query", [7])
     line.add("other query", [5])
-    assert line.next() == [("other query", 5), ("query", 7)]
+    assert line.next() == [("query", 7), ("other query", 5)]  # of like size: in order of arrival
 
 
 def test_the_oldest_is_never_overtaken_twice_in_a_row(loop: asyncio.AbstractEventLoop) -> None:
@@ -84,11 +88,11 @@ def test_short_requests_end_first_and_what_has_begun_is_finished(loop: asyncio.A
     line = Line(100, loop)
     line.add("long", [50] * 8)
     line.add("middle", [50] * 5)
-    line.add("short", [50] * 3)
+    line.add("short", [50] * 2)
     assert line.next() == [("short", 100)]
     assert line.next() == [("long", 100)]  # in order of arrival, since it was overtaken
-    line.add("new", [50] * 2)
-    assert line.ends() == ["short", "new", "long", "middle"]  # the long one had every other batch
+    line.add("new", [50])
+    assert line.ends() == ["new", "long", "middle"]  # the long one had every other batch
 
 
 def test_long_texts_come_before_short_ones_of_a_request_and_one_over_the_budget_alone(
@@ -105,7 +109,7 @@ def test_later_calls_keep_the_place_of_the_first_and_count_with_it(loop: asyncio
     line.add("large 1", [100], ticket)
     line.add("other", [90, 90])
     assert line.queue.tokens == 280
-    assert line.queue.tokens_ahead(10_000) == 580
+    assert line.ahead(10_000) == 580
     assert line.next() == [("other", 90)]  # fewer tokens than all of the large one
     assert line.next() == [("large 1", 100)]
     ticket.later_tokens = 200
@@ -125,16 +129,15 @@ def test_what_is_answered_already_is_left_out(loop: asyncio.AbstractEventLoop) -
 
 def test_tokens_ahead_by_hand(loop: asyncio.AbstractEventLoop) -> None:
     line = Line(100, loop)
-    assert line.queue.tokens_ahead(5) == 0
+    assert line.ahead(5) == 0
     line.add("documents", [50] * 10)
-    assert line.queue.tokens_ahead(5) == 0
-    assert line.queue.tokens_ahead(500) == 500
+    assert line.ahead(5) == 100  # others share its batch at most
+    assert line.ahead(500) == 500
     line.add("query", [10])
     # A batch with the query may be followed by one in order of arrival.
-    assert line.queue.tokens_ahead(20) == 2 * 10
-    assert line.queue.tokens_ahead(5) == 0
+    assert line.ahead(5) == line.ahead(20) == 2 * 10 + 100
     assert line.next() == [("query", 10)]
-    assert line.queue.tokens_ahead(5) == 100  # the next batch is the oldest's
+    assert line.ahead(5) == 200  # the next batch is the oldest's
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -150,7 +153,7 @@ def test_tokens_ahead_is_about_what_comes_before_the_first_text(
         for _ in range(random.integers(0, 3)):
             line.next()
         lengths = random.integers(1, 60, random.integers(1, 20)).tolist()
-        predicted = line.queue.tokens_ahead(sum(lengths))
+        predicted = line.ahead(sum(lengths))
         line.add("new", lengths)
         before = 0
         for batch in line.rest():

@@ -1,0 +1,285 @@
+"""More work than the server can do: searches, and /embed of one and of 32 texts.
+
+Capacity is measured first, with clients that wait for their answers; then requests come at 0.5, 1, 2 and 4
+times that rate at random moments, whether or not others were answered. An answer counts (goodput) where it is
+200 within DEADLINE_SECONDS, which each request also tells the server.
+
+`Retry-After` is checked against what happens. When a request was refused at second s and told to wait r
+seconds, and the next of its kind that was taken came at second a, then r should be within a factor of two of
+a - s. The header has whole seconds, so both count as one at least. It is checked when the load ends, and
+behind one large request, where the promise is long.
+
+The requests come from a process of its own, on the same machine as the server: the column `generator` is its
+share of one core.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from serving.generator import OK, Due, Outcome, Sent, generator, get, post, saturate, send, send_then_probe
+from serving.server import DEMO, Server, build, demo_queries, serving
+
+LOADS = (0.5, 1.0, 2.0, 4.0)
+SHARES = {"search": 12, "embed 1": 5, "embed 32": 3}  # of 20 requests
+CLIENTS = 12
+DEADLINE_SECONDS = 5.0
+PROMISED_SECONDS = 2.0  # the setting max_wait_seconds
+PROBES_PER_SECOND = 5.0
+OPERATION_SECONDS = 0.05
+LEAST_GOODPUT = 0.9  # at four times the capacity, of the best
+PROBE_PAUSE_SECONDS = 0.05
+LARGE_TEXTS = 1024
+MEMORY_GROWTH_BYTES = 32 << 20
+BINARY = "Accept: application/x-safetensors"
+
+Run = Callable[..., Any]
+Requests = Mapping[str, Sequence[bytes]]
+
+
+def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
+    """Figures at each load, and the bars missed."""
+    seconds = 8.0 if quick else 60.0
+    with (
+        tempfile.TemporaryDirectory(prefix="tercet-overload-") as folder,
+        generator() as run,
+    ):
+        build(Path(folder), "demo", DEMO / "corpus.jsonl")
+        with serving(Path(folder), max_wait_seconds=PROMISED_SECONDS) as server:
+            port = int(server.url.rpartition(":")[2])
+            requests = all_requests()
+            run(saturate, port, mixed(requests), CLIENTS, 3.0)  # warm-up
+            alone: Sent = run(saturate, port, [("search", each) for each in requests["search"]], 1, 3.0)
+            service_seconds = percentile(times(alone.outcomes, "search"), 50)
+            closed: Sent = run(saturate, port, mixed(requests), CLIENTS, seconds)
+            capacity = sum(each.status == OK for each in closed.outcomes) / seconds
+            loads = {
+                f"{load:g}": offered(run, server, port, requests, load * capacity, seconds) for load in LOADS
+            }
+            told = {
+                **told_at_the_end(run, port, requests, capacity),
+                "behind a large one": told_behind_large(run, port),
+            }
+            memory = memory_over(run, server, port, requests, 4 * capacity, 60.0 if quick else 600.0)
+    print_table(loads, capacity)
+    figures = {
+        "capacity_per_second": round(capacity, 2),
+        "search_alone_ms": round(service_seconds * 1000, 1),
+        "promised_wait_seconds": PROMISED_SECONDS,
+        "deadline_seconds": DEADLINE_SECONDS,
+        "loads": loads,
+        "retry_after": told,
+        "memory": memory,
+    }
+    return figures, missed(figures, service_seconds)
+
+
+def missed(figures: Mapping[str, Any], service_seconds: float) -> list[str]:
+    """The bars that the figures do not reach."""
+    loads: Mapping[str, Mapping[str, Any]] = figures["loads"]
+    misses = []
+    best = max(each["goodput_per_second"] for each in loads.values())
+    if loads["4"]["goodput_per_second"] < LEAST_GOODPUT * best:
+        misses.append(f"goodput at 4x is {loads['4']['goodput_per_second']} of {best} requests/s")
+    longest_ms = 1000 * (PROMISED_SECONDS + 2 * service_seconds)
+    for load, each in loads.items():
+        if each["search_p99_ms"] > longest_ms:
+            misses.append(
+                f"at {load}x a search takes {each['search_p99_ms']} ms (p99), over {longest_ms:.0f}"
+            )
+        others = {status: count for status, count in each["statuses"].items() if status not in ("200", "429")}
+        if others:
+            misses.append(f"at {load}x other statuses: {others}")
+        slowest = {path: each[f"{path}_max_ms"] for path in ("health", "ready")}
+        misses += [
+            f"at {load}x /{path} takes up to {longest} ms"
+            for path, longest in slowest.items()
+            if longest > 1000 * OPERATION_SECONDS
+        ]
+    for kind, told in figures["retry_after"].items():
+        misses += [
+            f"Retry-After ({kind}): told {r} s, taken after {a} s" for r, a in told if not is_right(r, a)
+        ]
+    if figures["memory"]["growth_mb"] * 2**20 > MEMORY_GROWTH_BYTES:
+        misses.append(f"memory grew by {figures['memory']['growth_mb']} MiB")
+    return misses
+
+
+def is_right(told_seconds: float, taken_seconds: float) -> bool:
+    """Whether the two are within a factor of two, in whole seconds of which there is one at least."""
+    told, taken = max(1.0, told_seconds), max(1.0, taken_seconds)
+    return taken / 2 <= told <= 2 * taken
+
+
+def all_requests() -> dict[str, list[bytes]]:
+    """The bytes of many requests of each kind."""
+    texts = demo_texts()
+    timeout = f"X-Request-Timeout: {DEADLINE_SECONDS}"
+
+    def embed(inputs: list[str]) -> bytes:
+        body = json.dumps({"inputs": inputs, "outputs": ["dense", "sparse"]}).encode()
+        return post("/embed", body, BINARY, timeout)
+
+    searches = [{"collection": "demo", "query": query} for query in demo_queries()]
+    pick = random.Random(1)  # noqa: S311 - the same requests in every run
+    return {
+        "search": [post("/search", json.dumps(each).encode(), timeout) for each in searches],
+        "embed 1": [embed([text]) for text in texts],
+        "embed 32": [embed(pick.sample(texts, 32)) for _ in range(64)],
+    }
+
+
+def demo_texts() -> list[str]:
+    """The texts of the bundled corpus."""
+    lines = (DEMO / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    return [str(json.loads(line)["text"]) for line in lines]
+
+
+def mixed(requests: Requests, count: int = 2000) -> list[tuple[str, bytes]]:
+    """Requests of all kinds, by their shares, in a random order that is always the same."""
+    pick = random.Random(2)  # noqa: S311 - the same
+    kinds = pick.choices(list(SHARES), list(SHARES.values()), k=count)
+    return [(kind, pick.choice(requests[kind])) for kind in kinds]
+
+
+def schedule(requests: Requests, rate: float, seconds: float) -> list[Due]:
+    """Requests at random moments, so many in a second on average, with probes of operations among them."""
+    moments = random.Random(3)  # noqa: S311 - the same
+    due, moment = list[Due](), 0.0
+    for kind, content in mixed(requests, int(2 * rate * seconds) + 100):
+        moment += moments.expovariate(rate)
+        if moment > seconds:
+            break
+        due.append(Due(moment, kind, content))
+    due += [
+        Due(number / PROBES_PER_SECOND, path, get(f"/{path}"))
+        for number in range(int(seconds * PROBES_PER_SECOND))
+        for path in ("health", "ready")
+    ]
+    return sorted(due, key=lambda each: each.seconds)
+
+
+def offered(
+    run: Run, server: Server, port: int, requests: Requests, rate: float, seconds: float
+) -> dict[str, Any]:
+    """What a server does with so many requests in a second."""
+    before = server.cpu_seconds
+    sent: Sent = run(send, port, schedule(requests, rate, seconds))
+    time.sleep(PROMISED_SECONDS)  # nothing of this load is left for the next
+    load = [each for each in sent.outcomes if each.kind in SHARES]
+    good = [each for each in load if each.status == OK and each.seconds <= DEADLINE_SECONDS]
+    searches = times(load, "search")
+    statuses = sorted({each.status for each in sent.outcomes})
+    return {
+        "offered_per_second": round(len(load) / seconds, 2),
+        "goodput_per_second": round(len(good) / seconds, 2),
+        "goodput_by_kind": {
+            kind: round(sum(each.kind == kind for each in good) / seconds, 2) for kind in SHARES
+        },
+        "statuses": {
+            str(status): sum(each.status == status for each in sent.outcomes) for status in statuses
+        },
+        "search_p50_ms": milliseconds(searches, 50),
+        "search_p99_ms": milliseconds(searches, 99),
+        **{f"{path}_p99_ms": milliseconds(times(sent.outcomes, path), 99) for path in ("health", "ready")},
+        **{f"{path}_max_ms": milliseconds(times(sent.outcomes, path), 100) for path in ("health", "ready")},
+        "server_cores": round((server.cpu_seconds - before) / seconds, 2),
+        "generator_cores": round(sent.cpu_seconds / seconds, 2),
+        "generator_late_ms": round(sent.late_seconds * 1000, 1),
+    }
+
+
+def told_at_the_end(
+    run: Run, port: int, requests: Requests, capacity: float
+) -> dict[str, list[tuple[int, float]]]:
+    """By kind: what was told in the last second of four times the capacity, and what happened then."""
+    seconds = 5.0
+    load = schedule(requests, 4 * capacity, seconds)
+    probes = [(kind, requests[kind][0]) for kind in SHARES]
+    sent: Sent = run(send_then_probe, port, load, probes, PROBE_PAUSE_SECONDS)
+    return {kind: promises(sent.outcomes, kind, seconds - 1) for kind in SHARES}
+
+
+def told_behind_large(run: Run, port: int) -> list[tuple[int, float]]:
+    """What large requests are told behind one that an idle server takes, and what happens."""
+    texts = list(islice(cycle(demo_texts()), LARGE_TEXTS))
+    content = post("/embed", json.dumps({"inputs": texts, "outputs": ["dense"]}).encode(), BINARY)
+    begun = [Due(0.0, "first", content), Due(2.0, "health", get("/health"))]  # then the probes
+    sent: Sent = run(send_then_probe, port, begun, [("large", content)], 0.5)
+    return promises(sent.outcomes, "large", 0.0)
+
+
+def promises(outcomes: Sequence[Outcome], kind: str, since: float) -> list[tuple[int, float]]:
+    """Seconds told and seconds until the next of its kind was taken, of those refused since a moment."""
+    mine = sorted((each for each in outcomes if each.kind == kind), key=lambda each: each.due)
+    told = []
+    for number, each in enumerate(mine):
+        if each.due >= since and each.retry_after is not None:
+            taken = next(later.due for later in mine[number:] if later.status == OK)
+            told.append((each.retry_after, round(taken - each.due, 2)))
+    return told
+
+
+def memory_over(
+    run: Run, server: Server, port: int, requests: Requests, rate: float, seconds: float
+) -> dict[str, Any]:
+    """Memory of the server under a load, in the first and in the last tenth of the time."""
+    samples = list[int]()
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.5):
+            samples.append(server.memory_bytes)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    run(send, port, schedule(requests, rate, seconds))
+    done.set()
+    watcher.join()
+    tenth = max(1, len(samples) // 10)
+    early, late = max(samples[:tenth]), max(samples[-tenth:])
+    return {
+        "seconds": seconds,
+        "early_mb": round(early / 2**20, 1),
+        "late_mb": round(late / 2**20, 1),
+        "growth_mb": round((late - early) / 2**20, 1),
+    }
+
+
+def times(outcomes: Sequence[Outcome], kind: str) -> list[float]:
+    """Seconds of the requests of a kind that were answered 200."""
+    return [each.seconds for each in outcomes if each.kind == kind and each.status == OK]
+
+
+def percentile(seconds: Sequence[float], percent: float) -> float:
+    """Of no request at all it is 0."""
+    return float(np.percentile(seconds, percent)) if seconds else 0.0
+
+
+def milliseconds(seconds: Sequence[float], percent: float) -> float:
+    """A percentile in milliseconds."""
+    return round(1000 * percentile(seconds, percent), 1)
+
+
+def print_table(loads: Mapping[str, Mapping[str, Any]], capacity: float) -> None:
+    """One line for each load."""
+    print(f"capacity {capacity:.1f} requests/s (closed loop, {CLIENTS} clients)")
+    print(
+        "load  offered/s  good/s  refused  search p50, p99 ms  health, ready max ms  server, generator cores"
+    )
+    for load, each in loads.items():
+        print(
+            f"{load:>4}  {each['offered_per_second']:9.1f}  {each['goodput_per_second']:6.1f}"
+            f"  {each['statuses'].get('429', 0):7}  {each['search_p50_ms']:9.0f} {each['search_p99_ms']:8.0f}"
+            f"  {each['health_max_ms']:10.1f} {each['ready_max_ms']:9.1f}"
+            f"  {each['server_cores']:12.2f} {each['generator_cores']:6.2f}"
+        )
