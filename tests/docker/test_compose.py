@@ -152,6 +152,13 @@ def test_a_read_only_root_still_has_room_where_the_image_writes(
             assert any(Path(path).is_relative_to(folder) for folder in writable), (name, path)
 
 
+def test_a_page_elsewhere_cannot_reach_what_is_published(services: dict[str, dict[str, Any]]) -> None:
+    published = {name: service for name, service in services.items() if "ports" in service}
+    for name, service in published.items():
+        assert service["environment"]["TERCET_ALLOWED_HOSTS"] == f"localhost,{name}"
+    assert set(published) == {"tercet", "search"}
+
+
 def test_volumes_are_declared_and_used(raw: dict[str, Any], services: dict[str, dict[str, Any]]) -> None:
     used = {volume.split(":")[0] for service in services.values() for volume in service["volumes"]}
     assert used == set(raw["volumes"])
