@@ -34,7 +34,6 @@ SEARCHES = 200
 
 
 def main() -> None:
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the tercet command does
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--passages", type=int, default=50_000)
     parser.add_argument("--checkpoint", default=str(ROOT / "checkpoints" / "minilm-m3"))

@@ -186,7 +186,7 @@ def _scan(view: Any, query: Float32, k: int, passing: int, selector: Any | None)
 
     query: float32[1, D]; k is from 1 to `passing`.
     """
-    parameters = faiss.SearchParameters(sel=selector)
+    parameters = None if selector is None else faiss.SearchParameters(sel=selector)
     wanted = min(k + TIE_MARGIN, passing)
     while True:
         scores, rows = (found[0] for found in view.search(query, wanted, params=parameters))

@@ -94,7 +94,7 @@ def _peak(server: Server) -> Iterator[list[int]]:
 def _stops(data: Path, sources: list[str], hits: int, *, runs: int, texts: int) -> list[dict[str, Any]]:
     long_query = " ".join(" ".join(sources).split()[:450])
     table: list[dict[str, Any]] = []
-    with serving(data, script=WATCHED) as server, httpx.Client(base_url=server.url) as client:
+    with serving(data, program=[str(WATCHED)]) as server, httpx.Client(base_url=server.url) as client:
         time.sleep(1)
         client.get("/stopped")
         time.sleep(1)

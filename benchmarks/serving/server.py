@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,19 +47,21 @@ def serving(
     data: Path,
     *,
     command: str = "serve",
-    script: Path | None = None,
     port: int = 0,
+    program: Sequence[str] | None = None,
+    code: Path = ROOT,
     **settings: str | int | float,
 ) -> Iterator[Server]:
     """A ready server over a data root; settings by name, without the prefix.
 
-    script: what to run instead of the `tercet` command.
+    program: what Python runs instead of the `tercet` command; code: the repository whose code it is.
     """
     port = port or free_port()
     variables = {f"TERCET_{name.upper()}": str(value) for name, value in settings.items()}
+    places = {"PYTHONPATH": str(code), "TERCET_PORT": str(port), "TERCET_DATA": str(data)}
     process = subprocess.Popen(
-        [sys.executable, "-P", *(["-m", "cli.main", command] if script is None else [script])],
-        env=environment({**variables, "TERCET_PORT": str(port), "TERCET_DATA": str(data)}),
+        [sys.executable, "-P", *(program or ["-m", "cli.main", command])],
+        env=environment({**variables, **places}),
         cwd=data,
         stdout=subprocess.DEVNULL,
         stderr=(data / f"{command}-{port}.log").open("ab"),

@@ -1,0 +1,256 @@
+"""What a search costs beside its arithmetic.
+
+Processor time of `POST /search`, of which encoder sessions and late interaction are taken off, in servers of
+this tree and of the one before serving was reworked, whose turns alternate; what HTTP adds to the same search
+in Python; and the encoding of one short query beside a bare session run. One encoder thread where processor
+time is split, since that of one thread can be read; the default elsewhere.
+
+The collections hold the abstracts of Cranfield, in representations by the embedded encoder; the larger one
+repeats them with noise in dense vectors and weights, and with few token vectors, since late interaction is
+taken off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import statistics
+import subprocess
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import onnxruntime
+import uvloop
+from serving.cranfield import build, texts_of
+from serving.server import ROOT, Server, serving
+from serving.timed_command import CLOCKS
+
+from models.checkpoint import resolve_checkpoint
+from models.cores import usable_cores
+from models.encoder import Encoder
+from models.graphs import choose_graph, read_export, verify_graph
+from models.loader import load_encoder
+from models.representations import OUTPUTS
+from service.app import create_app, server_for
+from service.search.pipeline import SearchPipeline, SearchQuery
+from service.settings import Settings
+
+BASE = "1c1364b"  # the commit before serving was reworked
+LARGE = 50_000  # documents
+QUICK_TEXTS, QUICK_LARGE = 300, 5_000
+SHORT_QUERY = "lift of a slender delta wing at supersonic speed"
+WARM_UP = 30
+REST_RATIO = 0.5
+ADDED_MS = 1.5
+ENCODE_RATIO = 1.5
+PLAIN = {"Accept-Encoding": "identity"}  # compression is the client's choice
+
+
+@dataclass(slots=True)
+class Turns:
+    """Processor milliseconds of each block of searches: all, sessions, late interaction."""
+
+    blocks: list[tuple[float, float, float]] = field(default_factory=list)
+
+    def figures(self) -> dict[str, float]:
+        """Medians over the blocks, a search."""
+        total, session, late = (statistics.median(column) for column in zip(*self.blocks, strict=True))
+        rest = statistics.median(whole - run - scored for whole, run, scored in self.blocks)
+        names = ("total_ms", "session_ms", "late_interaction_ms", "rest_ms")
+        return {
+            name: round(value, 3) for name, value in zip(names, (total, session, late, rest), strict=True)
+        }
+
+
+def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
+    """Figures of all parts, and the bars that were missed."""
+    figures: dict[str, Any] = {}
+    missed: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="tercet-latency-") as scratch:
+        data = Path(scratch) / "data"
+        encoder = load_encoder("minilm-m3")
+        texts, queries = texts_of("corpus"), texts_of("queries")
+        names = (
+            build(data / "collections", encoder, texts[:QUICK_TEXTS], QUICK_LARGE)
+            if quick
+            else build(data / "collections", encoder, texts, LARGE)
+        )
+        with ExitStack() as running:
+            trees = {"this": ROOT}
+            base = base_tree(Path(scratch) / "base")
+            if base is not None:
+                trees["base"] = base
+            servers = {
+                tree: running.enter_context(timed_server(data, code, Path(scratch) / f"{tree}.clocks"))
+                for tree, code in trees.items()
+            }
+            for name in names:
+                rounds, searches = (2, 30) if quick else (10, 60)
+                figures[name] = processor_time(servers, name, queries, rounds, searches)
+                ratio = figures[name].get("rest_ratio")
+                if ratio is not None and ratio > REST_RATIO:
+                    missed.append(f"{name}: {ratio} of the former processor time, the bar is {REST_RATIO}")
+        figures["wall"] = wall = wall_time(data, encoder, names[0], queries, 60 if quick else 500)
+    if wall["added_ms"] > ADDED_MS:
+        missed.append(f"HTTP adds {wall['added_ms']} ms, the bar is {ADDED_MS}")
+    if wall["encode_ratio"] > ENCODE_RATIO:
+        missed.append(f"encoding takes {wall['encode_ratio']} bare runs, the bar is {ENCODE_RATIO}")
+    _print(figures)
+    return figures, missed
+
+
+def base_tree(folder: Path) -> Path | None:
+    """The code of the base commit; None, with a word, where this is no clone that has it."""
+    done = subprocess.run(["git", "-C", str(ROOT), "archive", BASE], capture_output=True, check=False)
+    if done.returncode:
+        print(
+            f"commit {BASE} is not here, so there is nothing to compare with: {done.stderr.decode().strip()}"
+        )
+        return None
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+@contextmanager
+def timed_server(data: Path, code: Path, clocks: Path) -> Iterator[tuple[Server, Path]]:
+    """A server with the code of a tree, and the file of its clocks."""
+    clocks.write_bytes(CLOCKS.pack(0, 0))
+    program = [str(Path(__file__).with_name("timed_command.py")), str(clocks), "serve"]
+    with serving(data, program=program, code=code, threads=1, log_level="info") as server:
+        yield server, clocks
+
+
+def processor_time(
+    servers: dict[str, tuple[Server, Path]], name: str, queries: Sequence[str], rounds: int, searches: int
+) -> dict[str, Any]:
+    """Each tree's milliseconds a search of a collection, in turns of so many searches."""
+    turns = {tree: Turns() for tree in servers}
+    with ExitStack() as open_clients:
+        clients = {
+            tree: open_clients.enter_context(httpx.Client(base_url=server.url, headers=PLAIN, timeout=60))
+            for tree, (server, _) in servers.items()
+        }
+        for turn in range(rounds + 1):  # the first warms up
+            for tree, (server, clocks) in servers.items():
+                before = server.cpu_seconds, *CLOCKS.unpack(clocks.read_bytes())
+                for number in range(searches):
+                    query = queries[(turn * searches + number) % len(queries)]
+                    clients[tree].post(
+                        "/search", json={"collection": name, "query": query}
+                    ).raise_for_status()
+                after = server.cpu_seconds, *CLOCKS.unpack(clocks.read_bytes())
+                if turn:
+                    spent = [1000 * (b - a) / searches for a, b in zip(before, after, strict=True)]
+                    turns[tree].blocks.append((spent[0], spent[1], spent[2]))
+    figures: dict[str, Any] = {tree: turn.figures() for tree, turn in turns.items()}
+    if "base" in figures:
+        figures["rest_ratio"] = round(figures["this"]["rest_ms"] / figures["base"]["rest_ms"], 2)
+    return figures
+
+
+def wall_time(
+    data: Path, encoder: Encoder, name: str, queries: Sequence[str], requests: int
+) -> dict[str, float]:
+    """Milliseconds at the median: a search over HTTP and in Python, one short query encoded and run bare.
+
+    The kinds alternate, so that whatever else the machine does hits them all.
+    """
+    sessions = bare_sessions()
+    ids, mask = encoder.tokenizer.tokenize([SHORT_QUERY], "query").padded(encoder.tokenizer.pad_id)
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    seconds: dict[str, list[float]] = {kind: [] for kind in ("python", "http", "encode", *sessions)}
+    with ExitStack() as running:
+        settings = Settings.model_validate({"data": data, "port": 0})
+        url, pipeline, loop = running.enter_context(serving_here(settings))
+        client = running.enter_context(httpx.Client(base_url=url, headers=PLAIN, timeout=60))
+        for number in range(WARM_UP + requests):
+            query = queries[number % len(queries)]
+            found = {
+                "python": asyncio.run_coroutine_threadsafe(in_python(pipeline, name, query), loop).result()
+            }
+            started = time.perf_counter()
+            client.post("/search", json={"collection": name, "query": query}).raise_for_status()
+            found["http"] = time.perf_counter() - started
+            short = client.post("/search", json={"collection": name, "query": SHORT_QUERY})
+            found["encode"] = short.json()["took_ms"]["encode"] / 1000
+            for kind, session in sessions.items():
+                started = time.perf_counter()
+                session.run(list(OUTPUTS), inputs)
+                found[kind] = time.perf_counter() - started
+            if number >= WARM_UP:
+                for kind, value in found.items():
+                    seconds[kind].append(value)
+    figures = {f"{kind}_ms": round(statistics.median(values) * 1000, 3) for kind, values in seconds.items()}
+    bare = min(figures[f"{kind}_ms"] for kind in sessions)
+    return {
+        **figures,
+        "short_query_tokens": int(mask.sum()),
+        "added_ms": round(figures["http_ms"] - figures["python_ms"], 3),
+        "encode_ratio": round(figures["encode_ms"] / bare, 2),
+    }
+
+
+def bare_sessions() -> dict[str, onnxruntime.InferenceSession]:
+    """The embedded graph in plain sessions: with one thread, and with one a core."""
+    folder = resolve_checkpoint("minilm-m3", None)
+    path = verify_graph(folder, choose_graph(read_export(folder), None, "cpu")[1])
+    sessions = {}
+    for threads in sorted({1, usable_cores()}):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        providers = ["CPUExecutionProvider"]
+        sessions[f"bare_{threads}_threads"] = onnxruntime.InferenceSession(str(path), options, providers)
+    return sessions
+
+
+async def in_python(pipeline: SearchPipeline, name: str, query: str) -> float:
+    """Seconds of a search on the server's event loop, without HTTP."""
+    started = time.perf_counter()
+    await pipeline.search(SearchQuery(name, query))
+    return time.perf_counter() - started
+
+
+@contextmanager
+def serving_here(
+    settings: Settings,
+) -> Iterator[tuple[str, SearchPipeline, asyncio.AbstractEventLoop]]:
+    """A real server in a thread of this process: its address, its pipeline, and the event loop of both."""
+    app = create_app(settings)
+    server = server_for(app, settings)
+    loop = uvloop.new_event_loop()
+    thread = threading.Thread(target=loop.run_until_complete, args=(server.serve(),))
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.05)
+        host, port = server.servers[0].sockets[0].getsockname()[:2]
+        url = f"http://{host}:{port}"
+        while httpx.get(f"{url}/ready").status_code != httpx.codes.OK:
+            time.sleep(0.05)
+        yield url, app.state.runtime.pipeline, loop
+    finally:
+        server.should_exit = True
+        thread.join()
+        loop.close()
+
+
+def _print(figures: dict[str, Any]) -> None:
+    print(f"{'collection':20s} {'tree':6s} {'all':>8s} {'session':>8s} {'late':>8s} {'rest':>8s}  ms of CPU")
+    for name, found in figures.items():
+        for tree in ("base", "this"):
+            if tree in found:
+                print(f"{name:20s} {tree:6s} " + " ".join(f"{value:8.2f}" for value in found[tree].values()))
+        if "rest_ratio" in found:
+            print(f"{name:20s} rest is {found['rest_ratio']} of the base's")
+    for name, value in figures["wall"].items():
+        print(f"{name:20s} {value:8.2f}")
