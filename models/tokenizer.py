@@ -26,6 +26,8 @@ PAD_NAMES = ("[PAD]", "<pad>")
 CHARACTERS_PER_TOKEN = 16
 # Tokens near the cut of a prefix may differ from those of the whole text; this many are not relied on.
 CUT_MARGIN_TOKENS = 128
+# The library holds some 200 bytes for each token of the texts that it is given together.
+TEXTS_AT_A_TIME = 32
 
 
 class Tokenizer:
@@ -134,16 +136,18 @@ class Tokenizer:
         characters = (room + CUT_MARGIN_TOKENS) * CHARACTERS_PER_TOKEN
         pending = list(range(len(texts)))
         while pending:
-            encoded = self._vocabulary.encode_batch_fast(
-                [texts[row][:characters] for row in pending], add_special_tokens=False
-            )
             unfinished = []
-            for row, encoding in zip(pending, encoded, strict=True):
-                whole = len(texts[row]) <= characters
-                if whole or len(encoding) > room + CUT_MARGIN_TOKENS:
-                    contents[row] = np.array(encoding.ids, np.int32)
-                else:
-                    unfinished.append(row)
+            for start in range(0, len(pending), TEXTS_AT_A_TIME):
+                rows = pending[start : start + TEXTS_AT_A_TIME]
+                encoded = self._vocabulary.encode_batch_fast(
+                    [texts[row][:characters] for row in rows], add_special_tokens=False
+                )
+                for row, encoding in zip(rows, encoded, strict=True):
+                    whole = len(texts[row]) <= characters
+                    if whole or len(encoding) > room + CUT_MARGIN_TOKENS:
+                        contents[row] = np.array(encoding.ids, np.int32)
+                    else:
+                        unfinished.append(row)
             pending = unfinished
             characters *= 4
         return contents

@@ -43,13 +43,13 @@ class Pool:
 class Pools:
     """What the routes of one server share.
 
-    search: retrieving and scoring. answers: writing large ones. codings: compressing and decompressing
-    bodies. operations: collections, jobs, readiness, metrics. Beside them the encoding service has threads
-    for texts, and the collections for opening them.
+    search: retrieving and scoring. bodies: reading and gathering large ones. codings: compressing and
+    decompressing them. operations: collections, jobs, readiness, metrics. Beside them the encoding service
+    has threads for texts, and the collections for opening them.
     """
 
     search: Pool
-    answers: Pool
+    bodies: Pool
     codings: Pool
     operations: Pool
 
@@ -58,14 +58,14 @@ class Pools:
         """Pools that follow the cores."""
         return Pools(
             search=Pool("search", usable_cores()),
-            answers=Pool("answers", usable_cores()),
+            bodies=Pool("bodies", usable_cores()),
             codings=Pool("codings", usable_cores()),
             operations=Pool("operations", OPERATIONS_THREADS),
         )
 
     def close(self) -> None:
         """Closes all of them."""
-        for pool in (self.search, self.answers, self.codings, self.operations):
+        for pool in (self.search, self.bodies, self.codings, self.operations):
             pool.close()
 
 

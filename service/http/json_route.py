@@ -39,7 +39,7 @@ class JsonRequest(Request):
     @property
     def _pool(self) -> Pool:
         runtime: Runtime = self.app.state.runtime
-        return runtime.pools.answers
+        return runtime.pools.bodies
 
 
 class JsonRoute(APIRoute):

@@ -51,7 +51,7 @@ async def embed(body: EmbedRequest, request: Request, services: Services, deadli
     _check_against(info, body)
     windows = encode_windows(
         encoding,
-        services.pools.answers,
+        services.pools.bodies,
         texts,
         body.input_type or "document",
         body.outputs or OUTPUTS,
@@ -65,7 +65,7 @@ async def embed(body: EmbedRequest, request: Request, services: Services, deadli
         windows = _with_dimensions(windows, body.dimensions)
     media_type = preferred_type(request.headers.getlist("accept"), (JSON, MEDIA_TYPE))
     if media_type == MEDIA_TYPE:
-        pieces = binary_pieces(windows, info, services.pools.answers, services.scratch)
+        pieces = binary_pieces(windows, info, services.pools.bodies, services.scratch)
     else:
         pieces = embeddings_json(windows, info, encoding.tokenizer, packed=body.encoding == "base64")
     try:

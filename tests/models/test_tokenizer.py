@@ -196,3 +196,15 @@ def test_a_tokenizer_without_special_tokens(tokenizer_json: bytes) -> None:
     library.post_processor = processors.Sequence([])
     with pytest.raises(CheckpointError, match="must put a first and a last special token"):
         Tokenizer.from_bytes(library.to_str().encode(), EncodingSettings())
+
+
+def test_many_texts_are_tokenized_as_each_alone(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["wing " * (number % 40) + "wave" for number in range(70)]
+    alone = [tokenizer.tokenize([text], max_length=9) for text in texts]
+    monkeypatch.setattr("models.tokenizer.CHARACTERS_PER_TOKEN", 1)  # so that long texts need a second look
+    monkeypatch.setattr("models.tokenizer.CUT_MARGIN_TOKENS", 2)
+    together = tokenizer.tokenize(texts, max_length=9)
+    assert together.token_ids.tolist() == [id for batch in alone for id in batch.token_ids.tolist()]
+    assert together.truncated.tolist() == [bool(batch.truncated[0]) for batch in alone]
