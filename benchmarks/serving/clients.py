@@ -45,13 +45,13 @@ def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
         build(data, "long", ({"id": str(number), "text": text} for number in range(DOCUMENTS)))
         with serving(data, **timeouts) as server:
             good_rate(server, seconds / 2)  # warms both sides
-            alone = good_rate(server, seconds)
+            alone, cpu_alone = good_rate(server, seconds)
             with Hostile(server, counts) as hostile:
                 held = connections(server)
-                beside = good_rate(server, seconds)
+                beside, cpu_beside = good_rate(server, seconds)
                 still_held = connections(server)
                 ended = hostile.ended_after()
-            again = good_rate(server, seconds)
+            again, _ = good_rate(server, seconds)
     share = beside / ((alone + again) / 2)
     bound = TIMEOUT_SECONDS * 2 + LINGER_SECONDS
     print(f"{'clients':28} {'requests/s':>10}\n{'good alone':28} {alone:10.0f}")
@@ -70,14 +70,16 @@ def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
         "rate_alone": [round(alone, 1), round(again, 1)],
         "rate_beside_hostile": round(beside, 1),
         "share": round(share, 3),
+        "cpu_ms_per_request": {"alone": round(cpu_alone, 2), "beside": round(cpu_beside, 2)},
         "connections_held": [held, still_held],
         "all_ended_after_seconds": round(ended, 1),
     }
     return figures, missed
 
 
-def good_rate(server: Server, seconds: float) -> float:
-    """Requests a second that a few clients get answered, each one at a time."""
+def good_rate(server: Server, seconds: float) -> tuple[float, float]:
+    """Requests a second that a few clients get answered, each one at a time, and the CPU-ms of each."""
+    cpu_seconds = server.cpu_seconds
     end = time.monotonic() + seconds
     counts = [0] * GOOD_CLIENTS
 
@@ -95,7 +97,7 @@ def good_rate(server: Server, seconds: float) -> float:
         thread.start()
     for thread in threads:
         thread.join()
-    return sum(counts) / seconds
+    return sum(counts) / seconds, 1000 * (server.cpu_seconds - cpu_seconds) / max(1, sum(counts))
 
 
 def connections(server: Server) -> int:
@@ -128,6 +130,10 @@ class Hostile:
         for _ in range(self._counts["idle"]):
             self._sockets.append(self._connect(b""))
         self._dripping.start()
+        while (
+            connections(self._server) < sum(self._counts.values()) and self._age_seconds < TIMEOUT_SECONDS / 4
+        ):
+            time.sleep(0.1)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -139,8 +145,12 @@ class Hostile:
     def ended_after(self) -> float:
         """Seconds until the server has ended all connections, or the longest that is waited."""
         longest = TIMEOUT_SECONDS * 3 + LINGER_SECONDS
-        while connections(self._server) and time.monotonic() - self._started < longest:
+        while connections(self._server) and self._age_seconds < longest:
             time.sleep(0.5)
+        return self._age_seconds
+
+    @property
+    def _age_seconds(self) -> float:
         return time.monotonic() - self._started
 
     def _slow_reader(self) -> socket.socket:
