@@ -38,7 +38,7 @@ def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     counts, seconds = (QUICK, 2.0) if quick else (FULL, 8.0)
-    timeouts = {f"{what}_timeout_seconds": TIMEOUT_SECONDS for what in ("head", "body", "write")}
+    timeouts = {f"{what}_timeout_seconds": TIMEOUT_SECONDS for what in ("head", "idle", "body", "write")}
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
         text = "a long story of tea and trains and bread " * (DOCUMENT_LETTERS // 40)

@@ -86,8 +86,10 @@ class HttpProtocol(H11Protocol):
 
     def timeout_keep_alive_handler(self) -> None:
         """Ends a connection that had no request for a while."""
-        super().timeout_keep_alive_handler()
-        self._bound_closing()
+        if self._write_deadline is None and self.transport.get_write_buffer_size():
+            self.transport.abort()  # nor has its client taken the end of the last answer
+        else:
+            super().timeout_keep_alive_handler()
 
     def send_400_response(self, msg: str) -> None:
         """Answers and closes; nothing after such bytes can be understood."""
