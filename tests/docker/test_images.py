@@ -138,7 +138,8 @@ def build(buildah: Buildah, root: Path, pytestconfig: pytest.Config) -> Callable
         started = time.monotonic()
         buildah.build(root / "docker" / dockerfile, root, tag)
         line = f"{tag}: {buildah.size(tag)}, built in {time.monotonic() - started:.0f} s"
-        pytestconfig.get_terminal_writer().line(f"\n{line}")
+        with pytestconfig.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            pytestconfig.get_terminal_writer().line(f"\n{line}")
         return tag
 
     return build
