@@ -1,4 +1,4 @@
-"""Stored float16 as float32: the same values, ten times as fast as NumPy converts them."""
+"""Stored float16 as float32: the same values, several times as fast as NumPy converts them."""
 
 from __future__ import annotations
 
