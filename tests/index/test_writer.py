@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -139,8 +139,8 @@ def test_what_was_published_stays_so_when_interrupted_afterwards(
 def test_a_publication_interrupted_after_the_renaming_is_one(
     build: Any, three: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(path: Path, content: bytes) -> None:
-        path.write_bytes(content)
+    def interrupted(path: Path, content: Iterable[bytes]) -> None:
+        path.write_bytes(b"".join(content))
         raise KeyboardInterrupt
 
     collection = build(three)

@@ -79,7 +79,7 @@ async def test_paths_and_methods(
             "invalid_filter",
         ),
         (DEEP.encode(), "application/json", 400, "invalid_json"),
-        (b'{"a":' * 100_000, "application/json", 400, "invalid_json"),
+        (b'{"a":' * 8_000, "application/json", 400, "invalid_json"),
         (b'"\xff\xfe"', "application/json", 400, "invalid_json"),
         (b'{"collection": "demo", "query": "\\ud800"}', "application/json", 400, "invalid_json"),
         ('{"collection": "demo", "query": "a"}'.encode("utf-16"), "application/json", 400, "invalid_json"),
@@ -108,23 +108,23 @@ async def test_bodies(
 @pytest.mark.parametrize(
     ("path", "content", "param"),
     [
-        ("/embed", b'{"inputs": [' + b"1," * 500_000 + b"1]}", "inputs.0"),
-        ("/embed", b'{"inputs": "a", "outputs": [' + b"1," * 500_000 + b"1]}", "outputs.0"),
-        ("/search", SEARCH + b"," + b",".join(b'"a%d":1' % n for n in range(300_000)) + b"}", "a0"),
+        ("/embed", b'{"inputs": [' + b"1," * 140_000 + b"1]}", "inputs.0"),
+        ("/embed", b'{"inputs": "a", "outputs": [' + b"1," * 140_000 + b"1]}", "outputs.0"),
+        ("/search", SEARCH + b"," + b",".join(b'"a%d":1' % n for n in range(8_000)) + b"}", "a0"),
         (
             "/search",
-            SEARCH + b', "weights": {' + b",".join(b'"a%d":1' % n for n in range(300_000)) + b"}}",
+            SEARCH + b', "weights": {' + b",".join(b'"a%d":1' % n for n in range(8_000)) + b"}}",
             "weights.a0",
         ),
-        ("/search", SEARCH[:-5] + b'{"colbert": [' + b'["a"],' * 300_000 + b"[]]}}", "query.colbert.0.0"),
+        ("/search", SEARCH[:-5] + b'{"colbert": [' + b'["a"],' * 70_000 + b"[]]}}", "query.colbert.0.0"),
         (
             "/search",
-            SEARCH[:-5] + b'{"sparse": {"weights": [' + b"-1," * 500_000 + b"1]}}}",
+            SEARCH[:-5] + b'{"sparse": {"weights": [' + b"-1," * 140_000 + b"1]}}}",
             "query.sparse.weights.0",
         ),
     ],
 )
-async def test_a_million_mistakes_are_told_as_one(
+async def test_thousands_of_mistakes_are_told_as_one(
     client: httpx.AsyncClient, path: str, content: bytes, param: str
 ) -> None:
     response = await client.post(path, content=content, headers={"Content-Type": "application/json"})

@@ -24,6 +24,7 @@ from models.representations import Representations, Route
 from service.app import create_worker_app
 from service.binary import BinaryBody, from_bytes
 from service.embeddings import embedding_json
+from service.settings import WorkerAccess
 from service.workers.encoding import RemoteEncoding
 
 TEXTS = ["hot tea", "the train", "green leaf"]
@@ -185,7 +186,7 @@ def test_builds_with_routers(tmp_path: Path, routed: Any) -> None:
 
 async def test_workers_with_routers(make_server: Any, routed: Any, tiny: Any) -> None:
     with make_server(create=create_worker_app, encoder=routed) as url:
-        remote = await RemoteEncoding.connect([url])
+        remote = await RemoteEncoding.connect([url], WorkerAccess())
         try:
             assert await remote.info_of("by-domain") == routed.adapter_info("by-domain")
             found = await remote.encode(TEXTS, adapter="by-domain")
