@@ -19,7 +19,7 @@ from models.errors import EncoderUnavailableError
 from models.representations import Representations
 from service.admission import Admission
 from service.collections import CollectionRegistry
-from service.data_root import DataRoot
+from service.data_root import LOOK_SECONDS, DataRoot
 from service.encoding import EncodingService, LocalEncoding, local_encoder
 from service.exceptions import NotReadyError, OverloadedError
 from service.jobs.manager import JobManager
@@ -31,7 +31,6 @@ from service.workers.encoding import RemoteEncoding
 
 WARM_UP_TEXT = "warm up"
 SHORT_QUERY_TOKENS = 16
-READY_SECONDS = 3.0
 RELEASE_SECONDS = 10.0  # between two looks for collections that other processes removed
 RETRY_SECONDS = 0.5  # between two attempts to reach an encoder elsewhere
 
@@ -51,7 +50,8 @@ class SearchServices:
 class Runtime:
     """Opens everything in the background, so that `/health` answers while the encoder loads.
 
-    `failed`, where set, is called once when the encoder cannot be loaded at all; `failure` says why.
+    `opened`, where set, is called once when everything is open; `failed` when that cannot be, and `failure`
+    says why.
     `abandoned` is true where the server ended while a thread loaded the encoder, or encoded a batch without
     end: it still does.
     """
@@ -68,6 +68,7 @@ class Runtime:
         self.settings = settings
         self.telemetry = telemetry
         self.collections = CollectionRegistry(settings.data / "collections", settings.dense_device)
+        self.opened: Callable[[], None] | None = None
         self.failed: Callable[[], None] | None = None
         self.failure: Exception | None = None
         self.abandoned = False
@@ -83,6 +84,7 @@ class Runtime:
         self._opening: asyncio.Task[None] | None = None
         self._heartbeat: asyncio.Task[None] | None = None
         self._release: asyncio.Task[None] | None = None
+        self._look: asyncio.Task[None] | None = None
 
     @property
     def limits(self) -> RequestLimits:
@@ -137,13 +139,9 @@ class Runtime:
             raise NotReadyError("the server cannot start; its log says why")
         if not self._ready:
             raise NotReadyError("the encoder is still loading; ask again in a moment")
-        try:
-            async with asyncio.timeout(READY_SECONDS):
-                await self.encoding.check()
-                if self._searches:
-                    await self.pools.operations.run(self._data_root.require_writable)
-        except TimeoutError as error:
-            raise NotReadyError(f"the data root did not answer within {READY_SECONDS:g} s") from error
+        await self.encoding.check()
+        if self._searches:
+            self._data_root.require_writable()
 
     def drain(self) -> None:
         """From now on the server is not ready, since its end is near; it serves as before."""
@@ -151,7 +149,8 @@ class Runtime:
 
     async def stop(self) -> None:
         """Finishes what was accepted and closes everything."""
-        background = [task for task in (self._opening, self._heartbeat, self._release) if task is not None]
+        tasks = (self._opening, self._heartbeat, self._release, self._look)
+        background = [task for task in tasks if task is not None]
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
@@ -204,14 +203,23 @@ class Runtime:
             await asyncio.sleep(RELEASE_SECONDS)
             await self.pools.operations.run(self.collections.release_superseded)
 
+    async def _look_at_data_root(self) -> None:
+        """For ever."""
+        while True:
+            await self.pools.operations.run(self._data_root.look)
+            await asyncio.sleep(LOOK_SECONDS)
+
     async def _open(self) -> None:
         try:
             if self._searches:
                 await self.pools.operations.run(self._data_root.hold)
+                self._look = asyncio.create_task(self._look_at_data_root(), name="data root")
             self._encoding = encoding = await self._open_encoding()
             representations = await patiently(lambda: encoding.encode([WARM_UP_TEXT]))
             if self._searches:
                 self._services = await self._open_services(encoding, representations)
+            if self.opened is not None:
+                self.opened()
             self._ready = True
             info = encoding.info
             log.info("ready: encoder %s, engine %s, fingerprint %s", info.name, info.engine, info.fingerprint)

@@ -49,11 +49,13 @@ def put_a_file_in_the_way(folder: Path) -> None:
     folder.write_text("no folder")
 
 
-async def test_ready_needs_a_data_root_to_write_to(make_client: Any, data: Path) -> None:
+async def test_ready_needs_a_data_root_to_write_to(make_client: Any, data: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("service.runtime.LOOK_SECONDS", 0.01)
     async with make_client() as client:
         assert (await client.get("/ready")).json() == {"status": "ready"}
         put_a_file_in_the_way(data)
-        response = await client.get("/ready")
+        while (response := await client.get("/ready")).status_code == 200:
+            await checkpoint()
         assert response.status_code == 503
         assert "cannot be written" in response.json()["error"]["message"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -19,6 +20,8 @@ from typing import Any
 
 import httpx
 import pytest
+
+from service.app import run_server
 
 DOCUMENTS = [
     {"id": "tea", "text": "Green tea is brewed with hot water.", "metadata": {"year": 2001}},
@@ -326,3 +329,20 @@ def test_binding_elsewhere_without_a_key_warns(serve: Serve, tmp_path: Path) -> 
 def logged_until_end(folder: Path) -> list[dict[str, Any]]:
     """The log's lines but the last, which is the command's own."""
     return [json.loads(line) for file in folder.glob("log-*") for line in file.read_text().splitlines()[:-1]]
+
+
+def test_a_ready_server_collects_no_garbage_among_what_it_loaded(make_app: Any) -> None:
+    """A full collection over all that is loaded stops the event loop for a tenth of a second."""
+    before = gc.get_freeze_count()
+    app = make_app(port=0)
+    thread = threading.Thread(target=run_server, args=(app, app.state.runtime.settings))
+    thread.start()
+    try:
+        while gc.get_freeze_count() == before:
+            assert thread.is_alive()
+            time.sleep(0.01)
+    finally:
+        app.state.runtime.failed()  # what ends a server that cannot start ends any
+        thread.join(20)
+        gc.unfreeze()
+    assert not thread.is_alive()
