@@ -65,7 +65,7 @@ def route(
     """Make a router, which chooses adapters for texts, and report its accuracy on texts held out."""
     from models.adapters.router_files import write_router
     from models.adapters.routers import FixedSettings, Router
-    from service.encoding import local_encoder
+    from service.encoding.service import local_encoder
     from training.routers import learn_router
 
     pairs = _pairs(given)

@@ -35,7 +35,7 @@ def list_adapters(
     as_json: options.AsJson = False,
 ) -> None:
     """Show the adapters and routers of an encoder, and what keeps one from being used."""
-    from service.encoding import local_encoder
+    from service.encoding.service import local_encoder
 
     settings = options.settings_from(
         data=data, adapters=adapters, checkpoint=checkpoint, engine=engine, revision=revision

@@ -39,11 +39,11 @@ def demo(
     engine: options.Engine = None,
 ) -> None:
     """Index the bundled corpus, answer three queries, and serve."""
-    from service.encoding import local_encoder
+    from service.encoding.service import local_encoder
 
     settings = options.settings_from(host=host, port=port, data=data, checkpoint=checkpoint, engine=engine)
     if serve:
-        from service.http.listening import listening_socket
+        from service.http.wire.listening import listening_socket
 
         listening_socket(settings.host, settings.port).close()  # a taken port should fail before the work
     encoder = local_encoder(settings)

@@ -41,8 +41,8 @@ def embed(
     from index.storage import write_atomically
     from ingest.windows import windows
     from models.encoder import encode, with_adapter
-    from service.binary import BinaryBody
-    from service.encoding import local_encoder
+    from service.answers.binary import BinaryBody
+    from service.encoding.service import local_encoder
 
     wanted = _parse_outputs(outputs)
     if not output.parent.is_dir():

@@ -44,7 +44,7 @@ def evaluate(
     from cli.progress import build_progress
     from evaluation.errors import MissingExtraError
     from models.encoder import with_adapter
-    from service.encoding import local_encoder
+    from service.encoding.service import local_encoder
 
     try:
         from evaluation.run import evaluate as run

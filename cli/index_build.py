@@ -144,7 +144,7 @@ def _encoder(settings: Settings) -> Iterator[DocumentEncoder]:
     """The encoder of this process, or the workers that the settings name."""
     if not settings.encoder_urls:
         from ingest.document_encoders import LocalDocuments
-        from service.encoding import local_encoder
+        from service.encoding.service import local_encoder
 
         yield LocalDocuments(local_encoder(settings))
         return

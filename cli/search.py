@@ -47,7 +47,7 @@ def search(
     as_json: options.AsJson = False,
 ) -> None:
     """Search a collection; show the parts of each score."""
-    from service.encoding import local_encoder
+    from service.encoding.service import local_encoder
     from service.search.answers import answer_head, answer_hits
     from service.search.pipeline import SearchQuery
 
@@ -83,8 +83,8 @@ def search(
 def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]) -> list[SearchOutcome]:
     """The outcome of each query, in order, through the same pipeline as over HTTP."""
     from service.collections import CollectionRegistry
-    from service.encoding import LocalEncoding
-    from service.pools import Pools
+    from service.encoding.service import LocalEncoding
+    from service.load.pools import Pools
     from service.search.pipeline import SearchPipeline
 
     async def answers() -> list[SearchOutcome]:

@@ -65,7 +65,7 @@ def tune(
         return
     from cli.progress import count_progress
     from evaluation.tune import tune as run
-    from service.encoding import local_encoder
+    from service.encoding.service import local_encoder
 
     encoder = local_encoder(settings)
     with count_progress("Scoring", "queries") as progress:

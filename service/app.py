@@ -19,21 +19,21 @@ from fastapi_offline import FastAPIOffline
 
 from models.encoder import Encoder
 from service.errors import install_error_handlers
-from service.http.answer_encoding import AnswerEncodingMiddleware
-from service.http.auth import AuthMiddleware, KeyRing, bearer
-from service.http.body_deadline import BodyDeadlineMiddleware
-from service.http.body_size import BodySizeMiddleware
-from service.http.connections import ConnectionLimits, Connections, connections_of_files
-from service.http.departure import DepartureMiddleware
-from service.http.head import HeadMiddleware
 from service.http.hosts import ANY, AllowedHosts
-from service.http.listening import address_of, is_loopback, listening_socket
-from service.http.protocol import MAX_HEAD_BYTES, HttpProtocol
-from service.http.request_encoding import RequestEncodingMiddleware
-from service.http.request_limit import RequestLimitMiddleware
-from service.http.requests import RequestMiddleware
-from service.http.server import DrainingServer
-from service.http.unread_body import UnreadBodyMiddleware
+from service.http.middleware.answer_encoding import AnswerEncodingMiddleware
+from service.http.middleware.auth import AuthMiddleware, KeyRing, bearer
+from service.http.middleware.body_deadline import BodyDeadlineMiddleware
+from service.http.middleware.body_size import BodySizeMiddleware
+from service.http.middleware.departure import DepartureMiddleware
+from service.http.middleware.head import HeadMiddleware
+from service.http.middleware.request_encoding import RequestEncodingMiddleware
+from service.http.middleware.request_limit import RequestLimitMiddleware
+from service.http.middleware.requests import RequestMiddleware
+from service.http.middleware.unread_body import UnreadBodyMiddleware
+from service.http.wire.connections import ConnectionLimits, Connections, connections_of_files
+from service.http.wire.listening import address_of, is_loopback, listening_socket
+from service.http.wire.protocol import MAX_HEAD_BYTES, HttpProtocol
+from service.http.wire.server import DrainingServer
 from service.logs import configure_logging
 from service.routes import collections, embed, jobs, operations, rerank, search, worker
 from service.runtime import Runtime

@@ -1,8 +1,9 @@
 """Gathers concurrent texts into batches under a token budget.
 
 One task owns the queue. While a batch is encoded in a worker thread, requests gather; when it is done the
-next batch starts at once, so an idle batcher never waits. `service/text_queue.py` says who comes next. Each
-caller gets its own result, or its batch's error; one text too many for the memory is its own caller's error.
+next batch starts at once, so an idle batcher never waits. `service/encoding/text_queue.py` says who comes
+next. Each caller gets its own result, or its batch's error; one text too many for the memory is its own
+caller's error.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import numpy as np
 
 from models.errors import EncoderMemoryError
 from models.representations import OUTPUTS, Output, Representations, TokenBatch
-from service.admission import ANY_WAIT, Admission, Ticket, too_late
-from service.deadlines import Deadline
+from service.encoding.health import EncoderHealth
+from service.encoding.text_queue import QueuedCall, Slice, TextQueue
 from service.exceptions import NotReadyError, OverloadedError, RequestTooLargeError
-from service.health import EncoderHealth
-from service.pace import Pace
-from service.pools import Pool
-from service.text_queue import QueuedCall, Slice, TextQueue
+from service.load.admission import ANY_WAIT, Admission, Ticket, too_late
+from service.load.deadlines import Deadline
+from service.load.pace import Pace
+from service.load.pools import Pool
 
 BATCH_SHARE = 0.1  # of the longest wait that is promised, which one batch may take
 LEAST_BATCH_TOKENS = 256  # fewer would cost more for each token

@@ -14,8 +14,8 @@ from index.errors import CollectionNotFoundError, DamagedIndexError
 from index.layout import CollectionLayout
 from index.manifest import CollectionSettings, check_collection_name
 from index.snapshot import EMPTY_NAME, Snapshot
-from service.concurrency import SharedCalls
-from service.pools import Pool
+from service.load.concurrency import SharedCalls
+from service.load.pools import Pool
 
 OPENING_THREADS = 2
 

@@ -17,13 +17,13 @@ from ingest.target import open_or_create
 from models.encoder import Encoder, EncoderInfo
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
-from service.admission import Admission
 from service.collections import CollectionRegistry
 from service.data_root import LOOK_SECONDS, DataRoot
-from service.encoding import EncodingService, LocalEncoding, local_encoder
+from service.encoding.service import EncodingService, LocalEncoding, local_encoder
 from service.exceptions import NotReadyError, OverloadedError
 from service.jobs.manager import JobManager
-from service.pools import Pools
+from service.load.admission import Admission
+from service.load.pools import Pools
 from service.search.pipeline import SearchPipeline
 from service.settings import RequestLimits, Settings
 from service.telemetry import Telemetry

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 
 from service.errors import Failure
 from service.http.json_body import LARGE_BYTES, parse, scan
-from service.pools import Pool
+from service.load.pools import Pool
 from service.runtime import Runtime
 
 REQUEST_ID = {

@@ -24,7 +24,7 @@ from service.jobs.outcome import settled
 from service.jobs.process import BuildLock, BuildProcess
 from service.jobs.sources import confined_source
 from service.jobs.store import Job, JobState, JobStore, now
-from service.pools import Pool
+from service.load.pools import Pool
 
 MAX_QUEUED = 100
 _PROGRESS = ("documents_done", "documents_total", "fraction", "tokens", "skipped", "skips", "truncated")

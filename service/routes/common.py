@@ -10,10 +10,10 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 
 from index.candidates import Weights
 from index.fusion import weights_preset
-from service.deadlines import Deadline
 from service.exceptions import InvalidRequestError, RequestTooLargeError
-from service.http.auth import require_write
 from service.http.json_route import JsonRoute
+from service.http.middleware.auth import require_write
+from service.load.deadlines import Deadline
 from service.runtime import Runtime
 from service.schemas.errors import ErrorResponse
 from service.schemas.search import PresetName, WeightsRequest

@@ -10,15 +10,15 @@ from fastapi import Request, Response
 from models.encoder import EncoderInfo
 from models.errors import TextTooLongError, UnsupportedError
 from models.representations import OUTPUTS, Representations
-from service.admission import Ticket
-from service.binary import MEDIA_TYPE, binary_pieces
-from service.embeddings import embeddings_json
+from service.answers.binary import MEDIA_TYPE, binary_pieces
+from service.answers.embeddings import embeddings_json
+from service.answers.pieces import response_of
+from service.encoding.windows import encode_windows
 from service.exceptions import InvalidRequestError
 from service.http.negotiation import preferred_type
-from service.http.pieces import response_of
+from service.load.admission import Ticket
 from service.routes.common import Services, TimeLimit, check_characters, check_count, errors, router
 from service.schemas.embed import EmbedRequest, EmbedResponse
-from service.windows import encode_windows
 
 JSON = "application/json"
 

@@ -13,8 +13,8 @@ from index.errors import InvalidQueryError
 from index.filters import Filter, parse_filter
 from models.encoder import EncoderInfo
 from models.representations import OUTPUTS, Float32, Representations
+from service.answers.pieces import response_of
 from service.exceptions import InvalidRequestError
-from service.http.pieces import response_of
 from service.routes.common import Services, TimeLimit, check_characters, errors, router, weights_of
 from service.schemas.search import (
     CandidatesRequest,

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
-from service.admission import too_late
-from service.deadlines import Deadline
-from service.pace import Pace
-from service.pools import Pool
+from service.load.admission import too_late
+from service.load.deadlines import Deadline
+from service.load.pace import Pace
+from service.load.pools import Pool
 
 FIRST_SEARCHES_PER_SECOND = 50.0  # a guess, until searches are measured
 

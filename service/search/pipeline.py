@@ -12,12 +12,12 @@ from index.snapshot import Snapshot
 from ingest.encoder_match import require_encoder
 from models.representations import Representations
 from service.adapters import info_for
-from service.admission import ANY_WAIT, Admission, Ticket
 from service.collections import CollectionRegistry, SearchTarget
-from service.deadlines import NO_DEADLINE, Deadline
-from service.encoding import EncodingService, estimated_tokens
+from service.encoding.service import EncodingService, estimated_tokens
 from service.exceptions import InvalidRequestError
-from service.pools import Pool
+from service.load.admission import ANY_WAIT, Admission, Ticket
+from service.load.deadlines import NO_DEADLINE, Deadline
+from service.load.pools import Pool
 from service.search.defaults import WantedCandidates, candidates_used, weights_used
 from service.search.explanations import HitExplanation, explain_hits, require_explainable
 from service.search.line import SearchLine

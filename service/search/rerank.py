@@ -13,12 +13,12 @@ from index.candidates import Scores, Weights
 from index.fusion import weighted_sum
 from index.scoring import Float64
 from models.representations import Bool
-from service.admission import Ticket
-from service.deadlines import NO_DEADLINE, Deadline
-from service.encoding import EncodingService
-from service.pools import Pool
+from service.encoding.service import EncodingService
+from service.encoding.windows import encode_windows
+from service.load.admission import Ticket
+from service.load.deadlines import NO_DEADLINE, Deadline
+from service.load.pools import Pool
 from service.search.scoring import score_texts
-from service.windows import encode_windows
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from models.errors import (
 )
 from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
-from service.admission import Ticket
-from service.concurrency import all_of
-from service.deadlines import NO_DEADLINE, Deadline
 from service.exceptions import OverloadedError
-from service.pools import text_pool
+from service.load.admission import Ticket
+from service.load.concurrency import all_of
+from service.load.deadlines import NO_DEADLINE, Deadline
+from service.load.pools import text_pool
 from service.settings import WorkerAccess
 from service.workers.health import WorkerState
 from service.workers.worker import RemoteWorker

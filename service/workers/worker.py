@@ -22,9 +22,7 @@ from models.errors import (
 )
 from models.representations import InputType, Output, Representations
 from models.tokenizer import Tokenizer, valid_text
-from service.admission import too_late
-from service.binary import MEDIA_TYPE, from_bytes
-from service.deadlines import NO_DEADLINE, Deadline
+from service.answers.binary import MEDIA_TYPE, from_bytes
 from service.exceptions import (
     DeadlineExceededError,
     InvalidRequestError,
@@ -32,6 +30,8 @@ from service.exceptions import (
     RequestTooLargeError,
     WorkerSilentError,
 )
+from service.load.admission import too_late
+from service.load.deadlines import NO_DEADLINE, Deadline
 from service.settings import WorkerAccess
 from service.workers.health import WorkerHealth, WorkerState
 

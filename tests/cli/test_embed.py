@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 
 from cli import options
 from models.encoder import encode
-from service.encoding import local_encoder
+from service.encoding.service import local_encoder
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 TEXTS = ["Tea is brewed with hot water.", "", "김치", "water " * 600, "Tea is brewed with hot water."]

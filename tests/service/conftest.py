@@ -21,7 +21,7 @@ from fastapi import FastAPI
 
 from models.encoder import Encoder
 from service.app import create_app, server_for
-from service.pools import Pool
+from service.load.pools import Pool
 from service.settings import Settings
 
 

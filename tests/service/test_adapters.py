@@ -17,7 +17,7 @@ from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments
 from ingest.target import chosen_adapter
 from models.encoder import encode, with_adapter
-from service.binary import MEDIA_TYPE
+from service.answers.binary import MEDIA_TYPE
 
 
 def error_of(response: httpx.Response) -> dict[str, Any]:

@@ -18,16 +18,16 @@ from models.representations import (
     TokenVectors,
     offsets_of,
 )
-from service.admission import Admission, Ticket
 from service.batcher import Batcher
-from service.deadlines import Deadline
 from service.exceptions import (
     DeadlineExceededError,
     NotReadyError,
     OverloadedError,
     RequestTooLargeError,
 )
-from service.pools import text_pool
+from service.load.admission import Admission, Ticket
+from service.load.deadlines import Deadline
+from service.load.pools import text_pool
 
 POOL = text_pool()
 

@@ -11,8 +11,8 @@ from safetensors.numpy import load
 
 from models.encoder import encode
 from models.errors import EncoderUnavailableError
-from service import growing_arrays
-from service.binary import MEDIA_TYPE
+from service.answers import growing_arrays
+from service.answers.binary import MEDIA_TYPE
 
 TEXTS = ["hot water", "the green tea leaf", ""]
 

@@ -13,7 +13,7 @@ import index.errors
 import models.errors
 from service.errors import TABLE, failure_of
 from service.exceptions import InvalidRequestError, OverloadedError
-from service.http.protocol import MAX_HEAD_BYTES
+from service.http.wire.protocol import MAX_HEAD_BYTES
 
 DEEP = "[" * 100_000
 SEARCH = b'{"collection": "demo", "query": "tea"'

@@ -8,7 +8,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from service.data_root import DataRoot
-from service.health import FAILURES
+from service.encoding.health import FAILURES
 
 
 async def test_ready_says_no_while_every_batch_fails(

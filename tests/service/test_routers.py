@@ -21,9 +21,9 @@ from models.adapters.routers import CentroidSettings, FixedSettings, Router, Rou
 from models.adapters.routing import RoutedEncoder, with_routers
 from models.encoder import encode, with_adapter
 from models.representations import Representations, Route
+from service.answers.binary import BinaryBody, from_bytes
+from service.answers.embeddings import embedding_json
 from service.app import create_worker_app
-from service.binary import BinaryBody, from_bytes
-from service.embeddings import embedding_json
 from service.settings import WorkerAccess
 from service.workers.encoding import RemoteEncoding
 

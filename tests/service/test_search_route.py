@@ -13,7 +13,7 @@ from index.candidates import Document, Weights
 from index.collection import Collection
 from index.fusion import WEIGHT_PRESETS
 from models.encoder import encode
-from service.http import pieces
+from service.answers import pieces
 from service.schemas.search import PresetName
 from service.search import explanations
 

@@ -27,7 +27,7 @@ from service.jobs import store as job_store
 from service.jobs.manager import JobManager
 from service.jobs.sources import confined_source
 from service.jobs.store import Job, JobStore, now
-from service.pools import Pool
+from service.load.pools import Pool
 
 MakeManager = Callable[[], JobManager]
 
@@ -194,7 +194,7 @@ import asyncio, time
 from pathlib import Path
 from models.loader import load_encoder
 from service.jobs.manager import JobManager
-from service.pools import Pool
+from service.load.pools import Pool
 {patch}
 async def run():
     info = load_encoder({checkpoint!r}, threads=1).info

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from service.deadlines import NO_DEADLINE, Deadline
 from service.exceptions import DeadlineExceededError
-from service.pools import Pool
+from service.load.deadlines import NO_DEADLINE, Deadline
+from service.load.pools import Pool
 from service.search.line import FIRST_SEARCHES_PER_SECOND, SearchLine
 
 SECONDS = 1 / FIRST_SEARCHES_PER_SECOND

@@ -7,9 +7,9 @@ import pytest
 from index.candidates import Weights
 from models.encoder import encode
 from models.errors import EncoderUnavailableError
-from service.encoding import LocalEncoding
+from service.encoding.service import LocalEncoding
 from service.exceptions import RequestTooLargeError
-from service.pools import Pool
+from service.load.pools import Pool
 from service.search.rerank import rerank
 from service.search.scoring import score_texts
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service.binary import MEDIA_TYPE
+from service.answers.binary import MEDIA_TYPE
 from service.http.codings import zstd
 
 TEXTS = ["hot water", "the green tea leaf"] * 200

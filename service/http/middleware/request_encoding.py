@@ -8,7 +8,7 @@ from service.exceptions import BodyEncodingError, RequestTooLargeError
 from service.http.asgi import Application, Message, Receive, Scope, Send
 from service.http.codings import CODINGS, Decoder
 from service.http.negotiation import IDENTITY
-from service.pools import Pool
+from service.load.pools import Pool
 
 LOOP_BYTES = 1 << 16  # decoded on the event loop; what follows is decoded beside it
 PIECE_BYTES = 1 << 20

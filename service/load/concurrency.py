@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Generic, TypeVar
 
-from service.pools import Pool
+from service.load.pools import Pool
 
 Result = TypeVar("Result")
 

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from service.concurrency import SharedCalls
-from service.pools import Pool
+from service.load.concurrency import SharedCalls
+from service.load.pools import Pool
 
 POOL = Pool("calls", 2)
 

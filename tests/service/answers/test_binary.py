@@ -7,7 +7,7 @@ import pytest
 
 from models.encoder import encode
 from models.representations import OUTPUTS, Representations
-from service.binary import BinaryBody, from_bytes
+from service.answers.binary import BinaryBody, from_bytes
 
 
 def to_bytes(representations: Representations, metadata: dict[str, str] | None = None) -> bytes:

@@ -7,11 +7,11 @@ from functools import cached_property
 from starlette.datastructures import Headers
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, IdentityResponder
 
-from service.binary import MEDIA_TYPE
+from service.answers.binary import MEDIA_TYPE
 from service.http.asgi import Application, Receive, Scope, Send
 from service.http.codings import CODINGS, Encoder, encoder_of
 from service.http.negotiation import IDENTITY, preferred_encoding, refuses_identity
-from service.pools import Pool
+from service.load.pools import Pool
 
 MIN_BYTES = 1024  # a smaller answer is one packet either way
 LOOP_BYTES = 1 << 15  # encoded on the event loop, for less than half a millisecond

@@ -16,7 +16,7 @@ from operator import attrgetter
 import numpy as np
 
 from models.representations import Int64, Output, Representations, TokenBatch
-from service.admission import Ticket
+from service.load.admission import Ticket
 
 SHORT_TOKENS = 64  # whatever has fewer is of one size; then each size is twice the one before
 

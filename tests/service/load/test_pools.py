@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from index.snapshot import Snapshot
-from service.pools import Pool
+from service.load.pools import Pool
 
 BEYOND_ANY_POOL = 80
 SEARCH = {"collection": "demo", "query": "hot tea"}

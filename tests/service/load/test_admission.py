@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from service.admission import ANY_WAIT, Admission
-from service.deadlines import NO_DEADLINE, Deadline
 from service.exceptions import DeadlineExceededError, OverloadedError
+from service.load.admission import ANY_WAIT, Admission
+from service.load.deadlines import NO_DEADLINE, Deadline
 
 
 def within(seconds: float) -> Deadline:

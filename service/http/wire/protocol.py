@@ -12,7 +12,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from service.errors import Failure
-from service.http.connections import Connections
+from service.http.wire.connections import Connections
 
 MAX_HEAD_BYTES = 64 * 1024  # of a head, or of trailers, that has no end yet
 PROGRESS_BYTES = 16 * 1024  # what a client must take of an answer each time

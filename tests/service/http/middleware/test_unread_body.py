@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.http import unread_body
+from service.http.middleware import unread_body
 
 REFUSED = {"/embed": 401, "/nowhere": 401, "/health": 405}
 

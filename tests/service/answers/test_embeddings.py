@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from models.encoder import encode
-from service import embeddings
-from service.embeddings import embedding_json
+from service.answers import embeddings
+from service.answers.embeddings import embedding_json
 
 
 @pytest.mark.parametrize(("values", "size"), [(1, 3), (3, 3), (20, 12), (4096, 3 * 2**16)])

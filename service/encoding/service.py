@@ -12,12 +12,12 @@ from models.encoder import AdapterDescription, Encoder, EncoderInfo, with_adapte
 from models.loader import load_encoder
 from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer
-from service.admission import ANY_WAIT, Admission, Ticket
 from service.batcher import Batcher, Observe
-from service.deadlines import Deadline
+from service.encoding.health import EncoderHealth
 from service.exceptions import NotReadyError
-from service.health import EncoderHealth
-from service.pools import text_pool
+from service.load.admission import ANY_WAIT, Admission, Ticket
+from service.load.deadlines import Deadline
+from service.load.pools import text_pool
 from service.settings import Settings
 
 # Tokenized in half a millisecond; a busy server takes longer to begin work in a thread.

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, field
 from itertools import count
 
-from service.deadlines import NO_DEADLINE, Deadline
 from service.exceptions import DeadlineExceededError, OverloadedError
+from service.load.deadlines import NO_DEADLINE, Deadline
 
 _numbers = count()
 

@@ -19,8 +19,8 @@ from safetensors.numpy import load
 
 from models.encoder import EncoderInfo
 from models.representations import Int64, Representations, Route, SparseRows, TokenVectors
-from service.growing_arrays import GrowingArrays
-from service.pools import Pool
+from service.answers.growing_arrays import GrowingArrays
+from service.load.pools import Pool
 
 MEDIA_TYPE = "application/x-safetensors"
 ROUTES = "routes"

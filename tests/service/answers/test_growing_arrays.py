@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
-from service import growing_arrays
-from service.growing_arrays import GrowingArrays
+from service.answers import growing_arrays
+from service.answers.growing_arrays import GrowingArrays
 
 
 @pytest.mark.parametrize("memory_bytes", [2**22, 1])

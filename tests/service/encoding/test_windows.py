@@ -10,11 +10,11 @@ import pytest
 
 from models.encoder import encode
 from models.representations import Representations
-from service import windows
-from service.encoding import LocalEncoding
+from service.encoding import windows
+from service.encoding.service import LocalEncoding
+from service.encoding.windows import encode_windows, plan_windows
 from service.exceptions import OverloadedError, RequestTooLargeError
-from service.pools import Pool
-from service.windows import encode_windows, plan_windows
+from service.load.pools import Pool
 
 TEXTS = [" ".join(["tea"] * (1 + number % 20)) for number in range(60)]
 

@@ -7,11 +7,11 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from models.representations import OUTPUTS, InputType, Int64, Output, Representations
-from service.admission import Ticket
-from service.deadlines import NO_DEADLINE
-from service.encoding import EncodingService, estimated_tokens
+from service.encoding.service import EncodingService, estimated_tokens
 from service.exceptions import OverloadedError, RequestTooLargeError
-from service.pools import Pool
+from service.load.admission import Ticket
+from service.load.deadlines import NO_DEADLINE
+from service.load.pools import Pool
 
 PATIENCE_SECONDS = 120.0  # for windows after the first, while others fill the queue
 FRAME_TOKENS = 8  # a generous count of the special tokens around a text

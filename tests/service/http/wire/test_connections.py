@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.http.connections import connections_of_files
+from service.http.wire.connections import connections_of_files
 
 
 @pytest.mark.parametrize(("files", "connections"), [(256, 128), (1, 1), (20_000, 4096)])

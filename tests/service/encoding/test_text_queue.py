@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from models.representations import OUTPUTS, TokenBatch, offsets_of
-from service.admission import Ticket
-from service.text_queue import QueuedCall, TextQueue
+from service.encoding.text_queue import QueuedCall, TextQueue
+from service.load.admission import Ticket
 
 Batch = list[tuple[str, int]]  # call and tokens of each part
 

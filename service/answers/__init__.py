@@ -1,0 +1,1 @@
+"""Large answers, written piece by piece."""

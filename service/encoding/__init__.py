@@ -1,0 +1,1 @@
+"""From texts to representations for many callers at once."""

@@ -1,0 +1,1 @@
+"""Connections: how they are opened, bounded, read and ended."""
