@@ -58,6 +58,7 @@ def serve(tmp_path: Path, repository: Path) -> Iterator[Serve]:
                 env={**environment, "PYTHONPATH": str(repository), **variables},
                 stderr=log,
                 text=True,
+                preexec_fn=_heed_interrupts,
             )
         processes.append(process)
         clients.append(httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30))
@@ -69,6 +70,11 @@ def serve(tmp_path: Path, repository: Path) -> Iterator[Serve]:
     for process in processes:
         process.kill()
         process.wait()
+
+
+def _heed_interrupts() -> None:
+    """A shell that starts tests in the background lets its children ignore them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_ready(process: subprocess.Popen[str], client: httpx.Client) -> None:
