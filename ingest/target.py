@@ -28,17 +28,7 @@ def open_or_create(
     try:
         collection = Collection.open(root, name)
     except CollectionNotFoundError:
-        made = CollectionSettings(
-            name=name,
-            encoder=encoder.name,
-            fingerprint=encoder.fingerprint,
-            dense_dimension=encoder.dense_dimension,
-            colbert_dimension=encoder.colbert_dimension,
-            vocabulary_size=encoder.vocabulary_size,
-            adapter=encoder.adapter,
-            **settings,
-        )
-        return Collection.create(root, name, made), True
+        return Collection.create(root, name, settings_for(name, encoder, settings)), True
     require_encoder(collection.settings, encoder)
     for key, value in settings.items():
         present = getattr(collection.settings, key)
@@ -49,6 +39,23 @@ def open_or_create(
                 "(DELETE /collections/NAME, or remove its folder)."
             )
     return collection, False
+
+
+def settings_for(name: str, encoder: EncoderInfo, settings: Mapping[str, Any]) -> CollectionSettings:
+    """Those of a new collection for an encoder. settings: what else is chosen, by name.
+
+    Raises InvalidNameError, and ValueError for a setting that does not hold.
+    """
+    return CollectionSettings(
+        name=name,
+        encoder=encoder.name,
+        fingerprint=encoder.fingerprint,
+        dense_dimension=encoder.dense_dimension,
+        colbert_dimension=encoder.colbert_dimension,
+        vocabulary_size=encoder.vocabulary_size,
+        adapter=encoder.adapter,
+        **settings,
+    )
 
 
 def chosen_adapter(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Path, Response
 
 from index.errors import InvalidNameError
-from index.manifest import CollectionSettings
+from ingest.target import settings_for
 from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError, NotFoundError
 from service.http.anything import ANYTHING
@@ -54,17 +54,14 @@ async def create_collection(
     wanted = body or EMPTY
     info = await services.encoding.info_of(wanted.adapter, name)
     try:
-        settings = CollectionSettings(
-            name=name,
-            encoder=info.name,
-            fingerprint=info.fingerprint,
-            dense_dimension=info.dense_dimension,
-            colbert_dimension=info.colbert_dimension,
-            vocabulary_size=info.vocabulary_size,
-            dense_kind=wanted.dense_kind or "auto",
-            token_codec=wanted.token_codec or "int8",
-            fields=wanted.fields or {},
-            adapter=info.adapter,
+        settings = settings_for(
+            name,
+            info,
+            {
+                "dense_kind": wanted.dense_kind or "auto",
+                "token_codec": wanted.token_codec or "int8",
+                "fields": wanted.fields or {},
+            },
         )
     except (ValueError, InvalidNameError) as error:
         raise InvalidRequestError(str(error), "fields") from error
