@@ -85,8 +85,6 @@ def encode_in_batches(
     if len(batch) == 0:
         return _nothing(outputs, info)
     chosen: Adapters = [None] * len(batch) if adapters is None else adapters
-    groups = [np.arange(len(batch))] if mixes_adapters else list(rows_by_adapter(chosen).values())
-    plan = [group[rows] for group in groups for rows in plan_batches(batch.lengths[group], budget_tokens)]
 
     def encode_rows(rows: Int64) -> Representations:
         part = batch.take(rows)
@@ -112,6 +110,10 @@ def encode_in_batches(
         )
         return Representations.concatenate([encode_what_fits(half) for half in np.array_split(rows, 2)])
 
+    if len(batch) == 1:  # a query: nothing to plan
+        return encode_what_fits(np.zeros(1, np.int64))
+    groups = [np.arange(len(batch))] if mixes_adapters else list(rows_by_adapter(chosen).values())
+    plan = [group[rows] for group in groups for rows in plan_batches(batch.lengths[group], budget_tokens)]
     side_by_side = map if pool is None or len(plan) == 1 else pool.map
     parts = list(side_by_side(encode_what_fits, plan))
     input_order = np.argsort(np.concatenate(plan), kind="stable")

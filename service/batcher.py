@@ -1,9 +1,8 @@
 """Gathers concurrent texts into batches under a token budget.
 
-One task owns the queue. While a batch is encoded in a worker thread, requests gather; when it is done the
-next batch starts at once, so an idle batcher never waits. `service/encoding/text_queue.py` says who comes
-next. Each caller gets its own result, or its batch's error; one text too many for the memory is its own
-caller's error.
+While a batch is encoded in a worker thread, requests gather; its end begins the next one, so an idle batcher
+never waits. `service/encoding/text_queue.py` says who comes next. Each caller gets its own result, or its
+batch's error; one text too many for the memory is its own caller's error.
 """
 
 from __future__ import annotations
@@ -11,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -62,10 +63,11 @@ class Batcher:
         self._pace = Pace(FIRST_TOKENS_PER_SECOND)
         self._running_tokens = 0
         self._running_since = 0.0
-        self._wake = asyncio.Event()
+        self._again: deque[list[Slice]] = deque()  # parts of a batch for which memory did not suffice
+        self._running: asyncio.Future[list[Representations]] | None = None
         self._closing = False
+        self._closed = asyncio.Event()
         self._thread = Pool("encoder", 1)
-        self._owner: asyncio.Task[None] | None = None
 
     @property
     def pending_tokens(self) -> int:
@@ -100,9 +102,8 @@ class Batcher:
         loop = asyncio.get_running_loop()
         call = QueuedCall(tokens, outputs, adapter, ticket, loop.create_future())
         self._queue.add(call)
-        self._wake.set()
-        if self._owner is None or self._owner.done():
-            self._owner = asyncio.create_task(self._run(), name="batcher")
+        if self._running is None:
+            self._begin_next()
         timer = None
         if ticket.deadline.remaining_seconds < math.inf:
             timer = loop.call_later(ticket.deadline.remaining_seconds, self._expire, call)
@@ -117,9 +118,8 @@ class Batcher:
     async def close(self) -> None:
         """Finishes what was accepted, then ends."""
         self._closing = True
-        self._wake.set()
-        if self._owner is not None:
-            await self._owner
+        if self._running is not None:
+            await self._closed.wait()
         self._thread.close()
 
     def _admit(self, tokens: int, ticket: Ticket) -> None:
@@ -161,46 +161,42 @@ class Batcher:
         elapsed, expected = time.monotonic() - self._running_since, self._pace.seconds(self._running_tokens)
         return expected - elapsed if elapsed < expected else elapsed
 
-    async def _run(self) -> None:
-        try:
-            while self._queue or not self._closing:
-                batch = self._queue.next_batch(self._budget())
-                if batch:
-                    await self._work(batch)
-                elif not self._closing:
-                    self._wake.clear()
-                    await self._wake.wait()
-        finally:
-            for call in self._queue:
-                call.fail(NotReadyError("the encoder's queue has ended"))
-
-    async def _work(self, batch: list[Slice]) -> None:
-        """Encodes one batch and answers those whose last texts it held."""
+    def _begin_next(self) -> None:
+        """Gives the encoder its next batch, if anything waits."""
+        batch = self._again.popleft() if self._again else self._queue.next_batch(self._budget())
+        if not batch:
+            self._running = None
+            if self._closing:
+                self._closed.set()
+            return
         self._running_tokens = sum(part.tokens for part in batch)
         self._running_since = time.monotonic()
         self._health.begun()
+        self._running = self._thread.submit(self._encode_slices, batch)
+        self._running.add_done_callback(partial(self._end, batch))
+
+    def _end(self, batch: list[Slice], encoded: asyncio.Future[list[Representations]]) -> None:
         try:
-            parts = await self._thread.run(self._encode_slices, batch)
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever it is, every waiter of this batch receives it
-            self._health.ended(succeeded=False)
+            self._answer(batch, encoded)
+        finally:
+            self._running_tokens = 0
+            self._begin_next()
+
+    def _answer(self, batch: list[Slice], encoded: asyncio.Future[list[Representations]]) -> None:
+        """Answers those whose last texts the batch held, or everyone in it where it failed."""
+        error = encoded.exception()
+        self._health.ended(succeeded=error is None)
+        if error is None:
+            self._measured(batch, time.monotonic() - self._running_since)
+            for part, representations in zip(batch, encoded.result(), strict=True):
+                part.call.add(representations)
+        elif isinstance(error, EncoderMemoryError) and len(batch) > 1:
+            self._again.extend([part] for part in batch)
+        else:
             # A panic of compiled code is no Exception, and would end whoever awaits it.
             failure = (
                 error if isinstance(error, Exception) else RuntimeError(f"the encoder failed: {error!r}")
             )
-        else:
-            self._health.ended(succeeded=True)
-            self._measured(batch, time.monotonic() - self._running_since)
-            for part, representations in zip(batch, parts, strict=True):
-                part.call.add(representations)
-            return
-        finally:
-            self._running_tokens = 0
-        if isinstance(failure, EncoderMemoryError) and len(batch) > 1:
-            for part in batch:
-                await self._work([part])
-        else:
             for part in batch:
                 part.call.fail(failure)
 
@@ -211,6 +207,9 @@ class Batcher:
 
     def _encode_slices(self, batch: list[Slice]) -> list[Representations]:
         """One encoder pass over all texts, cut back into the batch's slices."""
+        if len(batch) == 1 and batch[0].whole:  # most often a query
+            call = batch[0].call
+            return [self._encode(call.tokens, call.outputs, [call.adapter] * len(call.tokens))]
         rows = [np.arange(part.start, part.stop) for part in batch]
         tokens = [part.call.tokens.take(row) for part, row in zip(batch, rows, strict=True)]
         outputs = [output for output in OUTPUTS if any(output in part.call.outputs for part in batch)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +15,7 @@ from index.dense import Device, require_device
 from index.errors import CollectionNotFoundError, DamagedIndexError
 from index.layout import CollectionLayout
 from index.manifest import CollectionSettings, check_collection_name
-from index.snapshot import EMPTY_NAME, Snapshot
+from index.snapshot import Snapshot
 from service.load.concurrency import SharedCalls
 from service.load.pools import Pool
 
@@ -40,19 +42,44 @@ class SearchTarget:
     defaults: SearchDefaults | None
 
 
+_Version = tuple[int, int, int]
+"""What tells a file from one written before or later: inode, time in ns, size in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files that each search looks at; as strings, since to put a `Path` together takes longer."""
+
+    settings: str
+    current: str
+    defaults: str
+
+    @staticmethod
+    def of(layout: CollectionLayout) -> _Files:
+        return _Files(str(layout.settings), str(layout.current), str(layout.defaults))
+
+    def version(self) -> tuple[_Version, _Version | None]:
+        """Of the settings and of `CURRENT`. Raises FileNotFoundError where there is no collection."""
+        settings = _version(self.settings)
+        if settings is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.settings)
+        return settings, _version(self.current)
+
+
 @dataclass(frozen=True, slots=True)
 class _ReadDefaults:
-    """Defaults, and what tells that their file is still the same."""
+    """Defaults, and the file that they were read from."""
 
-    written: tuple[int, int, int]
+    version: _Version
     defaults: SearchDefaults
 
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A snapshot, and what tells that it is still the current one of the same collection."""
+    """A snapshot, and the files that made it the current one of its collection."""
 
-    created: tuple[int, int]
+    files: _Files
+    version: tuple[_Version, _Version | None]
     snapshot: Snapshot
 
 
@@ -82,14 +109,15 @@ class CollectionRegistry:
         current = self._current(name)
         if current is not None:
             return current
-        self._created(name)  # for a name that does not exist no lock is kept
+        files = _Files.of(CollectionLayout(self.root / check_collection_name(name)))
+        _require(name, files)  # for a name that does not exist no lock is kept
         with self._opening.setdefault(name, threading.Lock()):
             opened = self._opened.get(name)
-            if opened is None or not self._is_current(name, opened):
+            if opened is None or not _is_current(name, opened):
                 self._opened.pop(name, None)
-                created = self._created(name)
+                version = _require(name, files)  # of one that is replaced meanwhile, which is opened again
                 snapshot = Collection.open(self.root, name).snapshot(self._dense_device)
-                opened = self._opened[name] = _Opened(created, snapshot)
+                opened = self._opened[name] = _Opened(files, version, snapshot)
             return opened.snapshot
 
     async def open(self, name: str) -> Snapshot:
@@ -104,7 +132,9 @@ class CollectionRegistry:
 
         Raises as `snapshot` does; DamagedIndexError for damaged defaults, too.
         """
-        return SearchTarget(await self.open(name), self._current_defaults(name))
+        snapshot = await self.open(name)
+        opened = self._opened.get(name)
+        return SearchTarget(snapshot, None if opened is None else self._current_defaults(name, opened.files))
 
     def describe(self, name: str) -> CollectionDescription:
         """Settings, defaults and state, without opening the snapshot.
@@ -148,7 +178,7 @@ class CollectionRegistry:
         A search would notice that, but none may come; meanwhile the files would keep their room on the disk.
         """
         for name, opened in tuple(self._opened.items()):
-            if not self._is_current(name, opened):
+            if not _is_current(name, opened):
                 self._forget(name)
 
     def close(self) -> None:
@@ -159,48 +189,50 @@ class CollectionRegistry:
     def _current(self, name: str) -> Snapshot | None:
         """The open snapshot where it is the current one."""
         opened = self._opened.get(name)
-        return opened.snapshot if opened is not None and self._is_current(name, opened) else None
+        return opened.snapshot if opened is not None and _is_current(name, opened) else None
 
     def _forget(self, name: str) -> None:
         self._opened.pop(name, None)
         self._opening.pop(name, None)
         self._defaults.pop(name, None)
 
-    def _is_current(self, name: str, opened: _Opened) -> bool:
-        try:
-            current = CollectionLayout(self.root / name).read_current() or EMPTY_NAME
-            return current == opened.snapshot.name and self._created(name) == opened.created
-        except (CollectionNotFoundError, DamagedIndexError):
-            return False
-        except OSError as error:  # of this moment or this process: what is open can still be searched
-            log.error("collection %s: cannot tell whether it was published again: %s", name, error)
-            return True
-
-    def _current_defaults(self, name: str) -> SearchDefaults | None:
+    def _current_defaults(self, name: str, files: _Files) -> SearchDefaults | None:
         """The stored defaults, read again only where their file is another one."""
-        path = CollectionLayout(self.root / name).defaults
-        try:
-            stat = path.stat()
-            written = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-            read = self._defaults.get(name)
-            if read is None or read.written != written:
-                # A file replaced since `stat` is newer than noted here, and so is read once more.
-                read = self._defaults[name] = _ReadDefaults(written, SearchDefaults.read(path))
-        except (FileNotFoundError, NotADirectoryError):
+        version = _version(files.defaults)
+        if version is None:
             self._defaults.pop(name, None)
             return None
+        read = self._defaults.get(name)
+        if read is None or read.version != version:
+            # A file replaced since then is newer than noted here, and so is read once more.
+            read = self._defaults[name] = _ReadDefaults(version, SearchDefaults.read(Path(files.defaults)))
         return read.defaults
 
-    def _created(self, name: str) -> tuple[int, int]:
-        """What tells a collection from another of the same name: one deleted and created again.
 
-        Raises InvalidNameError or CollectionNotFoundError.
-        """
-        settings = CollectionLayout(self.root / check_collection_name(name)).settings
-        try:
-            stat = settings.stat()
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise CollectionNotFoundError(
-                f"collection {name!r} does not exist; create or build it first"
-            ) from error
-        return stat.st_ino, stat.st_mtime_ns
+def _is_current(name: str, opened: _Opened) -> bool:
+    try:
+        return opened.files.version() == opened.version
+    except FileNotFoundError:
+        return False
+    except OSError as error:  # of this moment or this process: what is open can still be searched
+        log.error("collection %s: cannot tell whether it was published again: %s", name, error)
+        return True
+
+
+def _require(name: str, files: _Files) -> tuple[_Version, _Version | None]:
+    """The version of a collection's files. Raises CollectionNotFoundError."""
+    try:
+        return files.version()
+    except FileNotFoundError as error:
+        raise CollectionNotFoundError(
+            f"collection {name!r} does not exist; create or build it first"
+        ) from error
+
+
+def _version(path: str) -> _Version | None:
+    """None where there is no such file."""
+    try:
+        stat = os.stat(path)  # noqa: PTH116 - for the reason given at `_Files`
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size

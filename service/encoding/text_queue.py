@@ -39,6 +39,11 @@ class Slice:
         """How many all its texts have."""
         return sum(self.call.lengths[self.start : self.stop])
 
+    @property
+    def whole(self) -> bool:
+        """Whether these are all texts of their call."""
+        return self.stop - self.start == len(self.call.lengths)
+
 
 class QueuedCall:
     """The texts of one call to the encoder, longest first so that batches pad little; `answer` is awaited."""

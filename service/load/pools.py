@@ -31,8 +31,14 @@ class Pool:
         self, call: Callable[Arguments, Result], *args: Arguments.args, **options: Arguments.kwargs
     ) -> Result:
         """What the call gives or raises in one of the threads."""
+        return await self.submit(call, *args, **options)
+
+    def submit(
+        self, call: Callable[Arguments, Result], *args: Arguments.args, **options: Arguments.kwargs
+    ) -> asyncio.Future[Result]:
+        """The same, as a future of the running event loop."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, partial(call, *args, **options))
+        return loop.run_in_executor(self._executor, partial(call, *args, **options))
 
     def close(self) -> None:
         """Begins nothing more; what runs ends by itself."""

@@ -22,7 +22,6 @@ from index.errors import (
     DamagedIndexError,
     InvalidNameError,
 )
-from index.layout import CollectionLayout
 from models.encoder import Encoder, encode
 from service.collections import CollectionRegistry
 
@@ -160,10 +159,10 @@ def test_what_is_open_is_searched_while_the_folder_cannot_be_read(
 ) -> None:
     opened = registry.snapshot("demo")
 
-    def no_descriptor(_layout: CollectionLayout) -> str:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    def unreadable(_path: str) -> os.stat_result:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(CollectionLayout, "read_current", no_descriptor)
+    monkeypatch.setattr("service.collections.os.stat", unreadable)
     assert registry.snapshot("demo") is opened
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
 import uuid
 from collections.abc import Sequence
+from functools import cache
 
 from starlette.routing import BaseRoute, Match
 
@@ -63,7 +65,11 @@ class RequestMiddleware:
             status = 500
         finally:
             self._telemetry.requests_in_progress.dec()
-            self._record(scope, request_id, status or CLIENT_LEFT, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            # After the answer, which leaves once this task has ended.
+            asyncio.get_running_loop().call_soon(
+                self._record, scope, request_id, status or CLIENT_LEFT, seconds
+            )
 
     def _record(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in METHODS else "other"
@@ -84,8 +90,12 @@ class RequestMiddleware:
     def _template(self, scope: Scope) -> str:
         """The path of the request's route, with its parameters by name."""
         matching = (route for route in self._routes if route.matches(scope)[0] is not Match.NONE)
-        path = getattr(scope.get("route") or next(matching, None), "path", "unmatched")
-        return CONVERTOR.sub("}", path)
+        return _documented(getattr(scope.get("route") or next(matching, None), "path", "unmatched"))
+
+
+@cache  # a route's path, of which there are few
+def _documented(path: str) -> str:
+    return CONVERTOR.sub("}", path)
 
 
 def _printable(path: str) -> str:
