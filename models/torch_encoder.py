@@ -30,10 +30,11 @@ from models.representations import OUTPUTS, Int64, Output, Representations, Rout
 from models.tokenizer import Tokenizer
 
 PRECISIONS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-# What messages of plain RuntimeErrors say where memory was not to be had: on a CPU, and on a GPU outside
-# torch's own allocator, which has a class for it.
+# What messages of plain RuntimeErrors say where memory was not to be had: on a CPU from torch or oneDNN
+# (which names no reason), on a GPU outside torch's own allocator, which has a class for it.
 OUT_OF_MEMORY = (
     "DefaultCPUAllocator: can't allocate memory",
+    "could not create a primitive",
     "CUDA error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
 )

@@ -32,6 +32,7 @@ logging.getLogger("tercet").addFilter(lambda record: warnings.append(record.getM
 encoder = load_encoder("minilm-m3", engine, device="cpu", threads=1, batch_tokens=1 << 20)
 lines = ["tea " * (words - row) for row in range(texts)]
 alone = encode(encoder, lines[-1:] if texts > 1 else ["tea"], outputs=["dense"])
+encode(encoder, ["tea"])  # what an engine keeps for texts of this length is not to be allocated at the end
 resource.setrlimit(resource.RLIMIT_AS, [psutil.Process().memory_info().vms + (spare_megabytes << 20)] * 2)
 error = found = None
 try:
@@ -58,10 +59,10 @@ def encoded_with(engine: str, texts: int, words: int, spare_megabytes: int) -> d
 
 @pytest.mark.parametrize("engine", ["onnx", "torch"])
 def test_a_batch_that_does_not_fit_is_encoded_in_halves(engine: str) -> None:
-    answer = encoded_with(engine, texts=24, words=240, spare_megabytes=40)
+    answer = encoded_with(engine, texts=48, words=240, spare_megabytes=110)
     assert answer["error"] is None
     assert answer["halved"]
-    assert answer["tokens"] == [242 - row for row in range(24)]
+    assert answer["tokens"] == [242 - row for row in range(48)]
     assert answer["same"]
     assert answer["after"] == 1
 
