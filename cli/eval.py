@@ -28,6 +28,7 @@ def evaluate(
         Literal["auto", "flat", "hnsw", "ivfpq"] | None,
         typer.Option(help="Dense index. [default auto: by size]", show_default=False),
     ] = None,
+    lexical: options.Lexical = None,
     checkpoint: options.Checkpoint = None,
     engine: options.Engine = None,
     revision: options.Revision = None,
@@ -68,6 +69,7 @@ def evaluate(
             exhaustive=exhaustive,
             weights=parse_weights(weights),
             dense_kind=dense_kind,
+            lexical=lexical,
             progress=progress,
         )
     if as_json:
@@ -85,7 +87,7 @@ def _print_table(report: EvaluationReport) -> None:
     out = console()
     out.print(
         f"{report['dataset']}: {report['documents']:,} documents, {report['queries']:,} queries, "
-        f"{report['checkpoint']}{_adapter_words(report['adapter'])}, {way}"
+        f"{report['checkpoint']}{_adapter_words(report['adapter'])}, lexical {report['lexical']}, {way}"
     )
     table = Table(box=None, padding=(0, 2))
     table.add_column("ranking")

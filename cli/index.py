@@ -65,6 +65,7 @@ def _described(inspection: Inspection) -> dict[str, Any]:
         "vocabulary_size": settings.vocabulary_size,
         "dense_kind": settings.dense_kind,
         "token_codec": settings.token_codec,
+        "lexical": settings.lexical,
         "fields": dict(settings.fields),
         "defaults": None if inspection.defaults is None else asdict(inspection.defaults),
         "bytes": {**inspection.part_bytes, "total": inspection.total_bytes},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -43,6 +43,14 @@ Adapter = Annotated[
     str | None,
     typer.Option(
         help="Adapter or router of the encoder, by its name; a fixed router as NAME or NAME:TAG.",
+        show_default=False,
+    ),
+]
+Lexical = Annotated[
+    Literal["plain", "idf"] | None,
+    typer.Option(
+        help="Lexical weights of a new collection's queries: as encoded, or times the collection's idf. "
+        "[default: what the checkpoint recommends]",
         show_default=False,
     ),
 ]

@@ -22,6 +22,7 @@ from index.snapshot import Snapshot
 from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
 from models.encoder import Encoder, encode
+from models.representations import LexicalKind
 
 COLLECTION = "evaluation"
 BM25 = "bm25"
@@ -40,6 +41,7 @@ class EvaluationReport(TypedDict):
     unjudged_queries: int
     checkpoint: str
     adapter: str | None
+    lexical: LexicalKind
     exhaustive: bool
     results: dict[str, dict[str, float]]
     index_seconds: float
@@ -55,14 +57,15 @@ def evaluate(
     weights: Weights = PLAIN_SUM,
     candidates: CandidateLimits = DEFAULT_LIMITS,
     dense_kind: DenseKind | None = None,
+    lexical: LexicalKind | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
 ) -> EvaluationReport:
     """nDCG@10, recall@100 and reciprocal rank@10 of a BEIR folder.
 
     The documents go into a temporary collection below `work_dir`, by default where the system keeps
     temporary files. exhaustive: score every document instead of the candidates; weights: of the ranking
-    called `sum`; progress: told how far the collection's build is. Queries without a judged relevant
-    document are left out and counted.
+    called `sum`; lexical: of the collection, by default what the encoder recommends; progress: told how far
+    its build is. Queries without a judged relevant document are left out and counted.
     Raises DatasetError or SourceError for a bad line, and what encoder and index raise.
     """
     dataset = read_dataset(folder)
@@ -73,6 +76,7 @@ def evaluate(
             COLLECTION,
             folder,
             dense_kind=dense_kind,
+            lexical=lexical,
             progress=progress,
         )
         snapshot = Collection.open(Path(scratch), COLLECTION).snapshot()
@@ -88,6 +92,7 @@ def evaluate(
         unjudged_queries=dataset.unjudged_queries,
         checkpoint=encoder.info.name,
         adapter=encoder.info.adapter,
+        lexical=snapshot.settings.lexical,
         exhaustive=exhaustive,
         results={name: measure(dataset.qrels, ranking) for name, ranking in rankings.items()},
         index_seconds=built.seconds,

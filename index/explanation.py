@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from index.idf import CollectionIdf
 from index.query import CheckedQuery
 from index.scoring import Float64
 from index.segment import Segment
@@ -16,17 +17,28 @@ from models.representations import Int32, Int64
 class MatchingTerms:
     """The token ids that query and document share, those with the largest product first.
 
-    `s_lex` is the sum of the products. token_ids: int32[T]; the rest: float64[T].
+    `s_lex` is the sum of the products. idf: the collection's idf(t) / m, or 1 where it has none.
+    token_ids: int32[T]; the rest: float64[T].
     """
 
     token_ids: Int32
     query_weights: Float64
+    idf: Float64
     document_weights: Float64
 
     @property
     def products(self) -> Float64:
         """What each term adds to the score."""
-        return self.query_weights * self.document_weights
+        return self.query_weights * self.idf * self.document_weights
+
+    def take(self, places: Int64) -> MatchingTerms:
+        """The terms at these places."""
+        return MatchingTerms(
+            self.token_ids[places],
+            self.query_weights[places],
+            self.idf[places],
+            self.document_weights[places],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +61,23 @@ class Explanation:
     alignment: Alignment
 
 
-def explain(segment: Segment, row: int, query: CheckedQuery) -> Explanation:
-    """Explains the scores of one row."""
-    return Explanation(_terms(segment, row, query), _alignment(segment, row, query))
+def explain(segment: Segment, row: int, query: CheckedQuery, idf: CollectionIdf | None) -> Explanation:
+    """Explains the scores of one row. query: with the weights that the encoder gave."""
+    return Explanation(_terms(segment, row, query, idf), _alignment(segment, row, query))
 
 
-def _terms(segment: Segment, row: int, query: CheckedQuery) -> MatchingTerms:
+def _terms(segment: Segment, row: int, query: CheckedQuery, idf: CollectionIdf | None) -> MatchingTerms:
     token_ids, weights = segment.forward.row(row)
     shared, in_query, in_document = np.intersect1d(
         query.token_ids, token_ids, assume_unique=True, return_indices=True
     )
     terms = MatchingTerms(
-        shared, query.weights[in_query].astype(np.float64), weights[in_document].astype(np.float64)
+        shared,
+        query.weights[in_query].astype(np.float64),
+        np.ones(len(shared)) if idf is None else idf.of_terms(shared),
+        weights[in_document].astype(np.float64),
     )
-    order = np.argsort(-terms.products, kind="stable")  # of equal products, the ids ascend
-    return MatchingTerms(shared[order], terms.query_weights[order], terms.document_weights[order])
+    return terms.take(np.argsort(-terms.products, kind="stable"))  # of equal products, the ids ascend
 
 
 def _alignment(segment: Segment, row: int, query: CheckedQuery) -> Alignment:

@@ -14,6 +14,7 @@ from index.errors import DamagedIndexError, InvalidNameError
 from index.fields import FieldType
 from index.storage import json_bytes, missing, read_json_object, write_atomically, write_json_atomically
 from index.token_vectors import TokenCodec
+from models.representations import LexicalKind
 
 FORMAT_VERSION = 1
 MAX_FIELDS = 100
@@ -23,6 +24,9 @@ _MANIFEST_NAME = re.compile(r"[0-9]{6,12}")
 _SEGMENT_ID = re.compile(r"[a-z0-9-]{1,64}")
 _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9_.]{0,63}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+# Settings that `collection.json` has only where they are not these, so that collections without them keep
+# their bytes and their checksum.
+_UNWRITTEN: Mapping[str, object] = {"adapter": None, "lexical": "plain"}
 _MANIFEST_KEYS = {"format_version", "settings_sha256", "documents", "segments", "deletes", "ledger_position"}
 
 
@@ -40,7 +44,8 @@ class CollectionSettings:
     """What is fixed when a collection is created.
 
     encoder: the encoder's name, for people; adapter: that of its adapter, if any; fingerprint: of the
-    encoder with its adapter, what must match to add or search. Dimensions count float values.
+    encoder with its adapter, what must match to add or search. Dimensions count float values. lexical:
+    whether a query's lexical weights are multiplied by the collection's idf (`index/idf.py`).
     Raises InvalidNameError for a bad name, ValueError for another bad value.
     """
 
@@ -54,6 +59,7 @@ class CollectionSettings:
     token_codec: TokenCodec = "int8"  # noqa: S105  # a codec of token vectors, no secret
     fields: Mapping[str, FieldType] = field(default_factory=dict)
     adapter: str | None = None
+    lexical: LexicalKind = "plain"
 
     def __post_init__(self) -> None:
         check_collection_name(self.name)
@@ -65,6 +71,8 @@ class CollectionSettings:
             raise ValueError(f"dense_kind is {self.dense_kind!r}; use one of {get_args(DenseKind)}")
         if self.token_codec not in get_args(TokenCodec):
             raise ValueError(f"token_codec is {self.token_codec!r}; use one of {get_args(TokenCodec)}")
+        if self.lexical not in get_args(LexicalKind):
+            raise ValueError(f"lexical is {self.lexical!r}; use one of {get_args(LexicalKind)}")
         if self.token_codec != "none" and self.colbert_dimension == 0:  # noqa: S105  # no secret
             raise ValueError(
                 "colbert_dimension is 0; use token_codec none for an encoder without token vectors"
@@ -95,9 +103,8 @@ class CollectionSettings:
     def content(self) -> bytes:
         """The bytes of `collection.json`."""
         values = {name: getattr(self, name) for name in self.__slots__}
-        if self.adapter is None:  # so that the bytes, and their checksum, are those of before there were any
-            del values["adapter"]
-        return json_bytes({"format_version": FORMAT_VERSION, **values, "fields": dict(self.fields)})
+        written = {name: value for name, value in values.items() if _is_written(name, value)}
+        return json_bytes({"format_version": FORMAT_VERSION, **written, "fields": dict(self.fields)})
 
     @property
     def sha256(self) -> str:
@@ -113,8 +120,9 @@ class CollectionSettings:
         """Reads `collection.json`. Raises FileNotFoundError, or DamagedIndexError naming the file."""
         record = read_json_object(path)
         _check_version(record, path)
-        expected = {"format_version", *CollectionSettings.__slots__}
-        _check_keys(record, expected if record.get("adapter") is not None else expected - {"adapter"}, path)
+        values = {name: record.get(name, _UNWRITTEN.get(name)) for name in CollectionSettings.__slots__}
+        expected = {name for name, value in values.items() if _is_written(name, value)}
+        _check_keys(record, {"format_version", *expected}, path)
         del record["format_version"]
         if not isinstance(record["fields"], dict):
             raise DamagedIndexError(f"{path}: fields is no object; restore the file")
@@ -210,6 +218,10 @@ class Manifest:
         if len({segment.id for segment in manifest.segments}) != len(manifest.segments):
             raise DamagedIndexError(f"{path} names a segment twice; restore it or rebuild")
         return manifest
+
+
+def _is_written(setting: str, value: object) -> bool:
+    return setting not in _UNWRITTEN or value != _UNWRITTEN[setting]
 
 
 def segment_id(manifest: str, number: int, mark: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.dense import DenseIndex, Device
+from index.document_frequencies import open_document_frequencies
 from index.documents import DocumentStore
 from index.errors import DamagedIndexError
 from index.fields import Column, open_columns
@@ -25,7 +26,9 @@ from models.representations import Float32, Int32, Int64, SparseRows
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The parts of a segment. vectors: float16[N, D]; token_vectors is None for the codec none."""
+    """The parts of a segment. vectors: float16[N, D]; token_vectors is None for the codec none; frequencies:
+    int32[V], how many documents have each term, None without idf.
+    """
 
     vectors: npt.NDArray[np.float16]
     dense_index: DenseIndex
@@ -34,6 +37,7 @@ class Segment:
     token_vectors: TokenVectorStore | None
     documents: DocumentStore
     columns: Mapping[str, Column]
+    frequencies: Int32 | None
 
     @staticmethod
     def open(
@@ -56,6 +60,9 @@ class Segment:
             token_vectors = TokenVectorStore.open(
                 folder, settings.token_codec, entry.documents, settings.colbert_dimension
             )
+        frequencies = None
+        if settings.lexical == "idf":
+            frequencies = open_document_frequencies(folder, entry.documents, settings.vocabulary_size)
         return Segment(
             vectors,
             DenseIndex.open(entry.dense_kind, vectors, folder, device),
@@ -64,6 +71,7 @@ class Segment:
             token_vectors,
             DocumentStore.open(folder, entry.documents),
             open_columns(folder, settings.fields, entry.documents),
+            frequencies,
         )
 
     def __len__(self) -> int:

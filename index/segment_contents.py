@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from index.document_frequencies import FREQUENCIES_FILE, document_frequencies
 from index.documents import MAX_ID_BYTES, DocumentStore
 from index.errors import DamagedIndexError
 from index.fields import KeywordColumn, field_stem
@@ -34,7 +35,10 @@ def segment_faults(
     if not _all_finite(segment.vectors):
         yield "dense.npy", "a value is not finite"
     forward_faults = list(_forward_faults(segment.forward, settings.vocabulary_size))
-    yield from forward_faults or _inverted_faults(folder, segment.forward, settings.vocabulary_size)
+    yield from forward_faults or [
+        *_inverted_faults(folder, segment.forward, settings.vocabulary_size),
+        *_frequency_faults(segment, settings.vocabulary_size),
+    ]
     if segment.token_vectors is not None:
         yield from _token_faults(segment.token_vectors)
     stored = 0 if segment.token_vectors is None else len(segment.token_vectors.codes)
@@ -79,6 +83,14 @@ def _inverted_faults(folder: Path, forward: SparseRows, vocabulary_size: int) ->
         for path in sorted(Path(scratch).iterdir()):
             if not filecmp.cmp(path, folder / path.name, shallow=False):
                 yield path.name, "is not what the forward rows give"
+
+
+def _frequency_faults(segment: Segment, vocabulary_size: int) -> Iterator[Fault]:
+    counted = segment.frequencies
+    if counted is not None and not np.array_equal(
+        counted, document_frequencies(segment.forward, vocabulary_size)
+    ):
+        yield FREQUENCIES_FILE, "is not what the forward rows give"
 
 
 def _token_faults(store: TokenVectorStore) -> Iterator[Fault]:

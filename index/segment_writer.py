@@ -9,6 +9,7 @@ import numpy as np
 
 from index.batch import CheckedBatch
 from index.dense import DenseKind, build_dense, choose_kind
+from index.document_frequencies import write_document_frequencies
 from index.documents import DocumentWriter
 from index.fields_writer import FieldsWriter
 from index.forward_rows import ForwardRowsWriter, open_forward_rows
@@ -106,6 +107,8 @@ class SegmentWriter:
         build_dense(kind, vectors, self._folder)
         forward = open_forward_rows(self._folder, self.documents)
         build_inverted(forward, self._settings.vocabulary_size, self._folder)
+        if self._settings.lexical == "idf":
+            write_document_frequencies(forward, self._settings.vocabulary_size, self._folder)
         return kind
 
 

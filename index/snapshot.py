@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryEr
 from index.explanation import Explanation, explain
 from index.filters import Filter, check_filter
 from index.fusion import best, weighted_sum
+from index.idf import CollectionIdf
 from index.layout import CollectionLayout
 from index.manifest import CollectionSettings, Manifest
 from index.query import CheckedQuery, check_options, check_query, check_weights
@@ -52,6 +54,10 @@ class Snapshot:
         self.name = name
         self.settings = settings
         self.documents = sum(len(segment) for segment in segments)
+        self.idf: CollectionIdf | None = None
+        if settings.lexical == "idf":
+            counted = [segment.frequencies for segment in segments if segment.frequencies is not None]
+            self.idf = CollectionIdf.of(self.documents, counted, settings.vocabulary_size)
         self._segments: tuple[Segment, ...] | None = tuple(segments)
 
     @staticmethod
@@ -99,7 +105,7 @@ class Snapshot:
         """
         check_options(top_k, candidates, dense_options)
         check_weights(query, weights, self.settings)
-        checked, segments = check_query(query, self.settings), self._opened()
+        checked, segments = self._checked(query), self._opened()
         started = time.perf_counter()
         found = self._retrieve(segments, checked, candidates, dense_options, filter)
         retrieved = time.perf_counter()
@@ -116,7 +122,7 @@ class Snapshot:
         dense_options: DenseOptions = DEFAULT_OPTIONS,
     ) -> Candidates:
         """The candidates alone, before late interaction: best of each side over all segments."""
-        checked, segments = check_query(query, self.settings), self._opened()
+        checked, segments = self._checked(query), self._opened()
         return self._retrieve(segments, checked, candidates, dense_options, filter)
 
     @one_blas_thread
@@ -125,7 +131,7 @@ class Snapshot:
 
         A side that is not in the query or not stored scores 0.
         """
-        checked, segments = check_query(query, self.settings), self._opened()
+        checked, segments = self._checked(query), self._opened()
         ids = [id.decode() for id in ids_at(segments, found.segments, found.rows)]
         return ids, _components(segments, found, checked)
 
@@ -135,7 +141,7 @@ class Snapshot:
 
         A side that is not in the query or not stored scores 0.
         """
-        checked = check_query(query, self.settings)
+        checked = self._checked(query)
         ids: list[str] = []
         parts: list[Float64] = [np.empty((0, 3))]
         for segment in self._opened():
@@ -161,7 +167,14 @@ class Snapshot:
             raise InvalidQueryError(
                 f"document {document_id[:80]!r} is not in snapshot {self.name} of {self.settings.name!r}"
             )
-        return explain(*found, check_query(query, self.settings))
+        return explain(*found, check_query(query, self.settings), self.idf)
+
+    def _checked(self, query: Representations) -> CheckedQuery:
+        """The query in the collection's terms: its lexical weights times the idf, where there is one."""
+        checked = check_query(query, self.settings)
+        if self.idf is None:
+            return checked
+        return replace(checked, weights=self.idf.weighted(checked.token_ids, checked.weights))
 
     def _opened(self) -> tuple[Segment, ...]:
         if self._segments is None:

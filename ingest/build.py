@@ -28,7 +28,7 @@ from ingest.sources.reader import DocumentReader, OnError, Skipped, source_files
 from ingest.target import chosen_adapter, open_or_create, remove_unpublished
 from ingest.windows import estimated_tokens, windows
 from models.encoder import EncoderInfo
-from models.representations import Representations
+from models.representations import LexicalKind, Representations
 
 WINDOW_TOKENS = 32_768
 WINDOW_VECTOR_BYTES = 64 * 2**20
@@ -74,6 +74,7 @@ def build_collection(
     dense_kind: DenseKind | None = None,
     token_codec: TokenCodec | None = None,
     fields: Mapping[str, FieldType] | None = None,
+    lexical: LexicalKind | None = None,
     adapter: str | None = None,
     mark: str | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
@@ -83,8 +84,8 @@ def build_collection(
 
     The collection is created where it is missing, and removed again should this first build fail. One
     that exists keeps its settings, and its present snapshot until the new one is published.
-    adapter: of a new collection; one that exists goes with its own. mark: of the snapshot, see
-    `Collection.writer`.
+    lexical: of a new collection, by default what the encoder recommends. adapter: of a new collection; one
+    that exists goes with its own. mark: of the snapshot, see `Collection.writer`.
 
     Raises SourceError for a bad record (with `on_error` "stop") or a source without documents,
     FingerprintMismatchError where the collection belongs to another encoder or adapter, CollectionExistsError
@@ -93,7 +94,7 @@ def build_collection(
     check_collection_name(name)
     encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
     source_files(source)  # a missing source should not get as far as creating the collection
-    asked = {"dense_kind": dense_kind, "token_codec": token_codec, "fields": fields}
+    asked = {"dense_kind": dense_kind, "token_codec": token_codec, "fields": fields, "lexical": lexical}
     settings = {key: value for key, value in asked.items() if value is not None}
     collection, created = open_or_create(collections_root, name, encoder.info, settings)
     try:

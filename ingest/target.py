@@ -42,7 +42,8 @@ def open_or_create(
 
 
 def settings_for(name: str, encoder: EncoderInfo, settings: Mapping[str, Any]) -> CollectionSettings:
-    """Those of a new collection for an encoder. settings: what else is chosen, by name.
+    """Those of a new collection for an encoder. settings: what else is chosen, by name; `lexical` is the
+    encoder's recommendation where it is not among them.
 
     Raises InvalidNameError, and ValueError for a setting that does not hold.
     """
@@ -54,7 +55,7 @@ def settings_for(name: str, encoder: EncoderInfo, settings: Mapping[str, Any]) -
         colbert_dimension=encoder.colbert_dimension,
         vocabulary_size=encoder.vocabulary_size,
         adapter=encoder.adapter,
-        **settings,
+        **{"lexical": encoder.lexical, **settings},
     )
 
 

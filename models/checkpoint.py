@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from models.errors import CheckpointError
+from models.representations import LexicalKind
 
 Pooling = Literal["cls", "mean"]
 JsonObject = dict[str, Any]
@@ -42,7 +43,8 @@ class EncodingSettings:
 
     pooling: `cls` or `mean` (see `models.heads.pool`); max_length: tokens, special tokens included;
     colbert_dimension: must equal the head's, if given; query_instruction, document_instruction: put
-    before every text of that type; mcls_every: a CLS at every position divisible by it (MCLS).
+    before every text of that type; mcls_every: a CLS at every position divisible by it (MCLS); lexical: what
+    suits the sparse head, which new collections take unless told otherwise.
     """
 
     pooling: Pooling = "cls"
@@ -51,10 +53,13 @@ class EncodingSettings:
     query_instruction: str = ""
     document_instruction: str = ""
     mcls_every: int | None = None
+    lexical: LexicalKind = "plain"
 
     def __post_init__(self) -> None:
         if self.pooling not in get_args(Pooling):
             raise CheckpointError(f"pooling is {self.pooling!r}; it must be one of {get_args(Pooling)}")
+        if self.lexical not in get_args(LexicalKind):
+            raise CheckpointError(f"lexical is {self.lexical!r}; it must be one of {get_args(LexicalKind)}")
         for name, least in (("max_length", 4), ("colbert_dimension", 1), ("mcls_every", 4)):
             value = getattr(self, name)
             if value is None and name != "max_length":
@@ -68,6 +73,11 @@ class EncodingSettings:
     def to_json(self) -> JsonObject:
         """All settings as a JSON object."""
         return asdict(self)
+
+    @property
+    def of_representations(self) -> JsonObject:
+        """Those that a text's representations follow from: all but what collections are advised to do."""
+        return {name: value for name, value in self.to_json().items() if name != "lexical"}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> EncodingSettings:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from models.representations import OUTPUTS, InputType, Output, Representations, TokenBatch
+from models.representations import OUTPUTS, InputType, LexicalKind, Output, Representations, TokenBatch
 from models.tokenizer import Tokenizer
 
 Engine = Literal["onnx", "torch"]
@@ -14,7 +14,10 @@ Engine = Literal["onnx", "torch"]
 
 @dataclass(frozen=True, slots=True)
 class EncoderInfo:
-    """What identifies an encoder and bounds its inputs; lengths in tokens, special tokens included."""
+    """What identifies an encoder and bounds its inputs; lengths in tokens, special tokens included.
+
+    lexical: what its checkpoint recommends to collections.
+    """
 
     name: str
     fingerprint: str
@@ -26,6 +29,7 @@ class EncoderInfo:
     max_length: int
     pooling: str
     adapter: str | None = None
+    lexical: LexicalKind = "plain"
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,12 @@ def fingerprint(
     whose weights differ from their source; None in float32. adapter: digest of an adapter, heads of its own
     included. Engines and float precisions of one checkpoint share a fingerprint.
     """
-    parts = {"weights": weights, "heads": heads, "tokenizer": tokenizer, "settings": settings.to_json()}
+    parts: dict[str, Any] = {
+        "weights": weights,
+        "heads": heads,
+        "tokenizer": tokenizer,
+        "settings": settings.of_representations,
+    }
     if quantized_graph is not None:
         parts["quantized_graph"] = quantized_graph
     if adapter is not None:

@@ -82,6 +82,7 @@ class OnnxEncoder:
             vocabulary_size=self.tokenizer.vocabulary_size,
             max_length=settings.max_length,
             pooling=settings.pooling,
+            lexical=settings.lexical,
         )
         library = AdapterLibrary(adapters, folder, fingerprint_of(), heads.colbert_dimension)
         self._adapters = AdapterGraphs(library, export, placement, asked_precision, adapter_sessions)

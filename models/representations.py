@@ -15,6 +15,8 @@ import numpy.typing as npt
 Output = Literal["dense", "sparse", "colbert"]
 OUTPUTS: tuple[Output, ...] = get_args(Output)
 InputType = Literal["query", "document"]
+LexicalKind = Literal["plain", "idf"]
+"""What a collection does with a query's lexical weights: takes them as they are, or times its idf."""
 
 Float32 = npt.NDArray[np.float32]
 Int32 = npt.NDArray[np.int32]

@@ -188,6 +188,7 @@ class TorchEncoder:
             vocabulary_size=self.tokenizer.vocabulary_size,
             max_length=settings.max_length,
             pooling=settings.pooling,
+            lexical=settings.lexical,
         )
         library = AdapterLibrary(adapters, folder, base_fingerprint, heads.colbert_dimension)
         self._adapters = ServedAdapters(library, self._model.body, self._model.heads)

@@ -26,6 +26,7 @@ from models.encoder import AdapterDescription, Encoder, EncoderInfo, encode
 from models.errors import AdapterUnusableError
 from models.representations import (
     OUTPUTS,
+    LexicalKind,
     Output,
     Representations,
     SparseRows,
@@ -174,7 +175,7 @@ class HeldEncoder(TinyEncoder):
         return super().encode_tokens(batch, outputs, adapters)
 
 
-def build_demo(data: Path, encoder: Encoder, name: str = "demo") -> None:
+def build_demo(data: Path, encoder: Encoder, name: str = "demo", lexical: LexicalKind = "plain") -> None:
     """Writes a collection of DOCUMENTS below a data root."""
     info = encoder.info
     settings = CollectionSettings(
@@ -186,6 +187,7 @@ def build_demo(data: Path, encoder: Encoder, name: str = "demo") -> None:
         vocabulary_size=info.vocabulary_size,
         fields={"year": "integer", "kind": "keyword"},
         adapter=info.adapter,
+        lexical=lexical,
     )
     collection = Collection.create(data / "collections", name, settings)
     with collection.writer() as writer:

@@ -61,6 +61,7 @@ async def create_collection(
                 "dense_kind": wanted.dense_kind or "auto",
                 "token_codec": wanted.token_codec or "int8",
                 "fields": wanted.fields or {},
+                **({} if wanted.lexical is None else {"lexical": wanted.lexical}),
             },
         )
     except (ValueError, InvalidNameError) as error:
@@ -123,6 +124,7 @@ def _record(description: CollectionDescription) -> dict[str, Any]:
         "vocabulary_size": settings.vocabulary_size,
         "dense_kind": settings.dense_kind,
         "token_codec": settings.token_codec,
+        "lexical": settings.lexical,
         "fields": dict(settings.fields),
         "defaults": defaults and {"weights": defaults.weights, "candidates": defaults.candidates},
     }

@@ -15,34 +15,51 @@ from service.routes.common import (
     weights_of,
 )
 from service.schemas.search import RerankRequest, RerankResponse
+from service.search.answers import answer_query
+from service.search.defaults import weights_used
 from service.search.rerank import rerank as ranked
+from service.search.target import target_of
 
 routes = router("rerank")
 
 
-@routes.post("/rerank", response_model=RerankResponse, responses=errors(404, 422))
+@routes.post("/rerank", response_model=RerankResponse, responses=errors(404, 409, 422))
 async def rerank(body: RerankRequest, services: Services, deadline: TimeLimit) -> Response:
-    """Order texts by their three-way score with a query; no index is involved."""
+    """Order texts by their three-way score with a query, of themselves or as documents of a collection."""
     limits = services.limits
     check_count(body.documents, limits.documents, "documents", "max_documents")
     check_characters([body.query], limits.characters, "query")
     check_characters(body.documents, limits.characters, "documents")
-    weights = weights_of(body.weights or "sum")
+    weights = None if body.weights is None else weights_of(body.weights)
+    defaults, idf, adapter = None, None, body.adapter
+    if body.collection is not None:
+        target = await target_of(
+            services.collections,
+            services.encoding,
+            body.collection,
+            body.adapter,
+            with_defaults=weights is None,
+        )
+        defaults, idf = target.defaults, target.snapshot.idf
+        adapter = target.snapshot.settings.adapter
     with services.telemetry.stage("rerank"):
         outcome = await ranked(
             services.encoding,
             services.pools.search,
             body.query,
             body.documents,
-            weights=weights,
+            weights=weights_used(weights, defaults),
             request_tokens=limits.request_tokens,
             top_n=body.top_n,
-            adapter=body.adapter,
+            idf=idf,
+            adapter=adapter,
             deadline=deadline,
         )
     return json_response(
         {
-            "query": {"tokens": outcome.query_tokens, "truncated": outcome.query_truncated},
+            "query": answer_query(
+                outcome.query_tokens, outcome.query_terms, truncated=outcome.query_truncated
+            ),
             "results": outcome.results,  # dataclasses, which orjson writes
             "usage": {"tokens": outcome.tokens},
         }

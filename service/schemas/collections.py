@@ -10,6 +10,7 @@ from index.dense import DenseKind
 from index.fields import FieldType
 from index.manifest import MAX_FIELDS
 from index.token_vectors import TokenCodec
+from models.representations import LexicalKind
 from service.schemas.base import AdapterName, Request
 from service.schemas.search import CandidatesResponse, WeightsResponse
 
@@ -30,6 +31,11 @@ class CollectionRequest(Request):
 
     dense_kind: DenseKind | None = Field("auto", description="The dense index; `auto` chooses by size.")
     token_codec: TokenCodec | None = Field("int8", description="How token vectors are stored.")
+    lexical: LexicalKind | None = Field(
+        None,
+        description="`idf`: a query's lexical weights are multiplied by the collection's idf; `plain`: they "
+        "stay as they are. By default what the encoder's checkpoint recommends.",
+    )
     adapter: AdapterName | None = Field(
         None,
         description="An adapter or router for its documents and queries; by default none. Of a fixed router "
@@ -61,6 +67,7 @@ class CollectionResponse(BaseModel):
     vocabulary_size: int
     dense_kind: DenseKind
     token_codec: TokenCodec
+    lexical: LexicalKind
     fields: dict[str, FieldType]
     defaults: DefaultsResponse | None = Field(description="Null where none are stored.")
 

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from models.representations import LexicalKind
+
 
 class StatusResponse(BaseModel):
     """The process answers."""
@@ -25,6 +27,7 @@ class EncoderResponse(BaseModel):
     vocabulary_size: int
     max_length: int
     pooling: str
+    lexical: LexicalKind = Field(description="What it recommends to collections.")
     adapter: None = Field(description="Always null: this is the encoder without an adapter.")
 
 

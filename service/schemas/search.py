@@ -133,11 +133,14 @@ class ScoresResponse(BaseModel):
 
 
 class TermMatch(BaseModel):
-    """A token that query and document share; the products add up to the sparse score."""
+    """A token that query and document share. `product` is that of the two weights and `idf`; the products add
+    up to the sparse score.
+    """
 
     token_id: int
     token: str
     query_weight: float
+    idf: float = Field(description="The collection's idf(t) / m; 1 where its `lexical` is `plain`.")
     document_weight: float
     product: float
 
@@ -174,11 +177,23 @@ class HitResponse(BaseModel):
     explanation: ExplanationResponse | None = Field(None, description="Only where asked for.")
 
 
+class QueryTermsResponse(BaseModel):
+    """The query's lexical weights, and what the collection multiplies each by; one place for each term."""
+
+    token_ids: list[int]
+    tokens: list[str]
+    weights: list[float]
+    idf: list[float] = Field(description="The collection's idf(t) / m.")
+
+
 class QueryUsage(BaseModel):
     """How the query was encoded; 0 tokens for ready representations."""
 
     tokens: int
     truncated: bool
+    terms: QueryTermsResponse | None = Field(
+        None, description="Only where the collection's `lexical` is `idf`."
+    )
 
 
 class WeightsResponse(BaseModel):
@@ -220,11 +235,19 @@ class RerankRequest(Request):
     query: Text
     documents: Texts = Field(description="Their number is limited by the setting `max_documents`.")
     top_n: Annotated[int, Field(ge=1), WHOLE] | None = Field(None, description="Results; all by default.")
+    collection: CollectionName | None = Field(
+        None,
+        description="Score the texts as documents of this collection: with its idf, its adapter and its "
+        "stored weights. By default of none.",
+    )
     weights: WeightsRequest | PresetName | None = Field(
-        None, description="As in `/search`, but without a collection: by default `sum`: 1, 1, 1."
+        None,
+        description="As in `/search`; by default those stored with `collection`, or else `sum`: 1, 1, 1.",
     )
     adapter: AdapterName | None = Field(
-        None, description="An adapter, or a router that chooses one for each text; by default none."
+        None,
+        description="An adapter, or a router that chooses one for each text; by default that of "
+        "`collection`, if any. Another than the collection's is a conflict, 409.",
     )
 
 

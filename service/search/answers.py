@@ -9,6 +9,7 @@ from typing import Any
 from index.candidates import Hit
 from models.representations import Output
 from service.search.pipeline import SearchOutcome
+from service.search.query_terms import QueryTerms
 
 
 def stage_seconds(outcome: SearchOutcome) -> dict[str, float]:
@@ -26,11 +27,17 @@ def answer_head(outcome: SearchOutcome) -> dict[str, Any]:
     return {
         "collection": outcome.collection,
         "snapshot": outcome.snapshot,
-        "query": {"tokens": outcome.tokens, "truncated": outcome.truncated},
+        "query": answer_query(outcome.tokens, outcome.terms, truncated=outcome.truncated),
         "weights": asdict(outcome.weights),
         "candidates": asdict(outcome.candidates),
         "took_ms": {stage: round(seconds * 1000, 3) for stage, seconds in stage_seconds(outcome).items()},
     }
+
+
+def answer_query(tokens: int, terms: QueryTerms | None, *, truncated: bool) -> dict[str, Any]:
+    """How a query was read; its terms only where a collection's idf multiplies their weights."""
+    read: dict[str, Any] = {"tokens": tokens, "truncated": truncated}
+    return read if terms is None else {**read, "terms": terms}
 
 
 def answer_hits(outcome: SearchOutcome, absent: Collection[Output] = ()) -> Iterator[dict[str, Any]]:

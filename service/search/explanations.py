@@ -18,11 +18,15 @@ MAX_ALIGNED = 100_000  # token vectors of a query times hits: worth half a secon
 
 
 class ExplainedTerm(TypedDict):
-    """A token that query and document share; the products add up to the sparse score."""
+    """A token that query and document share; the products add up to the sparse score.
+
+    idf: idf(t) / m of the collection, 1 where it has none; a product is of the two weights and the idf.
+    """
 
     token_id: int
     token: str
     query_weight: float
+    idf: float
     document_weight: float
     product: float
 
@@ -81,11 +85,19 @@ def explain_hits(
 
 def _terms(terms: MatchingTerms, tokenizer: Tokenizer) -> list[ExplainedTerm]:
     return [
-        {"token_id": id, "token": token, "query_weight": left, "document_weight": right, "product": product}
-        for id, token, left, right, product in zip(
+        {
+            "token_id": id,
+            "token": token,
+            "query_weight": left,
+            "idf": idf,
+            "document_weight": right,
+            "product": product,
+        }
+        for id, token, left, idf, right, product in zip(
             terms.token_ids.tolist(),
             tokenizer.token_strings(terms.token_ids),
             terms.query_weights.tolist(),
+            terms.idf.tolist(),
             terms.document_weights.tolist(),
             terms.products.tolist(),
             strict=True,

@@ -9,10 +9,8 @@ from index.candidates import CandidateLimits, DenseOptions, Hit, SearchResult, W
 from index.errors import InvalidQueryError
 from index.filters import Filter, check_filter
 from index.snapshot import Snapshot
-from ingest.encoder_match import require_encoder
 from models.representations import Representations
-from service.adapters import info_for
-from service.collections import CollectionRegistry, SearchTarget
+from service.collections import CollectionRegistry
 from service.encoding.service import EncodingService, estimated_tokens
 from service.exceptions import InvalidRequestError
 from service.load.admission import ANY_WAIT, Admission, Ticket
@@ -21,7 +19,9 @@ from service.load.pools import Pool
 from service.search.defaults import WantedCandidates, candidates_used, weights_used
 from service.search.explanations import HitExplanation, explain_hits, require_explainable
 from service.search.line import SearchLine
+from service.search.query_terms import QueryTerms, query_terms
 from service.search.ready_queries import require_sides
+from service.search.target import target_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ class SearchQuery:
 class SearchOutcome:
     """What was found, and with which weights and candidates.
 
-    `explanations` go with the hits; `tokens` and `truncated` are the query's.
+    `explanations` go with the hits; `terms`, where the collection has an idf, `tokens` and `truncated` are
+    the query's.
     """
 
     collection: str
@@ -56,6 +57,7 @@ class SearchOutcome:
     candidates: CandidateLimits
     hits: list[Hit]
     explanations: list[HitExplanation] | None
+    terms: QueryTerms | None
     tokens: int
     truncated: bool
     encode_seconds: float
@@ -103,7 +105,10 @@ class SearchPipeline:
 
     async def _search(self, query: SearchQuery, deadline: Deadline) -> SearchOutcome:
         started = time.perf_counter()
-        target = await self._target(query)
+        complete = query.weights is not None and query.candidates.complete
+        target = await target_of(
+            self._collections, self._encoding, query.collection, query.adapter, with_defaults=not complete
+        )
         snapshot = target.snapshot
         weights = weights_used(query.weights, target.defaults)
         candidates = candidates_used(query.candidates, query.top_k, target.defaults)
@@ -130,6 +135,7 @@ class SearchPipeline:
             candidates,
             result.hits,
             explanations,
+            query_terms(representations, snapshot.idf, self._encoding.tokenizer),
             int(representations.tokens[0]),
             bool(representations.truncated[0]),
             encode_seconds,
@@ -159,16 +165,6 @@ class SearchPipeline:
             return result, None
         text = query.query if isinstance(query.query, str) else None
         return result, explain_hits(snapshot, self._encoding.tokenizer, text, representations, result.hits)
-
-    async def _target(self, query: SearchQuery) -> SearchTarget:
-        """The collection, checked against encoder and adapter; its defaults only where a query needs them."""
-        if query.weights is not None and query.candidates.complete:
-            target = SearchTarget(await self._collections.open(query.collection), None)
-        else:
-            target = await self._collections.open_with_defaults(query.collection)
-        settings = target.snapshot.settings
-        require_encoder(settings, await info_for(settings, query.adapter, self._encoding.info_of))
-        return target
 
 
 def _check_filter(wanted: Filter, snapshot: Snapshot) -> None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from index.candidates import Scores, Weights
 from index.fusion import weighted_sum
+from index.idf import CollectionIdf
 from index.scoring import Float64
-from models.representations import Bool
+from models.representations import Bool, Representations
 from service.encoding.service import EncodingService
 from service.encoding.windows import encode_windows
 from service.load.admission import Ticket
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
+from service.search.query_terms import QueryTerms, query_terms
 from service.search.scoring import score_texts
 
 
@@ -33,12 +35,15 @@ class RankedText:
 
 @dataclass(frozen=True, slots=True)
 class RerankOutcome:
-    """Texts, best first; ties in the request's order. `tokens` counts query and texts."""
+    """Texts, best first; ties in the request's order. `tokens` counts query and texts; `query_terms` is None
+    without an idf.
+    """
 
     results: list[RankedText]
     tokens: int
     query_tokens: int
     query_truncated: bool
+    query_terms: QueryTerms | None
 
 
 async def rerank(
@@ -50,12 +55,13 @@ async def rerank(
     weights: Weights,
     request_tokens: int,
     top_n: int | None = None,
+    idf: CollectionIdf | None = None,
     adapter: str | None = None,
     deadline: Deadline = NO_DEADLINE,
 ) -> RerankOutcome:
     """The texts in order of their weighted sum with the query, encoded and scored window by window.
 
-    pool: where they are scored.
+    pool: where they are scored; idf: of the collection that the texts are taken to be of, if any.
 
     Raises as `encode_windows`.
     """
@@ -67,7 +73,7 @@ async def rerank(
     try:
         async with aclosing(windows):
             async for window in windows:
-                parts.append(await pool.run(score_texts, await asked, window))
+                parts.append(await pool.run(score_texts, _weighted(await asked, idf), window))
                 truncated.append(window.truncated)
                 tokens += int(window.tokens.sum())
         encoded_query = await asked
@@ -80,4 +86,17 @@ async def rerank(
         for place in np.argsort(-sums, kind="stable")[:top_n].tolist()
     ]
     query_tokens = int(encoded_query.tokens[0])
-    return RerankOutcome(results, query_tokens + tokens, query_tokens, bool(encoded_query.truncated[0]))
+    return RerankOutcome(
+        results,
+        query_tokens + tokens,
+        query_tokens,
+        bool(encoded_query.truncated[0]),
+        query_terms(encoded_query, idf, encoding.tokenizer),
+    )
+
+
+def _weighted(query: Representations, idf: CollectionIdf | None) -> Representations:
+    """The query with its lexical weights times the idf."""
+    if idf is None or query.sparse is None:
+        return query
+    return replace(query, sparse=replace(query.sparse, weights=idf.weighted(*query.sparse.row(0))))

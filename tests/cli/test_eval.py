@@ -37,13 +37,14 @@ def test_json(tercet: Run, folder: Path, exhaustive: bool) -> None:
     report = json.loads(done.stdout)
     assert (report["dataset"], report["documents"], report["queries"]) == ("tiny-set", 3, 2)
     assert (report["checkpoint"], report["exhaustive"]) == ("minilm-m3", exhaustive)
+    assert report["lexical"] == "idf"  # as the checkpoint recommends
     assert list(report["results"]) == SIDES
     assert report["results"]["bm25"] == {"nDCG@10": 1.0, "R@100": 1.0, "RR@10": 1.0}
 
 
 def test_table_and_a_bad_judgment(tercet: Run, folder: Path) -> None:
-    lines = tercet("eval", str(folder)).stdout.splitlines()
-    assert lines[0] == "tiny-set: 3 documents, 2 queries, minilm-m3, through the index"
+    lines = tercet("eval", str(folder), "--lexical", "plain").stdout.splitlines()
+    assert lines[0] == "tiny-set: 3 documents, 2 queries, minilm-m3, lexical plain, through the index"
     assert [line.split()[0] for line in lines[2:]] == SIDES
     with (folder / "qrels" / "test.tsv").open("a") as file:
         file.write("q1\ttea\tmany\n")

@@ -49,12 +49,24 @@ def test_inspect_and_verify_need_no_encoder(tercet: Run, built: Path) -> None:
     missing = {"TERCET_CHECKPOINT": "no/such/folder"}
     found = json.loads(tercet("index", "inspect", "small", "--json", **missing).stdout)
     assert (found["documents"], found["snapshot"], found["fields"]) == (4, "000001", {"year": "integer"})
+    assert found["lexical"] == "idf"  # as the checkpoint recommends
     assert found["bytes"]["total"] > 0
     shown = tercet("index", "inspect", "small", **missing).stdout
     assert "000001" in shown
     assert found["fingerprint"] in shown  # whole, not folded at the width of a terminal
     sound = tercet("index", "verify", "small", **missing)
     assert (sound.returncode, sound.stdout) == (0, "Collection 'small' is sound.\n")
+
+
+def test_lexical_weights_may_stay_as_they_are(tercet: Run, source: Path) -> None:
+    done = tercet("index", "build", str(source), "--collection", "plain", "--lexical", "plain")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(tercet("index", "inspect", "plain", "--json").stdout)["lexical"] == "plain"
+    answer = json.loads(tercet("search", "plain", "hot tea", "--json").stdout)
+    assert "terms" not in answer["query"]
+    done = tercet("index", "build", str(source), "--collection", "plain", "--lexical", "idf")
+    assert done.returncode == 1
+    assert "exists with lexical 'plain', not 'idf'" in done.stderr
 
 
 def test_verify_names_the_damaged_file(tercet: Run, built: Path) -> None:

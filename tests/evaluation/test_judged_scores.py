@@ -176,8 +176,17 @@ def test_fewer_candidates_are_those_of_a_real_search(
     check_against_searches(snapshot, seed + 1, (1, 3, 10, 25))
 
 
-@pytest.mark.parametrize(("kind", "codec"), [("hnsw", "int8"), ("ivfpq", "int8"), ("flat", "none")])
-def test_approximate_indexes_and_codecs_too(tmp_path: Path, kind: str, codec: str) -> None:
-    snapshot = snapshot_of(tmp_path, kind, random_texts(1200, 5), dense_kind=kind, token_codec=codec)
+@pytest.mark.parametrize(
+    ("kind", "codec", "lexical"),
+    [
+        ("hnsw", "int8", "plain"),
+        ("ivfpq", "int8", "plain"),
+        ("flat", "none", "plain"),
+        ("flat", "int8", "idf"),
+    ],
+)
+def test_other_settings_too(tmp_path: Path, kind: str, codec: str, lexical: str) -> None:
+    changes = {"dense_kind": kind, "token_codec": codec, "lexical": lexical}
+    snapshot = snapshot_of(tmp_path, kind, random_texts(1200, 5), **changes)
     for seed in range(3):
         check_against_searches(snapshot, seed, (5, 20, 200))

@@ -54,6 +54,16 @@ def test_weights_rank_the_sum(beir_folder: Path, encoder: Encoder) -> None:
     assert report["results"]["sum"] == report["results"]["dense"]
 
 
+def test_the_lexical_side_is_that_of_the_collection(beir_folder: Path, encoder: Encoder) -> None:
+    advised, plain, idf = (
+        evaluate(beir_folder, encoder, exhaustive=True, lexical=lexical) for lexical in (None, "plain", "idf")
+    )
+    assert [report["lexical"] for report in (advised, plain, idf)] == ["idf", "plain", "idf"]
+    assert advised["results"] == idf["results"]
+    assert plain["results"]["dense"] == idf["results"]["dense"]
+    assert plain["results"]["sparse"]["nDCG@10"] != idf["results"]["sparse"]["nDCG@10"]
+
+
 def test_work_goes_below_the_folder_given_and_is_cleared(
     beir_folder: Path, encoder: Encoder, tmp_path: Path
 ) -> None:

@@ -93,9 +93,31 @@ def test_an_adapter_is_written_only_where_there_is_one(tmp_path: Path) -> None:
         CollectionSettings.read(path)
 
 
+def test_idf_is_written_only_where_it_is_used(tmp_path: Path) -> None:
+    path = tmp_path / "collection.json"
+    plain, idf = CollectionSettings(**VALUES), CollectionSettings(**VALUES, lexical="idf")
+    assert "lexical" not in json.loads(plain.content)
+    for settings in (plain, idf):
+        settings.write(path)
+        assert CollectionSettings.read(path) == settings
+    for value, fault in (("plain", r"unknown: \['lexical'\]"), ("bm25", "lexical is 'bm25'; use one of")):
+        path.write_text(json.dumps({**json.loads(plain.content), "lexical": value}))
+        with pytest.raises(DamagedIndexError, match=fault):
+            CollectionSettings.read(path)
+
+
+def test_settings_of_earlier_releases_keep_their_bytes(tmp_path: Path) -> None:
+    """Manifests repeat the checksum of `collection.json`."""
+    settings = CollectionSettings(**VALUES, fields={"year": "integer"})
+    keys = ["format_version", *VALUES, "dense_kind", "token_codec", "fields"]
+    assert sorted(json.loads(settings.content)) == sorted(keys)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
+        {"lexical": "bm25"},
+        {"lexical": None},
         {"adapter": "../law"},
         {"adapter": 3},
         {"dense_dimension": 0},

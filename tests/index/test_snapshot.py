@@ -121,10 +121,11 @@ def brute_force(documents: Representations, query: Representations, *, colbert: 
     return sums
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=16, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 10_000),
     segment=st.sampled_from([7, 20, 59]),
+    lexical=st.sampled_from(["plain", "idf"]),
     limits=st.builds(CandidateLimits, st.integers(0, 30), st.integers(1, 30)),
     top_k=st.integers(1, 50),
 )
@@ -134,12 +135,14 @@ def test_one_segment_answers_like_many(
     random_texts: Any,
     seed: int,
     segment: int,
+    lexical: str,
     limits: CandidateLimits,
     top_k: int,
 ) -> None:
     corpus = random_corpus(60, seed, repeat=3)
-    one = build(corpus, name="one", fields={"year": "integer"}).snapshot()
-    many = build(corpus, name="many", fields={"year": "integer"}, segment=segment).snapshot()
+    fixed = {"fields": {"year": "integer"}, "lexical": lexical}
+    one = build(corpus, name=f"one-{lexical}", **fixed).snapshot()
+    many = build(corpus, name=f"many-{lexical}", segment=segment, **fixed).snapshot()
     assert len(many._opened()) == -(-60 // segment)
     for condition in (None, parse_filter({"in": {"year": [2001, 2003]}})):
         for query in (random_texts(1, seed + 1), corpus[1].take(np.array([0]))):
@@ -194,6 +197,7 @@ def test_explain_shows_terms_and_alignment(build: Any, three: Any, three_query: 
     explanation = build(three, segment=2, token_codec="float16").snapshot().explain(three_query, "c")
     assert explanation.terms.token_ids.tolist() == [1, 2]
     assert explanation.terms.query_weights.tolist() == [2.0, 1.0]
+    assert explanation.terms.idf.tolist() == [1.0, 1.0]  # the collection has none
     assert explanation.terms.document_weights.tolist() == [1.0, 0.5]
     assert explanation.terms.products.tolist() == [2.0, 0.5]  # together the sparse score, 2.5
     assert explanation.alignment.document_vectors.tolist() == [0, 0]

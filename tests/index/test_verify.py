@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.errors import CollectionNotFoundError, InvalidNameError
+from index.document_frequencies import FREQUENCIES_FILE
+from index.errors import CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.manifest import FileEntry, Manifest
 from index.storage import sha256_of, write_array
 from index.verify import verify
@@ -94,6 +95,26 @@ def test_missing_short_and_unknown_files_are_named(collection: Collection, root:
         "ids.npy",
         "stray",
     ]
+
+
+def test_wrong_document_frequencies_are_found(build: Any, random_corpus: Any, root: Path) -> None:
+    collection = build(random_corpus(30, 1), name="demo", segment=20, lexical="idf")
+    assert verify(root, "demo") == []
+    entry = Manifest.read(collection.layout.manifest("000001")).segments[1]
+    path = collection.layout.segments / entry.id / FREQUENCIES_FILE
+    counts = np.load(path)
+    forge(collection, FREQUENCIES_FILE, np.roll(counts, 1), segment=1)
+    assert verify(root, "demo") == [f"{path}: is not what the forward rows give"]
+    for impossible in (-1, 11):  # the segment has 10 documents
+        counts[3] = impossible
+        forge(collection, FREQUENCIES_FILE, counts, segment=1)
+        (problem,) = verify(root, "demo")
+        assert f"{path} counts documents that a segment of 10 cannot have" in problem
+        with pytest.raises(DamagedIndexError, match=FREQUENCIES_FILE):
+            collection.snapshot()
+    path.unlink()
+    with pytest.raises(DamagedIndexError, match=FREQUENCIES_FILE):
+        collection.snapshot()
 
 
 def forge(collection: Collection, name: str, array: Any, segment: int = 0) -> None:

@@ -1,6 +1,7 @@
 """Building collections: order, progress, failure, cancellation, rebuilding."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
 from ingest.errors import BuildCancelledError, SourceError
 from ingest.windows import estimated_tokens, windows
-from models.encoder import encode
+from models.encoder import EncoderInfo, encode
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
 
@@ -128,6 +129,28 @@ def test_another_encoder_or_other_settings_are_refused(tmp_path: Path, tiny: Any
     assert tiny.info.fingerprint in str(caught.value)
     assert other.info.fingerprint in str(caught.value)
     assert "another name" in str(caught.value)
+
+
+def test_the_encoder_recommends_the_lexical_side_of_a_new_collection(tmp_path: Path, tiny: Any) -> None:
+    class Advising(type(tiny)):  # type: ignore[misc]
+        @property
+        def info(self) -> EncoderInfo:
+            return replace(super().info, lexical="idf")
+
+    source, advising = corpus(tmp_path / "x.jsonl", 3), LocalDocuments(Advising())
+
+    def built(name: str, encoder: LocalDocuments, **options: Any) -> str:
+        build_collection(encoder, tmp_path, name, source, **options)
+        return Collection.open(tmp_path, name).settings.lexical
+
+    assert built("x", LocalDocuments(tiny)) == "plain"
+    assert built("x", advising) == "plain"  # one that exists keeps its own
+    assert built("y", advising) == "idf"
+    assert built("y", LocalDocuments(tiny)) == "idf"
+    assert built("z", advising, lexical="plain") == "plain"
+    assert verify(tmp_path, "y") == []
+    with pytest.raises(CollectionExistsError, match="exists with lexical 'plain', not 'idf'"):
+        built("z", advising, lexical="idf")
 
 
 def test_an_encoder_that_fails_ends_the_build(tmp_path: Path, tiny: Any) -> None:

@@ -24,7 +24,12 @@ def folder_with(tmp_path: Path, **files: dict[str, object]) -> Path:
 
 def test_settings_survive_json() -> None:
     settings = EncodingSettings(
-        pooling="mean", max_length=128, colbert_dimension=64, query_instruction="query: ", mcls_every=32
+        pooling="mean",
+        max_length=128,
+        colbert_dimension=64,
+        query_instruction="query: ",
+        mcls_every=32,
+        lexical="idf",
     )
     assert EncodingSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
 
@@ -46,6 +51,8 @@ def test_an_unknown_key_fails() -> None:
         ("mcls_every", 1),
         ("colbert_dimension", 0),
         ("query_instruction", None),
+        ("lexical", "bm25"),
+        ("lexical", None),
     ],
 )
 def test_values_out_of_range(key: str, value: object) -> None:

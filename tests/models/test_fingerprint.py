@@ -13,6 +13,9 @@ from models.fingerprint import fingerprint, heads_digest, weight_files, weights_
 from models.head_weights import HeadWeights, read_heads, write_heads
 from models.loader import load_encoder
 
+# Of settings that have no `lexical`: what was built with them can still be searched.
+WITHOUT_LEXICAL = "a7236e31049c0ac9418d3e41b9b94902e2fd77789d57588ac26c86cf7ace8432"
+
 
 def fingerprint_of(folder: Path) -> str:
     return load_encoder(str(folder), "torch", device="cpu").info.fingerprint
@@ -31,6 +34,12 @@ def test_any_part_changes_it() -> None:
     ]
     assert len({base, *others}) == 7
     assert fingerprint("w", "h", "t", EncodingSettings()) == base
+
+
+def test_what_collections_are_advised_does_not_change_it() -> None:
+    """The representations are the same, so that collections of either kind go with the encoder."""
+    found = fingerprint("w", "h", "t", EncodingSettings(lexical="idf"))
+    assert found == fingerprint("w", "h", "t", EncodingSettings()) == WITHOUT_LEXICAL
 
 
 def test_heads_settings_and_tokenizer_of_a_checkpoint(bert: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Collections and documents over HTTP."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -9,11 +10,11 @@ import pytest
 
 from index.candidates import Document
 from index.collection import Collection
-from models.encoder import encode
+from models.encoder import EncoderInfo, encode
 
 
 async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any) -> None:
-    body = {"dense_kind": "flat", "token_codec": "float16", "fields": {"year": "integer"}}
+    body = {"dense_kind": "flat", "token_codec": "float16", "lexical": "idf", "fields": {"year": "integer"}}
     created = await client.put("/collections/mine", json=body)
     assert created.status_code == 201
     assert created.json() == {
@@ -49,6 +50,22 @@ async def test_all_settings_are_optional(client: httpx.AsyncClient, options: dic
     created = await client.put("/collections/plain", **options)
     assert created.status_code == 201
     assert (created.json()["dense_kind"], created.json()["token_codec"]) == ("auto", "int8")
+    assert created.json()["lexical"] == "plain"
+
+
+async def test_the_encoder_recommends_what_is_not_chosen(make_client: Any, tiny: Any) -> None:
+    class Advising(type(tiny)):  # type: ignore[misc]
+        @property
+        def info(self) -> EncoderInfo:
+            return replace(super().info, lexical="idf")
+
+    async with make_client(encoder=Advising()) as client:
+        assert (await client.get("/info")).json()["encoder"]["lexical"] == "idf"
+        for body, lexical in (({}, "idf"), ({"lexical": None}, "idf"), ({"lexical": "plain"}, "plain")):
+            created = await client.put("/collections/mine", json=body)
+            assert created.json()["lexical"] == lexical
+            assert (await client.get("/collections/mine")).json()["lexical"] == lexical
+            await client.delete("/collections/mine")
 
 
 @pytest.mark.parametrize(
@@ -56,6 +73,7 @@ async def test_all_settings_are_optional(client: httpx.AsyncClient, options: dic
     [
         ({"dense_kind": "annoy"}, "dense_kind"),
         ({"token_codec": 8}, "token_codec"),
+        ({"lexical": "bm25"}, "lexical"),
         ({"fields": {"year": "date"}}, "fields.year"),
         ({"fields": {"a b": "integer"}}, "fields"),
         ({"fields": {f"f{n}": "integer" for n in range(101)}}, "fields"),

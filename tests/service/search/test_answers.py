@@ -7,6 +7,7 @@ from service.schemas.search import SearchResponse
 from service.search.answers import answer_head, answer_hits
 from service.search.explanations import ExplainedTerm, HitExplanation
 from service.search.pipeline import SearchOutcome
+from service.search.query_terms import QueryTerms
 
 OUTCOME = SearchOutcome(
     "tea",
@@ -18,6 +19,7 @@ OUTCOME = SearchOutcome(
         Hit(Document("b", "Trains leave."), 0.0, Scores(0.0, 0.0, None)),
     ],
     None,
+    terms=None,
     tokens=7,
     truncated=False,
     encode_seconds=0.0021236,
@@ -56,8 +58,16 @@ def test_a_side_that_the_query_lacked_has_no_score() -> None:
     assert scores[0] == {"dense": 1.0, "sparse": None, "colbert": 0.25}
 
 
+def test_the_terms_of_a_query_are_shown_where_an_idf_was_used() -> None:
+    terms = QueryTerms(token_ids=[7], tokens=["tea"], weights=[0.5], idf=[1.25])
+    answer = {**answer_head(replace(OUTCOME, terms=terms)), "hits": []}
+    assert answer["query"] == {"tokens": 7, "truncated": False, "terms": terms}
+    shaped = SearchResponse.model_validate(answer)
+    assert shaped.query.model_dump() == answer["query"]
+
+
 def test_explanations_go_with_their_hits_and_the_schema_knows_it_all() -> None:
-    term = ExplainedTerm(token_id=7, token="tea", query_weight=1.0, document_weight=0.5, product=0.5)
+    term = ExplainedTerm(token_id=7, token="tea", query_weight=1.0, idf=1.0, document_weight=0.5, product=0.5)
     explained = replace(OUTCOME, explanations=[HitExplanation([term], []), HitExplanation([], [])])
     answer = {**answer_head(explained), "hits": list(answer_hits(explained))}
     assert answer["hits"][0]["explanation"].terms == [term]

@@ -1,0 +1,34 @@
+"""A query's lexical weights as its answer shows them: with the idf that they are multiplied by."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+import numpy as np
+
+from index.idf import CollectionIdf
+from index.scoring import DECIMALS
+from models.representations import Representations
+from models.tokenizer import Tokenizer
+
+
+class QueryTerms(TypedDict):
+    """The terms of a query, one place for each in every list. idf: idf(t) / m of the collection."""
+
+    token_ids: list[int]
+    tokens: list[str]
+    weights: list[float]
+    idf: list[float]
+
+
+def query_terms(query: Representations, idf: CollectionIdf | None, tokenizer: Tokenizer) -> QueryTerms | None:
+    """The terms of one query; None where the collection has no idf or the query no lexical weights."""
+    if idf is None or query.sparse is None:
+        return None
+    token_ids, weights = query.sparse.row(0)
+    return QueryTerms(
+        token_ids=token_ids.tolist(),
+        tokens=tokenizer.token_strings(token_ids),
+        weights=weights.astype(np.float64).round(DECIMALS).tolist(),
+        idf=idf.of_terms(token_ids).round(DECIMALS).tolist(),
+    )
