@@ -1,10 +1,10 @@
 """What does collection idf add to the time of a search?
 
-The same documents in two collections, of which one is `lexical: idf`, answer the same queries in turn. First the
-lexical side alone, over the 200,000 synthetic documents of `sparse.py` in four segments: the snapshot's search
+The same documents in two collections, one with `lexical: idf`, answer the same queries in turn. First the
+lexical side alone over the 200,000 synthetic documents of `sparse.py` in four segments: the snapshot's search
 for 10 hits. Then the whole search of a judged collection with the embedded checkpoint, from ready
-representations to the answer's JSON, in which the idf of the query's terms is shown. A query's time is the
-least of several passes, a kind's time the sum over queries. Opening, where the idf is computed, is timed too.
+representations to the answer's JSON, which shows the idf of the query's terms. A query's time is the least of
+several passes, a kind's time the mean over queries. Opening, where the idf is computed, is timed too.
 
 Run: python benchmarks/idf.py [FOLDER]   (default: ../shared/data/cranfield, in BEIR's layout)
 """

@@ -1,13 +1,13 @@
 """Collection idf: a query's rare terms count more, its common ones less, as this collection has them.
 
     idf(t) = ln(1 + (N - n(t) + 0.5) / (n(t) + 0.5))    N documents, n(t) of them with a weight for term t
-    m      = sum over terms of n(t) idf(t) / sum over terms of n(t)
-    s_lex  = sum over shared terms of w_q(t) w_p(t) idf(t) / m
+    m      = sum of M(t) idf(t) over all terms / sum of M(t)    M(t): the sum of these weights
+    s_lex  = sum of w_q(t) w_p(t) idf(t) / m over shared terms
 
 The idf is that of BM25 (Robertson and Zaragoza 2009, section 3.1) in Lucene's form, which is above 0 for
-every term. Each stored lexical weight gives m the idf of its term, so the factors idf(t) / m have the mean 1
-over all of them: the lexical score keeps its scale beside the other two. N and n(t) count the documents of
-all segments; they are whole numbers, so that the division into segments does not show in a single bit.
+every term. m is its mean over all lexical weight of the documents, so that this adds up to as much with the
+factors idf(t) / m as without: the lexical score keeps its scale beside the other two. N, n(t) and M(t) are
+whole numbers over the documents of all segments; the division into segments does not show in a single bit.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.scoring import Float64
+from index.term_statistics import TermStatistics
 from models.representations import Float32, Int32, Int64
 
 
@@ -28,15 +29,13 @@ class CollectionIdf:
     factors: Float64
 
     @staticmethod
-    def of(documents: int, frequencies: Iterable[Int32], vocabulary_size: int) -> CollectionIdf:
-        """The factors in a collection of N documents.
-
-        frequencies: int32[V] of each segment, how many of its documents have each term.
-        """
-        total = np.zeros(vocabulary_size, np.int64)
-        for counts in frequencies:
-            total += counts
-        return CollectionIdf(idf_factors(total, documents))
+    def of(documents: int, segments: Iterable[TermStatistics], vocabulary_size: int) -> CollectionIdf:
+        """The factors in a collection of N documents, from the statistics of each segment."""
+        frequencies, masses = (np.zeros(vocabulary_size, np.int64) for _ in range(2))
+        for segment in segments:
+            frequencies[segment.terms] += segment.frequencies
+            masses[segment.terms] += segment.masses
+        return CollectionIdf(idf_factors(documents, frequencies, masses))
 
     def of_terms(self, token_ids: Int32) -> Float64:
         """The factors float64[T] of some terms."""
@@ -47,10 +46,9 @@ class CollectionIdf:
         return (weights * self.of_terms(token_ids)).astype(np.float32)
 
 
-def idf_factors(frequencies: Int64, documents: int) -> Float64:
-    """idf(t) / m, float64[V], from n(t) int64[V]; 1 for every term where nothing is stored."""
+def idf_factors(documents: int, frequencies: Int64, masses: Int64) -> Float64:
+    """idf(t) / m, float64[V], from n(t) int64[V] and M(t) int64[V] in any unit; all 1 where M is 0."""
     idf: Float64 = np.log1p((documents - frequencies + 0.5) / (frequencies + 0.5))
-    stored = int(frequencies.sum())
-    if stored == 0:
-        return np.ones(len(frequencies))
-    return idf / (float((frequencies * idf).sum()) / stored)
+    mass = masses.astype(np.float64)
+    total = float(mass.sum())
+    return idf / (float((mass * idf).sum()) / total) if total else np.ones(len(idf))

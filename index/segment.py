@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from index.dense import DenseIndex, Device
-from index.document_frequencies import open_document_frequencies
 from index.documents import DocumentStore
 from index.errors import DamagedIndexError
 from index.fields import Column, open_columns
@@ -20,14 +19,15 @@ from index.scoring import Float64, dense_scores, lexical_scores, packed_maxsim
 from index.segment_writer import DENSE_FILE
 from index.sparse import InvertedIndex
 from index.storage import missing, open_array, sha256_of
+from index.term_statistics import TermStatistics
 from index.token_vectors import TokenVectorStore
 from models.representations import Float32, Int32, Int64, SparseRows
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The parts of a segment. vectors: float16[N, D]; token_vectors is None for the codec none; frequencies:
-    int32[V], how many documents have each term, None without idf.
+    """The parts of a segment. vectors: float16[N, D]; token_vectors is None for the codec none, statistics in
+    a collection without idf.
     """
 
     vectors: npt.NDArray[np.float16]
@@ -37,7 +37,7 @@ class Segment:
     token_vectors: TokenVectorStore | None
     documents: DocumentStore
     columns: Mapping[str, Column]
-    frequencies: Int32 | None
+    statistics: TermStatistics | None
 
     @staticmethod
     def open(
@@ -60,18 +60,20 @@ class Segment:
             token_vectors = TokenVectorStore.open(
                 folder, settings.token_codec, entry.documents, settings.colbert_dimension
             )
-        frequencies = None
+        inverted, statistics = InvertedIndex.open(folder, forward), None
         if settings.lexical == "idf":
-            frequencies = open_document_frequencies(folder, entry.documents, settings.vocabulary_size)
+            statistics = TermStatistics.open(
+                folder, inverted.terms, entry.documents, settings.vocabulary_size
+            )
         return Segment(
             vectors,
             DenseIndex.open(entry.dense_kind, vectors, folder, device),
             forward,
-            InvertedIndex.open(folder, forward),
+            inverted,
             token_vectors,
             DocumentStore.open(folder, entry.documents),
             open_columns(folder, settings.fields, entry.documents),
-            frequencies,
+            statistics,
         )
 
     def __len__(self) -> int:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.document_frequencies import FREQUENCIES_FILE, document_frequencies
 from index.documents import MAX_ID_BYTES, DocumentStore
 from index.errors import DamagedIndexError
 from index.fields import KeywordColumn, field_stem
@@ -19,6 +18,7 @@ from index.manifest import CollectionSettings, SegmentEntry
 from index.packed_bytes import PackedBytes
 from index.segment import Segment
 from index.sparse import build_inverted
+from index.term_statistics import FREQUENCIES_FILE, MASSES_FILE, TermStatistics
 from index.token_vectors import TokenVectorStore
 from models.representations import SparseRows
 
@@ -37,7 +37,7 @@ def segment_faults(
     forward_faults = list(_forward_faults(segment.forward, settings.vocabulary_size))
     yield from forward_faults or [
         *_inverted_faults(folder, segment.forward, settings.vocabulary_size),
-        *_frequency_faults(segment, settings.vocabulary_size),
+        *_statistics_faults(segment, settings.vocabulary_size),
     ]
     if segment.token_vectors is not None:
         yield from _token_faults(segment.token_vectors)
@@ -85,12 +85,14 @@ def _inverted_faults(folder: Path, forward: SparseRows, vocabulary_size: int) ->
                 yield path.name, "is not what the forward rows give"
 
 
-def _frequency_faults(segment: Segment, vocabulary_size: int) -> Iterator[Fault]:
-    counted = segment.frequencies
-    if counted is not None and not np.array_equal(
-        counted, document_frequencies(segment.forward, vocabulary_size)
-    ):
+def _statistics_faults(segment: Segment, vocabulary_size: int) -> Iterator[Fault]:
+    if segment.statistics is None:
+        return
+    counted = TermStatistics.of(segment.forward, vocabulary_size)
+    if not np.array_equal(segment.statistics.frequencies, counted.frequencies):
         yield FREQUENCIES_FILE, "is not what the forward rows give"
+    if not np.array_equal(segment.statistics.masses, counted.masses):
+        yield MASSES_FILE, "is not what the forward rows give"
 
 
 def _token_faults(store: TokenVectorStore) -> Iterator[Fault]:

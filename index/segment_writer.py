@@ -9,13 +9,13 @@ import numpy as np
 
 from index.batch import CheckedBatch
 from index.dense import DenseKind, build_dense, choose_kind
-from index.document_frequencies import write_document_frequencies
 from index.documents import DocumentWriter
 from index.fields_writer import FieldsWriter
 from index.forward_rows import ForwardRowsWriter, open_forward_rows
 from index.manifest import CollectionSettings, FileEntry, SegmentEntry
 from index.sparse import build_inverted
 from index.storage import ArrayWriter, open_array, sha256_of, sync_file, sync_folder
+from index.term_statistics import TermStatistics
 from index.token_vectors import TokenVectorWriter
 
 DENSE_FILE = "dense.npy"
@@ -108,7 +108,7 @@ class SegmentWriter:
         forward = open_forward_rows(self._folder, self.documents)
         build_inverted(forward, self._settings.vocabulary_size, self._folder)
         if self._settings.lexical == "idf":
-            write_document_frequencies(forward, self._settings.vocabulary_size, self._folder)
+            TermStatistics.of(forward, self._settings.vocabulary_size).write(self._folder)
         return kind
 
 

@@ -56,8 +56,8 @@ class Snapshot:
         self.documents = sum(len(segment) for segment in segments)
         self.idf: CollectionIdf | None = None
         if settings.lexical == "idf":
-            counted = [segment.frequencies for segment in segments if segment.frequencies is not None]
-            self.idf = CollectionIdf.of(self.documents, counted, settings.vocabulary_size)
+            statistics = [segment.statistics for segment in segments if segment.statistics is not None]
+            self.idf = CollectionIdf.of(self.documents, statistics, settings.vocabulary_size)
         self._segments: tuple[Segment, ...] | None = tuple(segments)
 
     @staticmethod

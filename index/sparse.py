@@ -139,10 +139,13 @@ def _checked_query(token_ids: Int32, weights: Float32) -> tuple[Int32, Float32]:
 
 
 class InvertedIndex:
-    """An opened inverted index; its arrays stay memory-mapped, and any number of threads may search."""
+    """An opened inverted index; its arrays stay memory-mapped, and any number of threads may search.
+
+    terms: int32[T], the token ids that occur, ascending.
+    """
 
     def __init__(self, arrays: dict[str, Array], forward: SparseRows) -> None:
-        self._terms: Int32 = arrays["terms"]
+        self.terms: Int32 = arrays["terms"]
         self._largest: Float32 = arrays["largest"]
         self._postings = (
             arrays["term_entries"],
@@ -206,7 +209,7 @@ class InvertedIndex:
             few = np.flatnonzero(allowed)
             return few, np.zeros(len(few), np.int64), 0.0
         terms, multipliers, unit, slack, narrow = quantize_query(
-            self._terms, self._largest, query_ids, query_weights
+            self.terms, self._largest, query_ids, query_weights
         )
         rows, bounds = find_candidates(
             *self._postings,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from evaluation.run import EvaluationReport, evaluate
+from evaluation import run
+from evaluation.run import EvaluationReport, Rankings, evaluate, rank_queries
 from index.candidates import CandidateLimits, Weights
+from index.snapshot import Snapshot
 from models.encoder import Encoder
 from models.loader import load_encoder
 
@@ -54,14 +57,20 @@ def test_weights_rank_the_sum(beir_folder: Path, encoder: Encoder) -> None:
     assert report["results"]["sum"] == report["results"]["dense"]
 
 
-def test_the_lexical_side_is_that_of_the_collection(beir_folder: Path, encoder: Encoder) -> None:
-    advised, plain, idf = (
-        evaluate(beir_folder, encoder, exhaustive=True, lexical=lexical) for lexical in (None, "plain", "idf")
-    )
-    assert [report["lexical"] for report in (advised, plain, idf)] == ["idf", "plain", "idf"]
-    assert advised["results"] == idf["results"]
-    assert plain["results"]["dense"] == idf["results"]["dense"]
-    assert plain["results"]["sparse"]["nDCG@10"] != idf["results"]["sparse"]["nDCG@10"]
+def test_queries_are_asked_of_a_collection_with_the_recommended_idf(
+    beir_folder: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[Snapshot] = []
+
+    def seen(*arguments: Any) -> Rankings:
+        searched.extend(found for found in arguments if isinstance(found, Snapshot))
+        return rank_queries(*arguments)
+
+    monkeypatch.setattr(run, "rank_queries", seen)
+    for lexical, expected in ((None, "idf"), ("plain", "plain"), ("idf", "idf")):
+        report = evaluate(beir_folder, encoder, exhaustive=True, lexical=lexical)
+        assert report["lexical"] == expected
+        assert (searched.pop().idf is None) is (expected == "plain")
 
 
 def test_work_goes_below_the_folder_given_and_is_cleared(

@@ -14,43 +14,54 @@ from hypothesis import strategies as st
 
 from index import idf as idf_module
 from index.candidates import CandidateLimits, Document, Weights
-from index.document_frequencies import FREQUENCIES_FILE
 from index.idf import CollectionIdf, idf_factors
 from index.snapshot import Snapshot
+from index.term_statistics import FREQUENCIES_FILE, MASSES_FILE, TermStatistics
 from models.representations import Representations
 
 ALL = CandidateLimits(10_000, 10_000)
 
-# In `three`, term 1 is in two of three documents, terms 2, 4 and 5 in one each:
-# idf(1) = ln(1 + 1.5/2.5) = 0.4700, idf(2) = ln(1 + 2.5/1.5) = 0.9808, m = (2·0.4700 + 3·0.9808)/5 = 0.7765.
+# In `three`, term 1 is in two of three documents, terms 2, 4 and 5 are in one each:
+# idf(1) = ln(1 + 1.5/2.5) = 0.4700 and ln(1 + 2.5/1.5) = 0.9808 for the others. The documents' weights for
+# term 1 add up to 1.5, for the others to 4.5: m = (1.5·0.4700 + 4.5·0.9808) / 6 = 0.8531.
 COMMON, RARE = math.log(1.6), math.log(8 / 3)
-MEAN = (2 * COMMON + 3 * RARE) / 5
+MEAN = (1.5 * COMMON + 4.5 * RARE) / 6
 
 
 def test_factors_by_hand() -> None:
-    factors = idf_factors(np.array([0, 2, 1, 0, 1, 1]), 3)
+    frequencies, masses = np.array([0, 2, 1, 0, 1, 1]), np.array([0, 3, 1, 0, 2, 6])
     absent = math.log(1 + 3.5 / 0.5)
     expected = [absent, COMMON, RARE, absent, RARE, RARE]
+    factors = idf_factors(3, frequencies, masses)
     assert factors.tolist() == pytest.approx([idf / MEAN for idf in expected])
 
 
-def test_factors_have_the_mean_1_over_all_weights_stored() -> None:
-    frequencies = np.random.default_rng(1).integers(0, 400, 1000)
-    factors = idf_factors(frequencies, 400)
-    assert frequencies @ factors == pytest.approx(frequencies.sum())
+def test_all_lexical_weight_adds_up_to_as_much_as_without() -> None:
+    random = np.random.default_rng(1)
+    frequencies = random.integers(0, 400, 1000)
+    masses = frequencies * random.integers(1, 900_000, 1000)
+    factors = idf_factors(400, frequencies, masses)
+    assert masses @ factors == pytest.approx(masses.sum())
     assert (factors > 0).all()
     order = np.argsort(frequencies, kind="stable")
     assert (np.diff(factors[order]) <= 0).all()  # the more documents have a term, the less it counts
 
 
-def test_nothing_stored_leaves_weights_as_they_are() -> None:
-    assert idf_factors(np.zeros(4, np.int64), 0).tolist() == [1, 1, 1, 1]
-    assert idf_factors(np.zeros(4, np.int64), 7).tolist() == [1, 1, 1, 1]  # documents without any terms
+def test_without_any_weight_terms_count_as_they_are() -> None:
+    nothing = np.zeros(4, np.int64)
+    assert idf_factors(0, nothing, nothing).tolist() == [1, 1, 1, 1]
+    assert idf_factors(7, nothing, nothing).tolist() == [1, 1, 1, 1]  # documents without terms
 
 
 def test_segments_add_up() -> None:
-    parts = [np.array([3, 0, 1], np.int32), np.array([2, 2, 0], np.int32)]
-    assert CollectionIdf.of(9, parts, 3).factors.tolist() == idf_factors(np.array([5, 2, 1]), 9).tolist()
+    def segment(terms: list[int], frequencies: list[int], masses: list[int]) -> TermStatistics:
+        return TermStatistics(
+            np.array(terms, np.int32), np.array(frequencies, np.int32), np.array(masses, np.int64)
+        )
+
+    found = CollectionIdf.of(9, [segment([0, 2], [3, 1], [70, 20]), segment([0, 1], [2, 2], [5, 8])], 4)
+    expected = idf_factors(9, np.array([5, 2, 1, 0]), np.array([75, 8, 20, 0]))
+    assert found.factors.tolist() == expected.tolist()
 
 
 def test_a_search_by_hand(build: Any, three: Any, three_query: Any) -> None:
@@ -121,8 +132,8 @@ def lexical_scores_of_the_formula(documents: Representations, query: Representat
     def idf(term: int) -> float:
         return math.log(1 + (len(rows) - frequency(term) + 0.5) / (frequency(term) + 0.5))
 
-    terms = {term for row in rows for term in row}
-    mean = sum(frequency(t) * idf(t) for t in terms) / sum(frequency(t) for t in terms)
+    weights = [(term, weight) for row in rows for term, weight in row.items()]
+    mean = sum(weight * idf(term) for term, weight in weights) / sum(weight for _, weight in weights)
     wanted = dict(zip(*map(list, query.sparse.row(0)), strict=True))
     return [
         sum(weight * row[term] * idf(term) / mean for term, weight in wanted.items() if term in row)
@@ -135,9 +146,9 @@ def test_the_idf_is_computed_once_for_a_snapshot(
 ) -> None:
     computed: list[int] = []
 
-    def counted(frequencies: Any, documents: int) -> Any:
+    def counted(documents: int, frequencies: Any, masses: Any) -> Any:
         computed.append(documents)
-        return idf_factors(frequencies, documents)
+        return idf_factors(documents, frequencies, masses)
 
     monkeypatch.setattr(idf_module, "idf_factors", counted)
     snapshot = build(three, segment=1, lexical="idf").snapshot()
@@ -151,7 +162,8 @@ def test_the_idf_is_computed_once_for_a_snapshot(
 def test_a_plain_collection_is_on_disk_as_before(build: Any, three: Any) -> None:
     collection = build(three, lexical="plain")
     assert "lexical" not in json.loads(collection.layout.settings.read_text())
-    assert not list(collection.layout.folder.rglob(FREQUENCIES_FILE))
+    written = {path.name for path in collection.layout.folder.rglob("*.npy")}
+    assert not written & {FREQUENCIES_FILE, MASSES_FILE}
     assert collection.snapshot().idf is None
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.document_frequencies import FREQUENCIES_FILE
 from index.errors import CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.manifest import FileEntry, Manifest
 from index.storage import sha256_of, write_array
+from index.term_statistics import FREQUENCIES_FILE, MASSES_FILE
 from index.verify import verify
 from models.representations import Int64
 
@@ -97,23 +97,23 @@ def test_missing_short_and_unknown_files_are_named(collection: Collection, root:
     ]
 
 
-def test_wrong_document_frequencies_are_found(build: Any, random_corpus: Any, root: Path) -> None:
-    collection = build(random_corpus(30, 1), name="demo", segment=20, lexical="idf")
+def test_wrong_statistics_of_terms_are_found(build: Any, random_corpus: Any, root: Path) -> None:
+    collection = build(random_corpus(30, 1), segment=20, lexical="idf")
     assert verify(root, "demo") == []
-    entry = Manifest.read(collection.layout.manifest("000001")).segments[1]
-    path = collection.layout.segments / entry.id / FREQUENCIES_FILE
-    counts = np.load(path)
-    forge(collection, FREQUENCIES_FILE, np.roll(counts, 1), segment=1)
-    assert verify(root, "demo") == [f"{path}: is not what the forward rows give"]
-    for impossible in (-1, 11):  # the segment has 10 documents
-        counts[3] = impossible
-        forge(collection, FREQUENCIES_FILE, counts, segment=1)
+    folder = collection.layout.segments / Manifest.read(collection.layout.manifest("000001")).segments[1].id
+    for name in (FREQUENCIES_FILE, MASSES_FILE):
+        sound = np.load(folder / name)
+        forge(collection, name, np.roll(sound, 1), segment=1)
+        assert verify(root, "demo") == [f"{folder / name}: is not what the forward rows give"]
+        forge(collection, name, sound - 2**30, segment=1)
         (problem,) = verify(root, "demo")
-        assert f"{path} counts documents that a segment of 10 cannot have" in problem
-        with pytest.raises(DamagedIndexError, match=FREQUENCIES_FILE):
+        assert problem.startswith(f"{folder / name} ")
+        with pytest.raises(DamagedIndexError, match=name):
             collection.snapshot()
-    path.unlink()
-    with pytest.raises(DamagedIndexError, match=FREQUENCIES_FILE):
+        forge(collection, name, sound, segment=1)
+    assert verify(root, "demo") == []
+    (folder / MASSES_FILE).unlink()
+    with pytest.raises(DamagedIndexError, match=MASSES_FILE):
         collection.snapshot()
 
 
