@@ -1,5 +1,5 @@
 """Lexical weights by document, for exact scores: `forward_indptr.npy` int64[N+1], `forward_token_ids.npy`
-int32[P] and `forward_weights.npy` float32[P], P weights above 0.
+int32[P] and `forward_weights.npy` float32[P], P weights above 0. Other rows have names with another stem.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from index.packed_bytes import open_offsets
 from index.storage import ArrayWriter, frozen, open_array
 from models.representations import SparseRows
 
+STEM = "forward"
+
 
 class ForwardRowsWriter:
     """Streams the rows of one segment."""
 
-    def __init__(self, folder: Path) -> None:
-        self._indptr = ArrayWriter(folder / "forward_indptr.npy", np.int64)
-        self._token_ids = ArrayWriter(folder / "forward_token_ids.npy", np.int32)
-        self._weights = ArrayWriter(folder / "forward_weights.npy", np.float32)
+    def __init__(self, folder: Path, stem: str = STEM) -> None:
+        self._indptr = ArrayWriter(folder / f"{stem}_indptr.npy", np.int64)
+        self._token_ids = ArrayWriter(folder / f"{stem}_token_ids.npy", np.int32)
+        self._weights = ArrayWriter(folder / f"{stem}_weights.npy", np.float32)
         self._indptr.append(np.zeros(1, np.int64))
 
     @property
@@ -44,14 +46,14 @@ class ForwardRowsWriter:
             writer.close()
 
 
-def open_forward_rows(folder: Path, documents: int) -> SparseRows:
+def open_forward_rows(folder: Path, documents: int, stem: str = STEM) -> SparseRows:
     """Maps the rows of a segment. Raises DamagedIndexError naming the file."""
-    indptr = open_offsets(folder / "forward_indptr.npy", documents)
+    indptr = open_offsets(folder / f"{stem}_indptr.npy", documents)
     weights = int(indptr[-1])
     return SparseRows(
         indptr,
-        open_array(folder / "forward_token_ids.npy", np.int32, rows=weights),
-        open_array(folder / "forward_weights.npy", np.float32, rows=weights),
+        open_array(folder / f"{stem}_token_ids.npy", np.int32, rows=weights),
+        open_array(folder / f"{stem}_weights.npy", np.float32, rows=weights),
     )
 
 

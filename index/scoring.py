@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from index.float16 import rows_as_float32
 from index.forward_rows import frozen_rows
+from index.saturation import NO_SATURATION, Saturation
 from index.sparse_kernels import score_rows
 from index.storage import frozen
 from index.token_vectors import TokenVectorStore
@@ -29,15 +30,22 @@ def dense_scores(query: Float32, vectors: npt.NDArray[np.float16], rows: Int64) 
     return np.round(products, DECIMALS)
 
 
-def lexical_scores(token_ids: Int32, weights: Float32, forward: SparseRows, rows: Int64) -> Float64:
+def lexical_scores(
+    token_ids: Int32,
+    weights: Float32,
+    forward: SparseRows,
+    rows: Int64,
+    saturation: Saturation = NO_SATURATION,
+) -> Float64:
     """Sums of weight products over shared token ids, float64[K].
 
-    token_ids: int32[T], ascending; weights: float32[T]; forward: the documents' rows.
+    token_ids: int32[T], ascending; weights: float32[T]; forward: the documents' rows; saturation: where they
+    hold frequencies.
     """
     if len(token_ids) == 0 or len(rows) == 0:
         return np.zeros(len(rows))
     stored = frozen_rows(forward)
-    arrays = (stored.indptr, stored.token_ids, stored.weights, frozen(rows))
+    arrays = (stored.indptr, stored.token_ids, stored.weights, saturation.arguments, frozen(rows))
     scores: Float64 = score_rows(*arrays, frozen(token_ids), frozen(weights))
     return np.round(scores, DECIMALS)
 

@@ -20,10 +20,16 @@ Exactness. Let c = query weight · largest / 255 and u a unit chosen so that no 
 accumulator. Each term adds floor(impact · ⌈256 c / u⌉ / 256) + 1, so the sum a of a document satisfies
 exact ≤ u·a ≤ exact + Σ(c + 2u). Documents whose a is below the k-th largest by more than that slack cannot
 be among the best k; the others are scored from the forward rows.
+
+Where weights are made of frequencies (`saturation.py`), they lie between `least` and `most` times those that
+the impacts were made of. With the query's weights times `most`, u·a is no less than the exact score, which is
+no less than least / most of u·a less the slack. So documents whose a is below that share of the k-th largest,
+less the slack, cannot be among the best k.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +39,7 @@ import numpy.typing as npt
 from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
 from index.forward_rows import frozen_rows
 from index.packed_bytes import ascends_from_zero
+from index.saturation import NO_SATURATION, Saturation
 from index.sparse_build_kernels import add_sizes, count_block, fill_block
 from index.sparse_kernels import BLOCK, find_candidates, quantize_query, score_candidates
 from index.storage import create_array, frozen, open_array, write_array
@@ -50,38 +57,44 @@ DTYPES = {
     "columns": np.uint8,
 }
 FEW_ALLOWED = 1_024  # documents; as few as these are scored one by one
+STEM = "inverted"  # what the names of the files begin with
 
 Array = npt.NDArray[Any]
 
 
-def _file(folder: Path, name: str) -> Path:
-    return folder / f"inverted_{name}.npy"
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files of one inverted index: `<stem>_<name>.npy` in a folder."""
 
+    folder: Path
+    stem: str
 
-def _create(folder: Path, name: str, *shape: int) -> Array:
-    return create_array(_file(folder, name), DTYPES[name], shape)
+    def path(self, name: str) -> Path:
+        return self.folder / f"{self.stem}_{name}.npy"
 
+    def create(self, name: str, *shape: int) -> Array:
+        return create_array(self.path(name), DTYPES[name], shape)
 
-def _write(folder: Path, name: str, values: Array) -> None:
-    write_array(_file(folder, name), values.astype(DTYPES[name], copy=False))
+    def write(self, name: str, values: Array) -> None:
+        write_array(self.path(name), values.astype(DTYPES[name], copy=False))
 
-
-def _open(folder: Path, name: str, *row_shape: int) -> Array:
-    return frozen(open_array(_file(folder, name), DTYPES[name], row_shape))
+    def open(self, name: str, *row_shape: int) -> Array:
+        return frozen(open_array(self.path(name), DTYPES[name], row_shape))
 
 
 def _column_length(documents: int) -> int:
     return max(1, min(documents, BLOCK))
 
 
-def build_inverted(forward: SparseRows, vocabulary_size: int, folder: Path) -> None:
-    """Write the inverted index of N documents into `folder`.
+def build_inverted(forward: SparseRows, vocabulary_size: int, folder: Path, stem: str = STEM) -> None:
+    """Write the inverted index of N documents into `folder`, in files whose names begin with `stem`.
 
     Reads the forward rows twice, block by block; private memory is a few arrays of V numbers. Raises
     InvalidDocumentError where a row's token ids do not ascend below `vocabulary_size` or a weight is not
     finite and above 0.
     """
     rows = frozen_rows(forward)
+    files = _Files(folder, stem)
     arrays = (rows.indptr, rows.token_ids, rows.weights)
     starts = range(0, len(rows), BLOCK)
     counts = np.zeros(vocabulary_size, np.int64)
@@ -98,19 +111,19 @@ def build_inverted(forward: SparseRows, vocabulary_size: int, folder: Path) -> N
         add_sizes(counts, last - first, entries, postings, columns)
 
     terms = np.flatnonzero(entries)
-    _write(folder, "terms", terms)
-    _write(folder, "largest", largest[terms])
-    _write(folder, "term_entries", np.append(0, np.cumsum(entries[terms])))
+    files.write("terms", terms)
+    files.write("largest", largest[terms])
+    files.write("term_entries", np.append(0, np.cumsum(entries[terms])))
     total_entries, total_postings, total_columns = (int(x.sum()) for x in (entries, postings, columns))
-    entry_start = _create(folder, "entry_start", total_entries + 1)
+    entry_start = files.create("entry_start", total_entries + 1)
     entry_start[-1] = total_postings
     outputs = [
-        _create(folder, "entry_block", total_entries),
+        files.create("entry_block", total_entries),
         entry_start,
-        _create(folder, "entry_column", total_entries),
-        _create(folder, "documents", total_postings),
-        _create(folder, "impacts", total_postings),
-        _create(folder, "columns", total_columns, _column_length(len(rows))),
+        files.create("entry_column", total_entries),
+        files.create("documents", total_postings),
+        files.create("impacts", total_postings),
+        files.create("columns", total_columns, _column_length(len(rows))),
     ]
     cursors = tuple(np.cumsum(x) - x for x in (entries, postings, columns))
     for block, first in enumerate(starts):
@@ -159,13 +172,13 @@ class InvertedIndex:
         self._forward = frozen_rows(forward)
 
     @staticmethod
-    def open(folder: Path, forward: SparseRows) -> InvertedIndex:
+    def open(folder: Path, forward: SparseRows, stem: str = STEM) -> InvertedIndex:
         """Map the files of `folder` over the forward rows they were built from.
 
         Raises DamagedIndexError where a file is missing, or sizes or places in other files do not agree.
         """
-        column = (_column_length(len(forward)),)
-        arrays = {name: _open(folder, name, *(column if name == "columns" else ())) for name in DTYPES}
+        column, files = (_column_length(len(forward)),), _Files(folder, stem)
+        arrays = {name: files.open(name, *(column if name == "columns" else ())) for name in DTYPES}
         terms, entries = len(arrays["terms"]), len(arrays["entry_block"])
         agree = (
             len(arrays["largest"]) == terms
@@ -179,37 +192,51 @@ class InvertedIndex:
         )
         if not agree:
             raise DamagedIndexError(
-                f"the inverted_*.npy files in {folder} do not belong together; build the index again"
+                f"the {stem}_*.npy files in {folder} do not belong together; build the index again"
             )
         return InvertedIndex(arrays, forward)
 
     def search(
-        self, token_ids: Int32, weights: Float32, k: int, allowed: Bool | None = None
+        self,
+        token_ids: Int32,
+        weights: Float32,
+        k: int,
+        allowed: Bool | None = None,
+        saturation: Saturation = NO_SATURATION,
     ) -> tuple[Int64, Float32]:
         """The k documents with the largest Σ query weight · document weight, and all that tie with the last.
 
         token_ids: int32[T], any order, unknown ones match nothing; weights: float32[T]; allowed: bool[N],
-        documents that may be returned, or None for all. Returns rows int64[K] and scores float32[K], best
-        first, equal scores by row, only scores above 0; K exceeds k where documents tie with the k-th.
+        documents that may be returned, or None for all; saturation: where the forward rows hold frequencies.
+        Returns rows int64[K] and scores float32[K], best first, equal scores by row, only scores above 0; K
+        exceeds k where documents tie with the k-th.
         Raises InvalidQueryError for weights that are negative or not finite.
         """
         query_ids, query_weights = _checked_query(token_ids, weights)
         if k <= 0 or len(query_ids) == 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        rows, bounds, unit = self._candidates(query_ids, query_weights, k, allowed)
+        rows, bounds, unit = self._candidates(query_ids, query_weights, k, allowed, saturation)
         forward = (self._forward.indptr, self._forward.token_ids, self._forward.weights)
-        best, scores = score_candidates(*forward, rows, bounds, unit, query_ids, query_weights, k)
+        best, scores = score_candidates(
+            *forward, saturation.arguments, rows, bounds, unit, query_ids, query_weights, k
+        )
         return best, scores
 
     def _candidates(
-        self, query_ids: Int32, query_weights: Float32, k: int, allowed: Bool | None
+        self,
+        query_ids: Int32,
+        query_weights: Float32,
+        k: int,
+        allowed: Bool | None,
+        saturation: Saturation,
     ) -> tuple[Int64, Int64, float]:
         """Rows int64[K] among which the best are, ascending, with bounds int64[K] and their unit."""
         if allowed is not None and np.count_nonzero(allowed) <= FEW_ALLOWED:
             few = np.flatnonzero(allowed)
             return few, np.zeros(len(few), np.int64), 0.0
+        bounding = query_weights * np.float32(saturation.most)
         terms, multipliers, unit, slack, narrow = quantize_query(
-            self.terms, self._largest, query_ids, query_weights
+            self.terms, self._largest, query_ids, bounding
         )
         rows, bounds = find_candidates(
             *self._postings,
@@ -217,6 +244,7 @@ class InvertedIndex:
             terms,
             multipliers,
             slack,
+            saturation.least / saturation.most,
             k,
             frozen(np.empty(0, np.bool_) if allowed is None else np.ascontiguousarray(allowed)),
             np.empty(1 << 16, np.uint16 if narrow else np.uint32),

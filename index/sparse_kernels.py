@@ -7,7 +7,8 @@ type than a writable one: `index/sparse.py` passes stored arrays read-only, so e
 once (those that take accumulators twice, for their two widths).
 
 Letters: N documents, V vocabulary, T terms of the query that the index knows, K candidates. An *entry* is
-one term in one block of `BLOCK` documents.
+one term in one block of `BLOCK` documents. `saturation` is that of `index/saturation.py`: lengths int32[N],
+base and slope; int32[0] where forward rows hold the weights themselves.
 """
 
 from __future__ import annotations
@@ -145,11 +146,12 @@ def find_candidates(
     terms: Array,
     multipliers: Array,
     slack: int,
+    share: float,
     k: int,
     allowed: Array,
     accumulators: Array,
 ) -> tuple[Array, Array]:
-    """Every document whose bound is above 0 and not more than `slack` below the k-th largest bound.
+    """Every document whose bound is above 0 and reaches `share` · (the k-th largest bound - `slack`).
 
     A document's bound is the sum over its terms of floor(impact · multiplier / 256) + 1; for terms with a
     column the 1 is added whether or not the document has the term.
@@ -192,7 +194,7 @@ def find_candidates(
         if len(allowed) > 0:
             _clear_excluded(here, allowed[first : first + len(here)])
         if floor == 1:
-            floor = max(floor, _lane_bound(here, k) + adding - slack)
+            floor = max(floor, np.int64((_lane_bound(here, k) + adding - slack) * share))
         before = found
         needed = floor - adding
         for lane in range(0, len(here), LANES):
@@ -209,7 +211,7 @@ def find_candidates(
                 bounds[found] = np.int64(here[document]) + adding
                 found += 1
         if found >= k and found > before:
-            floor = max(floor, _kth_bound(bounds[:found], k) - slack)
+            floor = max(floor, np.int64((_kth_bound(bounds[:found], k) - slack) * share))
             kept = 0
             for place in range(found):
                 if bounds[place] >= floor:
@@ -230,19 +232,25 @@ def _score_row(
     indptr: Array,
     token_ids: Array,
     weights: Array,
+    saturation: Any,
     row: int,
     query_ids: Array,
     query_weights: Array,
     marks: Array,
 ) -> float:
     """Σ query weight · document weight over shared tokens, added in float64 by ascending token id."""
+    lengths, base, slope = saturation
+    norm = base + slope * lengths[row] if len(lengths) > 0 else 0.0
     score = 0.0
     for position in range(indptr[row], indptr[row + 1]):
         token = token_ids[position]
         if marks[token & (MARKS - 1)]:
             place = np.searchsorted(query_ids, token)
             if place < len(query_ids) and query_ids[place] == token:
-                score += np.float64(query_weights[place]) * np.float64(weights[position])
+                weight = np.float64(weights[position])
+                if norm > 0:
+                    weight /= weight + norm
+                score += np.float64(query_weights[place]) * weight
     return score
 
 
@@ -257,13 +265,21 @@ def _marks_of(query_ids: Array) -> Array:
 
 @njit(cache=True, nogil=True)
 def score_rows(
-    indptr: Array, token_ids: Array, weights: Array, rows: Array, query_ids: Array, query_weights: Array
+    indptr: Array,
+    token_ids: Array,
+    weights: Array,
+    saturation: Any,
+    rows: Array,
+    query_ids: Array,
+    query_weights: Array,
 ) -> Array:
     """Exact scores float64[K] of rows int64[K]; query_ids: int32, ascending; query_weights: float32."""
     marks = _marks_of(query_ids)
     scores = np.empty(len(rows), np.float64)
     for place in range(len(rows)):
-        scores[place] = _score_row(indptr, token_ids, weights, rows[place], query_ids, query_weights, marks)
+        scores[place] = _score_row(
+            indptr, token_ids, weights, saturation, rows[place], query_ids, query_weights, marks
+        )
     return scores
 
 
@@ -282,6 +298,7 @@ def score_candidates(
     indptr: Array,
     token_ids: Array,
     weights: Array,
+    saturation: Any,
     rows: Array,
     bounds: Array,
     unit: float,
@@ -305,13 +322,17 @@ def score_candidates(
     scored_from = np.int64(0) if len(rows) <= k else np.int64(_kth_bound(bounds, k))
     for place in range(len(rows)):
         if bounds[place] >= scored_from:
-            score = _score_row(indptr, token_ids, weights, rows[place], query_ids, query_weights, marks)
+            score = _score_row(
+                indptr, token_ids, weights, saturation, rows[place], query_ids, query_weights, marks
+            )
             scores[place] = min(score, LARGEST_SCORE)
     if len(rows) > k:
         threshold = _kth_largest(scores, k)
         for place in range(len(rows)):
             if bounds[place] < scored_from and bounds[place] * unit * (1 + 1e-6) >= threshold:
-                score = _score_row(indptr, token_ids, weights, rows[place], query_ids, query_weights, marks)
+                score = _score_row(
+                    indptr, token_ids, weights, saturation, rows[place], query_ids, query_weights, marks
+                )
                 scores[place] = min(score, LARGEST_SCORE)
         threshold = _kth_largest(scores, k)
     kept = np.flatnonzero((scores >= threshold) & (scores > 0))
