@@ -22,13 +22,16 @@ Float16 = npt.NDArray[np.float16]
 
 @dataclass(frozen=True, slots=True)
 class CheckedBatch:
-    """B documents ready to be written. dense: float16[B, D]; colbert is None for the codec none."""
+    """B documents ready to be written. dense: float16[B, D]; colbert is None for the codec none; texts, what
+    was encoded, is None without BM25.
+    """
 
     documents: list[StoredDocument]
     fields: list[Mapping[str, list[Any]]]
     dense: Float16
     sparse: SparseRows
     colbert: TokenVectors | None
+    texts: list[str] | None
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -44,6 +47,7 @@ class CheckedBatch:
             self.dense[start:stop],
             self.sparse.take(rows),
             None if self.colbert is None else self.colbert.take(rows),
+            None if self.texts is None else self.texts[start:stop],
         )
 
 
@@ -65,7 +69,8 @@ def check_batch(
     colbert = None
     if settings.stores_token_vectors:
         colbert = _check_colbert(documents, representations.colbert, settings)
-    return CheckedBatch(stored, fields, dense, sparse, colbert)
+    texts = [document.encoded_text for document in documents] if settings.bm25 else None
+    return CheckedBatch(stored, fields, dense, sparse, colbert, texts)
 
 
 def _check_fields(document: Document, settings: CollectionSettings) -> dict[str, list[Any]]:

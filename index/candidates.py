@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 DEFAULT_CANDIDATES = 200
 
@@ -16,19 +19,32 @@ def default_candidates(top_k: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of the three scores in the sum; 0 leaves a side out."""
+    """Weights of the scores in the sum; 0 leaves a side out, and BM25 is out unless it is asked for."""
 
     dense: float = 1.0
     sparse: float = 1.0
     colbert: float = 1.0
+    bm25: float = 0.0
+
+    def array(self, sides: int) -> npt.NDArray[np.float64]:
+        """The first of them, float64[sides]: dense, sparse, colbert, bm25."""
+        return np.array([self.dense, self.sparse, self.colbert, self.bm25][:sides])
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateLimits:
-    """How many documents each retriever proposes over all segments; 0 turns one off."""
+    """How many documents each retriever proposes over all segments; 0 turns one off.
+
+    BM25 proposes only where it has a weight.
+    """
 
     dense: int = DEFAULT_CANDIDATES
     sparse: int = DEFAULT_CANDIDATES
+    bm25: int = DEFAULT_CANDIDATES
+
+    def used(self, weights: Weights) -> CandidateLimits:
+        """What a search with these weights takes of each."""
+        return self if weights.bm25 else replace(self, bm25=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +72,12 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The three scores of one query and one document, unweighted; None where a side is not stored."""
+    """The scores of one query and one document, unweighted; None where a side is not stored."""
 
     dense: float
     sparse: float
     colbert: float | None
+    bm25: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

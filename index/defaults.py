@@ -6,15 +6,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from index.candidates import CandidateLimits, Weights
+from index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
 from index.errors import DamagedIndexError
 from index.manifest import is_manifest_name
 from index.storage import read_json_object, write_json_atomically
 
 FORMAT_VERSION = 1
 LARGEST_WEIGHT = 1e6
+# What weights and candidates that leave BM25 out say of it.
+NO_WEIGHT = MappingProxyType({"bm25": 0.0})
+USUAL_LIMIT = MappingProxyType({"bm25": DEFAULT_CANDIDATES})
 REMEDY = "restore it, or remove it with tercet tune NAME --reset"
 
 
@@ -44,7 +48,10 @@ class SearchDefaults:
 
     def write(self, path: Path) -> None:
         """Writes `defaults.json`. Raises FileNotFoundError where the collection's folder is gone."""
-        write_json_atomically(path, {"format_version": FORMAT_VERSION, **asdict(self)})
+        record = asdict(self)
+        if self.weights.bm25 == 0:  # then as in a collection without BM25
+            del record["weights"]["bm25"], record["candidates"]["bm25"]
+        write_json_atomically(path, {"format_version": FORMAT_VERSION, **record})
 
     @staticmethod
     def read(path: Path) -> SearchDefaults:
@@ -57,8 +64,10 @@ class SearchDefaults:
             )
         _check_keys(record, ("format_version", *SearchDefaults.__slots__), path)
         return SearchDefaults(
-            _weights(_part(record, "weights", tuple(Weights.__slots__), path), path),
-            _candidates(_part(record, "candidates", tuple(CandidateLimits.__slots__), path), path),
+            _weights(_part(record, "weights", tuple(Weights.__slots__), path, NO_WEIGHT), path),
+            _candidates(
+                _part(record, "candidates", tuple(CandidateLimits.__slots__), path, USUAL_LIMIT), path
+            ),
             _tuning(_part(record, "tuning", tuple(Tuning.__slots__), path), path),
         )
 
@@ -73,23 +82,35 @@ def _check_keys(record: Mapping[str, Any], expected: tuple[str, ...], path: Path
         raise _damaged(path, f"keys missing: {missing}, unknown: {unknown}")
 
 
-def _part(record: Mapping[str, Any], key: str, expected: tuple[str, ...], path: Path) -> dict[str, Any]:
+def _part(
+    record: Mapping[str, Any],
+    key: str,
+    expected: tuple[str, ...],
+    path: Path,
+    usual: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """An object with these keys; `usual` has the values of those that may be missing."""
     part = record[key]
     if not isinstance(part, dict):
         raise _damaged(path, f"{key} is no object")
-    _check_keys(part, expected, path)
-    return part
+    whole = {**usual, **part}
+    _check_keys(whole, expected, path)
+    return whole
 
 
 def _weights(part: Mapping[str, Any], path: Path) -> Weights:
     weights = Weights(**{side: _number(part[side], LARGEST_WEIGHT, path) for side in Weights.__slots__})
-    if not (weights.dense or weights.sparse or weights.colbert):
+    if not any(asdict(weights).values()):
         raise _damaged(path, "all weights are 0")
     return weights
 
 
 def _candidates(part: Mapping[str, Any], path: Path) -> CandidateLimits:
-    return CandidateLimits(**{side: _count(part[side], 1, path) for side in CandidateLimits.__slots__})
+    return CandidateLimits(
+        dense=_count(part["dense"], 1, path),
+        sparse=_count(part["sparse"], 1, path),
+        bm25=_count(part["bm25"], 1, path),
+    )
 
 
 def _tuning(part: Mapping[str, Any], path: Path) -> Tuning:

@@ -1,4 +1,4 @@
-"""Why a document scores as it does: matching terms and the alignment of token vectors."""
+"""Why a document scores as it does: matching terms, the alignment of token vectors, and words for BM25."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from index.bm25.explanation import Bm25Terms
 from index.idf import CollectionIdf
 from index.query import CheckedQuery
 from index.scoring import Float64
@@ -55,10 +56,11 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The parts of a document's sparse and colbert scores."""
+    """The parts of a document's sparse and colbert scores, and of its BM25 score where there is one."""
 
     terms: MatchingTerms
     alignment: Alignment
+    bm25: Bm25Terms | None = None
 
 
 def explain(segment: Segment, row: int, query: CheckedQuery, idf: CollectionIdf | None) -> Explanation:

@@ -1,4 +1,4 @@
-"""The weighted sum of the three scores, its named weights, and the order of results."""
+"""The weighted sum of the scores, its named weights, and the order of results."""
 
 from __future__ import annotations
 
@@ -32,18 +32,19 @@ def weights_preset(name: str) -> Weights:
 
 
 def weighted_sum(components: Float64, weights: Weights) -> Float64:
-    """`w_d s_dense + w_l s_lex + w_m s_mul` of components float64[K, 3]: float64[K], rounded."""
-    sums: Float64 = weighted_sums(components, np.array([[weights.dense, weights.sparse, weights.colbert]]))[0]
+    """`w_d s_dense + w_l s_lex + w_m s_mul`, and `w_b s_bm25` where there is a fourth: float64[K], rounded.
+
+    components: float64[K, S] of the first S sides: dense, sparse, colbert, bm25.
+    """
+    sums: Float64 = weighted_sums(components, weights.array(components.shape[1])[None, :])[0]
     return sums
 
 
 def weighted_sums(components: Float64, weights: Float64) -> Float64:
-    """The same for each of the weights float64[G, 3] (dense, sparse, colbert): float64[G, K]."""
-    sums: Float64 = (
-        weights[:, :1] * components[:, 0]
-        + weights[:, 1:2] * components[:, 1]
-        + weights[:, 2:] * components[:, 2]
-    )
+    """The same for each of the weights float64[G, S], which may be those of fewer sides: float64[G, K]."""
+    sums: Float64 = weights[:, :1] * components[:, 0]
+    for side in range(1, weights.shape[1]):  # one after the other, so that every search adds alike
+        sums = sums + weights[:, side : side + 1] * components[:, side]
     return np.round(sums, DECIMALS)
 
 

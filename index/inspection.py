@@ -20,6 +20,7 @@ _PARTS = (
     ("document", "documents"),
     ("id", "documents"),
     ("field", "fields"),
+    ("bm25", "bm25"),
 )
 
 

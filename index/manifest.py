@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
+from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from index.dense import DenseKind
 from index.errors import DamagedIndexError, InvalidNameError
 from index.fields import FieldType
@@ -26,7 +27,12 @@ _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9_.]{0,63}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 # Settings that `collection.json` has only where they are not these, so that collections without them keep
 # their bytes and their checksum.
-_UNWRITTEN: Mapping[str, object] = {"adapter": None, "lexical": "plain"}
+_UNWRITTEN: Mapping[str, object] = {
+    "adapter": None,
+    "lexical": "plain",
+    "bm25": False,
+    "bm25_language": DEFAULT_LANGUAGE,
+}
 _MANIFEST_KEYS = {"format_version", "settings_sha256", "documents", "segments", "deletes", "ledger_position"}
 
 
@@ -45,7 +51,8 @@ class CollectionSettings:
 
     encoder: the encoder's name, for people; adapter: that of its adapter, if any; fingerprint: of the
     encoder with its adapter, what must match to add or search. Dimensions count float values. lexical:
-    whether a query's lexical weights are multiplied by the collection's idf (`index/idf.py`).
+    whether a query's lexical weights are multiplied by the collection's idf (`index/idf.py`); bm25: whether
+    documents have a BM25 side (`index/bm25/`), bm25_language: that of their words.
     Raises InvalidNameError for a bad name, ValueError for another bad value.
     """
 
@@ -60,6 +67,8 @@ class CollectionSettings:
     fields: Mapping[str, FieldType] = field(default_factory=dict)
     adapter: str | None = None
     lexical: LexicalKind = "plain"
+    bm25: bool = False
+    bm25_language: Bm25Language = DEFAULT_LANGUAGE
 
     def __post_init__(self) -> None:
         check_collection_name(self.name)
@@ -73,6 +82,12 @@ class CollectionSettings:
             raise ValueError(f"token_codec is {self.token_codec!r}; use one of {get_args(TokenCodec)}")
         if self.lexical not in get_args(LexicalKind):
             raise ValueError(f"lexical is {self.lexical!r}; use one of {get_args(LexicalKind)}")
+        if not isinstance(self.bm25, bool):
+            raise ValueError(f"bm25 is {self.bm25!r}; use true or false")
+        if self.bm25_language not in get_args(Bm25Language):
+            raise ValueError(f"bm25_language is {self.bm25_language!r}; use one of {get_args(Bm25Language)}")
+        if not self.bm25 and self.bm25_language != DEFAULT_LANGUAGE:
+            raise ValueError(f"bm25_language is {self.bm25_language!r}, but bm25 is false; make it true")
         if self.token_codec != "none" and self.colbert_dimension == 0:  # noqa: S105  # no secret
             raise ValueError(
                 "colbert_dimension is 0; use token_codec none for an encoder without token vectors"

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from index.errors import DamagedIndexError
 from index.storage import ArrayWriter, open_array
-from models.representations import Int64
+from models.representations import Int64, offsets_of
 
 
 class PackedBytesWriter:
@@ -55,6 +55,12 @@ class PackedBytes:
         """Opens `count` strings, or as many as there are. Raises DamagedIndexError naming the file."""
         offsets = open_offsets(folder / f"{stem}_offsets.npy", count)
         return PackedBytes(open_array(folder / f"{stem}.npy", np.uint8, rows=int(offsets[-1])), offsets)
+
+    @staticmethod
+    def of(strings: Sequence[bytes]) -> PackedBytes:
+        """Strings in memory, packed alike."""
+        lengths = np.fromiter(map(len, strings), np.int64, len(strings))
+        return PackedBytes(np.frombuffer(b"".join(strings), np.uint8), offsets_of(lengths))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from index.bm25.query import Bm25Query
+from index.bm25.segment import SegmentTerms
 from index.candidates import CandidateLimits, DenseOptions, Weights
 from index.errors import InvalidQueryError
 from index.manifest import CollectionSettings
@@ -20,13 +22,18 @@ LARGEST_VALUE = 1e6
 @dataclass(frozen=True, slots=True)
 class CheckedQuery:
     """One query. dense: float32[D] or None; token_ids: int32[T], ascending, with weights: float32[T];
-    colbert: float32[N, C] or None.
+    colbert: float32[N, C] or None; bm25: None without a text or where the collection has no BM25.
     """
 
     dense: Float32 | None
     token_ids: Int32
     weights: Float32
     colbert: Float32 | None
+    bm25: Bm25Query | None = None
+
+    def bm25_part(self, place: int) -> SegmentTerms | None:
+        """What the segment at this place knows of the text."""
+        return None if self.bm25 is None else self.bm25.parts[place]
 
 
 def check_query(query: Representations, settings: CollectionSettings) -> CheckedQuery:
@@ -43,29 +50,44 @@ def check_query(query: Representations, settings: CollectionSettings) -> Checked
     return CheckedQuery(dense, token_ids, weights, colbert)
 
 
-def check_weights(query: Representations, weights: Weights, settings: CollectionSettings) -> None:
+def check_weights(
+    query: Representations, text: str | None, weights: Weights, settings: CollectionSettings
+) -> None:
     """Raises InvalidQueryError where a weight is not usable, a side with a weight is not in the query, or
     no side has a weight.
 
-    A collection without token vectors ignores the colbert weight.
+    A collection without token vectors ignores the colbert weight; one without BM25 refuses its weight.
     """
+    check_bm25_weight(weights, settings)
     sides: list[tuple[str, float, object]] = [
         ("dense", weights.dense, query.dense),
         ("sparse", weights.sparse, query.sparse),
     ]
     if settings.stores_token_vectors:
         sides.append(("colbert", weights.colbert, query.colbert))
+    if settings.bm25:
+        sides.append(("bm25", weights.bm25, text))
     for side, weight, given in sides:
         if not math.isfinite(weight) or abs(weight) > LARGEST_VALUE:
             raise InvalidQueryError(f"weight of {side} is {weight}; use a number within {LARGEST_VALUE:g}")
         if weight != 0 and given is None:
+            remedy = "give its text" if side == "bm25" else "encode it with all outputs"
             raise InvalidQueryError(
-                f"the query has no {side} representation; encode it with all outputs or set its weight to 0"
+                f"the query has no {side} representation; {remedy} or set its weight to 0"
             )
     if not any(weight for _, weight, _ in sides):
         names = " and ".join(side for side, _, _ in sides)
         raise InvalidQueryError(
             f"the weights of {names}, all that collection {settings.name!r} scores, are 0; raise one"
+        )
+
+
+def check_bm25_weight(weights: Weights, settings: CollectionSettings) -> None:
+    """Raises InvalidQueryError where BM25 has a weight in a collection without it."""
+    if weights.bm25 != 0 and not settings.bm25:
+        raise InvalidQueryError(
+            f"the weight of bm25 is {weights.bm25}, but collection {settings.name!r} has no BM25; "
+            "set it to 0, or create a collection with bm25"
         )
 
 
@@ -75,13 +97,14 @@ def check_options(top_k: int, limits: CandidateLimits, options: DenseOptions) ->
         ("top_k", top_k, 1),
         ("candidates.dense", limits.dense, 0),
         ("candidates.sparse", limits.sparse, 0),
+        ("candidates.bm25", limits.bm25, 0),
         ("ef_search", options.ef_search, 1),
         ("nprobe", options.nprobe, 1),
     ):
         if value < least:
             raise InvalidQueryError(f"{name} is {value}; use at least {least}")
-    if limits.dense == 0 and limits.sparse == 0:
-        raise InvalidQueryError("candidates are 0 for both sides, so nothing can be found; allow some on one")
+    if limits.dense == limits.sparse == limits.bm25 == 0:
+        raise InvalidQueryError("candidates are 0 for all sides, so nothing can be found; allow some on one")
 
 
 def _vectors(vectors: Float32, dimension: int, side: str) -> Float32:

@@ -1,4 +1,4 @@
-"""Candidates: what the dense and the lexical retriever propose over all segments, merged by exact score."""
+"""Candidates: what the retrievers, dense, lexical and BM25, propose over all segments, by exact score."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from models.representations import Float32, Int64
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """K distinct documents with two of their scores, in order of segment and row.
+    """K distinct documents with all scores but late interaction, in order of segment and row.
 
-    segments: int64[K], places of the segments; rows: int64[K], rows within them; dense, sparse:
+    segments: int64[K], places of the segments; rows: int64[K], rows within them; dense, sparse, bm25:
     float64[K], exact scores.
     """
 
@@ -29,13 +29,20 @@ class Candidates:
     rows: Int64
     dense: Float64
     sparse: Float64
+    bm25: Float64
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def take(self, places: Int64) -> Candidates:
         """The candidates at these places."""
-        return Candidates(self.segments[places], self.rows[places], self.dense[places], self.sparse[places])
+        return Candidates(
+            self.segments[places],
+            self.rows[places],
+            self.dense[places],
+            self.sparse[places],
+            self.bm25[places],
+        )
 
 
 def retrieve(
@@ -45,12 +52,13 @@ def retrieve(
     options: DenseOptions,
     condition: Filter | None,
 ) -> Candidates:
-    """The `limits.dense` documents of highest `s_dense` and the `limits.sparse` of highest `s_lex`.
+    """The `limits.dense` documents of highest `s_dense`, the `limits.sparse` of highest `s_lex`, and the
+    `limits.bm25` of highest `s_bm25`.
 
     Each segment proposes its best and all that tie with the last of them; the proposals are cut to the
     limits by score, then id, over all segments together, so that the division into segments does not show.
     """
-    dense, sparse = _Proposals(), _Proposals()
+    dense, sparse, bm25 = _Proposals(), _Proposals(), _Proposals()
     for place, segment in enumerate(segments):
         allowed = None if condition is None else evaluate(condition, segment.columns, len(segment))
         if query.dense is not None and limits.dense > 0:
@@ -58,7 +66,15 @@ def retrieve(
         if len(query.token_ids) and limits.sparse > 0:
             found = segment.inverted.search(query.token_ids, query.weights, limits.sparse, allowed)
             sparse.add(place, *found)
-    return _united(segments, query, dense.cut(limits.dense, segments), sparse.cut(limits.sparse, segments))
+        if query.bm25 is not None and segment.bm25 is not None and limits.bm25 > 0:
+            found = segment.bm25.search(query.bm25.parts[place], limits.bm25, allowed)
+            bm25.add(place, *found)
+    proposed = [
+        dense.cut(limits.dense, segments),
+        sparse.cut(limits.sparse, segments),
+        bm25.cut(limits.bm25, segments),
+    ]
+    return _united(segments, query, proposed)
 
 
 def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64) -> list[bytes]:
@@ -96,22 +112,20 @@ class _Proposals:
 
 
 def _united(
-    segments: Sequence[Segment],
-    query: CheckedQuery,
-    dense: tuple[Int64, Int64],
-    sparse: tuple[Int64, Int64],
+    segments: Sequence[Segment], query: CheckedQuery, proposed: Sequence[tuple[Int64, Int64]]
 ) -> Candidates:
-    """The documents of both sides, in order of segment and row, with both exact scores."""
-    places, rows = (np.concatenate(pair) for pair in zip(dense, sparse, strict=True))
+    """The documents of all sides, in order of segment and row, with their exact scores."""
+    places, rows = (np.concatenate(parts) for parts in zip(*proposed, strict=True))
     order = np.lexsort((rows, places))
     places, rows = places[order], rows[order]
     distinct = np.ones(len(rows), np.bool_)
     distinct[1:] = (places[1:] != places[:-1]) | (rows[1:] != rows[:-1])
     places, rows = places[distinct], rows[distinct]
-    found = Candidates(places, rows, np.empty(len(rows)), np.empty(len(rows)))
+    found = Candidates(places, rows, *(np.empty(len(rows)) for _ in range(3)))
     for place, run in runs(places):
         found.dense[run] = segments[place].dense_scores(query.dense, rows[run])
         found.sparse[run] = segments[place].lexical_scores(query.token_ids, query.weights, rows[run])
+        found.bm25[run] = segments[place].bm25_scores(query.bm25_part(place), rows[run])
     return found
 
 

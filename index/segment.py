@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from index.bm25.segment import Bm25Segment, SegmentTerms
 from index.dense import DenseIndex, Device
 from index.documents import DocumentStore
 from index.errors import DamagedIndexError
@@ -27,7 +28,7 @@ from models.representations import Float32, Int32, Int64, SparseRows
 @dataclass(frozen=True, slots=True)
 class Segment:
     """The parts of a segment. vectors: float16[N, D]; token_vectors is None for the codec none, statistics in
-    a collection without idf.
+    a collection without idf, bm25 in one without that.
     """
 
     vectors: npt.NDArray[np.float16]
@@ -38,6 +39,7 @@ class Segment:
     documents: DocumentStore
     columns: Mapping[str, Column]
     statistics: TermStatistics | None
+    bm25: Bm25Segment | None
 
     @staticmethod
     def open(
@@ -74,6 +76,7 @@ class Segment:
             DocumentStore.open(folder, entry.documents),
             open_columns(folder, settings.fields, entry.documents),
             statistics,
+            Bm25Segment.open(folder, entry.documents) if settings.bm25 else None,
         )
 
     def __len__(self) -> int:
@@ -86,6 +89,12 @@ class Segment:
     def lexical_scores(self, token_ids: Int32, weights: Float32, rows: Int64) -> Float64:
         """`s_lex` of the rows."""
         return lexical_scores(token_ids, weights, self.forward, rows)
+
+    def bm25_scores(self, terms: SegmentTerms | None, rows: Int64) -> Float64:
+        """`s_bm25` of the rows; 0 where the query has no text or the collection no BM25."""
+        if terms is None or self.bm25 is None:
+            return np.zeros(len(rows))
+        return self.bm25.scores(terms, rows)
 
     def colbert_scores(self, query: Float32 | None, rows: Int64, *, precise: bool) -> Float64:
         """`s_mul` of the rows; 0 where query or segment has no token vectors."""

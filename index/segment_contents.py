@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import filecmp
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from index.bm25.segment import Bm25Segment
+from index.bm25.writer import FORWARD, LENGTHS_FILE, build_indexes
 from index.documents import MAX_ID_BYTES, DocumentStore
 from index.errors import DamagedIndexError
 from index.fields import KeywordColumn, field_stem
+from index.forward_rows import STEM
 from index.manifest import CollectionSettings, SegmentEntry
 from index.packed_bytes import PackedBytes
 from index.segment import Segment
@@ -36,9 +39,13 @@ def segment_faults(
         yield "dense.npy", "a value is not finite"
     forward_faults = list(_forward_faults(segment.forward, settings.vocabulary_size))
     yield from forward_faults or [
-        *_inverted_faults(folder, segment.forward, settings.vocabulary_size),
+        *_rebuilt_faults(
+            folder, lambda scratch: build_inverted(segment.forward, settings.vocabulary_size, scratch)
+        ),
         *_statistics_faults(segment, settings.vocabulary_size),
     ]
+    if segment.bm25 is not None:
+        yield from _bm25_faults(folder, segment.bm25)
     if segment.token_vectors is not None:
         yield from _token_faults(segment.token_vectors)
     stored = 0 if segment.token_vectors is None else len(segment.token_vectors.codes)
@@ -59,7 +66,7 @@ def _all_finite(values: npt.NDArray[Any]) -> bool:
     return all(bool(np.isfinite(values[start : start + ROWS_AT_ONCE]).all()) for start in starts)
 
 
-def _forward_faults(forward: SparseRows, vocabulary_size: int) -> Iterator[Fault]:
+def _forward_faults(forward: SparseRows, vocabulary_size: int, stem: str = STEM) -> Iterator[Fault]:
     for start in range(0, len(forward), ROWS_AT_ONCE):
         indptr = forward.indptr[start : start + ROWS_AT_ONCE + 1]
         ids = forward.token_ids[indptr[0] : indptr[-1]]
@@ -67,19 +74,19 @@ def _forward_faults(forward: SparseRows, vocabulary_size: int) -> Iterator[Fault
         if len(ids) == 0:
             continue
         if ids.min() < 0 or ids.max() >= vocabulary_size:
-            yield "forward_token_ids.npy", f"a token id is outside the vocabulary of {vocabulary_size}"
+            yield f"{stem}_token_ids.npy", f"a token id is outside the vocabulary of {vocabulary_size}"
         begins = np.zeros(len(ids), np.bool_)
         begins[(indptr[:-1] - indptr[0])[np.diff(indptr) > 0]] = True
         if not (begins[1:] | (np.diff(ids) > 0)).all():
-            yield "forward_token_ids.npy", "token ids do not ascend within a document"
+            yield f"{stem}_token_ids.npy", "token ids do not ascend within a document"
         if not (np.isfinite(weights) & (weights > 0)).all():
-            yield "forward_weights.npy", "a weight is not finite and above 0"
+            yield f"{stem}_weights.npy", "a weight is not finite and above 0"
 
 
-def _inverted_faults(folder: Path, forward: SparseRows, vocabulary_size: int) -> Iterator[Fault]:
-    """Builds the inverted index a second time: the same forward rows give the same bytes."""
+def _rebuilt_faults(folder: Path, build: Callable[[Path], None]) -> Iterator[Fault]:
+    """Builds an inverted index a second time: the same forward rows give the same bytes."""
     with tempfile.TemporaryDirectory(prefix="tercet-verify-") as scratch:
-        build_inverted(forward, vocabulary_size, Path(scratch))
+        build(Path(scratch))
         for path in sorted(Path(scratch).iterdir()):
             if not filecmp.cmp(path, folder / path.name, shallow=False):
                 yield path.name, "is not what the forward rows give"
@@ -93,6 +100,28 @@ def _statistics_faults(segment: Segment, vocabulary_size: int) -> Iterator[Fault
         yield FREQUENCIES_FILE, "is not what the forward rows give"
     if not np.array_equal(segment.statistics.masses, counted.masses):
         yield MASSES_FILE, "is not what the forward rows give"
+
+
+def _bm25_faults(folder: Path, part: Bm25Segment) -> Iterator[Fault]:
+    if not _strictly_ascending(part.terms):
+        yield "bm25_terms.npy", "terms are not distinct and in order"
+    faults = list(_forward_faults(part.forward, len(part.terms), FORWARD)) + list(_length_faults(part))
+    yield from faults or _rebuilt_faults(
+        folder, lambda scratch: build_indexes(part.forward, part.lengths, len(part.terms), scratch)
+    )
+
+
+def _length_faults(part: Bm25Segment) -> Iterator[Fault]:
+    """A document's length is the sum of its frequencies, whole numbers."""
+    indptr = part.forward.indptr
+    for start in range(0, len(part.lengths), ROWS_AT_ONCE):
+        edges = indptr[start : start + ROWS_AT_ONCE + 1]
+        frequencies = part.forward.weights[edges[0] : edges[-1]].astype(np.float64)
+        if not (frequencies == np.floor(frequencies)).all():
+            yield f"{FORWARD}_weights.npy", "a frequency is no whole number"
+        totals = np.append(0, np.cumsum(frequencies))
+        if not np.array_equal(np.diff(totals[edges - edges[0]]), part.lengths[start : start + ROWS_AT_ONCE]):
+            yield LENGTHS_FILE, "a length is not the sum of its document's frequencies"
 
 
 def _token_faults(store: TokenVectorStore) -> Iterator[Fault]:

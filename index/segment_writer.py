@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from index.batch import CheckedBatch
+from index.bm25.writer import Bm25Writer
 from index.dense import DenseKind, build_dense, choose_kind
 from index.documents import DocumentWriter
 from index.fields_writer import FieldsWriter
@@ -50,6 +51,7 @@ class SegmentWriter:
         self._tokens: TokenVectorWriter | None = None
         if settings.stores_token_vectors:
             self._tokens = TokenVectorWriter(self._folder, settings.token_codec, settings.colbert_dimension)
+        self._bm25 = Bm25Writer(self._folder, settings.bm25_language) if settings.bm25 else None
 
     @property
     def documents(self) -> int:
@@ -64,7 +66,7 @@ class SegmentWriter:
     @property
     def held_bytes(self) -> int:
         """About how much memory waits for the end of the segment."""
-        return self._fields.held_bytes
+        return self._fields.held_bytes + (0 if self._bm25 is None else self._bm25.held_bytes)
 
     def append(self, batch: CheckedBatch) -> None:
         """Adds documents, one row each."""
@@ -74,6 +76,8 @@ class SegmentWriter:
         self._fields.append(batch.fields)
         if self._tokens is not None and batch.colbert is not None:
             self._tokens.append(batch.colbert)
+        if self._bm25 is not None and batch.texts is not None:
+            self._bm25.append(batch.texts)
 
     def finish(self) -> SegmentEntry:
         """Builds the indexes, forces every file to the disk, and describes the finished segment."""
@@ -93,8 +97,15 @@ class SegmentWriter:
             stream.close()
 
     def _streams(self) -> list[_Stream]:
-        streams: list[_Stream] = [self._dense, self._forward, self._documents, self._fields]
-        return streams if self._tokens is None else [*streams, self._tokens]
+        streams: list[_Stream | None] = [
+            self._dense,
+            self._forward,
+            self._documents,
+            self._fields,
+            self._tokens,
+            self._bm25,
+        ]
+        return [stream for stream in streams if stream is not None]
 
     def _build_indexes(self) -> DenseKind:
         """Works from memory maps of the streamed files, so memory stays far below their size."""

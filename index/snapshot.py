@@ -9,6 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from index.blas import one_blas_thread
+from index.bm25.explanation import explain_bm25
+from index.bm25.query import Bm25Statistics
+from index.bm25.segment import Bm25Segment
 from index.candidates import (
     CandidateLimits,
     DenseOptions,
@@ -58,6 +61,9 @@ class Snapshot:
         if settings.lexical == "idf":
             statistics = [segment.statistics for segment in segments if segment.statistics is not None]
             self.idf = CollectionIdf.of(self.documents, statistics, settings.vocabulary_size)
+        self._bm25: Bm25Statistics | None = None
+        if settings.bm25:
+            self._bm25 = Bm25Statistics(settings.bm25_language, _bm25_parts(segments))
         self._segments: tuple[Segment, ...] | None = tuple(segments)
 
     @staticmethod
@@ -93,6 +99,7 @@ class Snapshot:
         self,
         query: Representations,
         *,
+        text: str | None = None,
         top_k: int = 10,
         weights: Weights = DEFAULT_WEIGHTS,
         candidates: CandidateLimits = DEFAULT_LIMITS,
@@ -101,12 +108,14 @@ class Snapshot:
     ) -> SearchResult:
         """The `top_k` candidates of highest weighted sum, every one scored in all three ways.
 
+        text: the query itself, for BM25; without it, or without BM25, a hit has no such score.
         Raises InvalidQueryError for a query, filter or option that this collection cannot answer.
         """
+        candidates = candidates.used(weights)
         check_options(top_k, candidates, dense_options)
-        check_weights(query, weights, self.settings)
-        checked, segments = self._checked(query), self._opened()
+        check_weights(query, text, weights, self.settings)
         started = time.perf_counter()
+        checked, segments = self._checked(query, text), self._opened()
         found = self._retrieve(segments, checked, candidates, dense_options, filter)
         retrieved = time.perf_counter()
         hits = self._rank(segments, found, checked, weights, top_k)
@@ -117,79 +126,100 @@ class Snapshot:
         self,
         query: Representations,
         *,
+        text: str | None = None,
         candidates: CandidateLimits = DEFAULT_LIMITS,
         filter: Filter | None = None,
         dense_options: DenseOptions = DEFAULT_OPTIONS,
     ) -> Candidates:
-        """The candidates alone, before late interaction: best of each side over all segments."""
-        checked, segments = self._checked(query), self._opened()
+        """The candidates alone, before late interaction: best of each side over all segments.
+
+        text: the query itself, where BM25 shall propose some, too.
+        """
+        checked, segments = self._checked(query, text), self._opened()
         return self._retrieve(segments, checked, candidates, dense_options, filter)
 
     @one_blas_thread
-    def score(self, query: Representations, found: Candidates) -> tuple[list[str], Float64]:
-        """Ids and scores float64[K, 3] (dense, sparse, colbert) of what `retrieve` found: those of a hit.
+    def score(
+        self, query: Representations, found: Candidates, text: str | None = None
+    ) -> tuple[list[str], Float64]:
+        """Ids and scores float64[K, S] (dense, sparse, colbert) of what `retrieve` found: those of a hit.
 
-        A side that is not in the query or not stored scores 0.
+        S is 4 in a collection with BM25, else 3. A side that is not in the query or not stored scores 0.
         """
-        checked, segments = self._checked(query), self._opened()
+        checked, segments = self._checked(query, text), self._opened()
         ids = [id.decode() for id in ids_at(segments, found.segments, found.rows)]
-        return ids, _components(segments, found, checked)
+        return ids, self._components(segments, found, checked)
 
     @one_blas_thread
-    def score_all(self, query: Representations) -> tuple[list[str], Float32]:
-        """Every document's id and scores float32[N, 3] (dense, sparse, colbert), without candidates.
+    def score_all(self, query: Representations, text: str | None = None) -> tuple[list[str], Float32]:
+        """Every document's id and scores float32[N, S] (dense, sparse, colbert), without candidates.
 
-        A side that is not in the query or not stored scores 0.
+        S is 4 in a collection with BM25, else 3. A side that is not in the query or not stored scores 0.
         """
-        checked = self._checked(query)
+        checked = self._checked(query, text)
         ids: list[str] = []
-        parts: list[Float64] = [np.empty((0, 3))]
-        for segment in self._opened():
+        parts: list[Float64] = [np.empty((0, self._sides))]
+        for place, segment in enumerate(self._opened()):
             for start in range(0, len(segment), SCORED_ROWS):
                 rows = np.arange(start, min(start + SCORED_ROWS, len(segment)), dtype=np.int64)
                 ids.extend(segment.documents.ids_of(rows))
                 dense = segment.dense_scores(checked.dense, rows)
                 sparse = segment.lexical_scores(checked.token_ids, checked.weights, rows)
                 colbert = segment.colbert_scores(checked.colbert, rows, precise=False)
-                parts.append(np.stack([dense, sparse, colbert], axis=1))
+                bm25 = segment.bm25_scores(checked.bm25_part(place), rows)
+                parts.append(self._stacked(dense, sparse, colbert, bm25))
         return ids, np.concatenate(parts).astype(np.float32)
 
     def get(self, id: str) -> Document | None:
         """The stored document of an id, or None."""
         found = self._find(id)
-        return None if found is None else found[0].documents.get(found[1])
+        return None if found is None else self._opened()[found[0]].documents.get(found[1])
 
     @one_blas_thread
-    def explain(self, query: Representations, document_id: str) -> Explanation:
-        """Matching terms and token alignment of a document. Raises InvalidQueryError for an unknown id."""
+    def explain(self, query: Representations, document_id: str, text: str | None = None) -> Explanation:
+        """Matching terms and token alignment of a document. Raises InvalidQueryError for an unknown id.
+
+        text: the query itself, for the terms of BM25.
+        """
         found = self._find(document_id)
         if found is None:
             raise InvalidQueryError(
                 f"document {document_id[:80]!r} is not in snapshot {self.name} of {self.settings.name!r}"
             )
-        return explain(*found, check_query(query, self.settings), self.idf)
+        segments, (place, row) = self._opened(), found
+        explanation = explain(segments[place], row, check_query(query, self.settings), self.idf)
+        if self._bm25 is None or text is None:
+            return explanation
+        parts = _bm25_parts(segments)
+        words = explain_bm25(parts[place], row, self._bm25.query(text, parts), place)
+        return replace(explanation, bm25=words)
 
-    def _checked(self, query: Representations) -> CheckedQuery:
-        """The query in the collection's terms: its lexical weights times the idf, where there is one."""
+    def _checked(self, query: Representations, text: str | None) -> CheckedQuery:
+        """The query in the collection's terms: its lexical weights times the idf, where there is one, and the
+        words of its text, where there is BM25.
+        """
         checked = check_query(query, self.settings)
-        if self.idf is None:
-            return checked
-        return replace(checked, weights=self.idf.weighted(checked.token_ids, checked.weights))
+        if self.idf is not None:
+            checked = replace(checked, weights=self.idf.weighted(checked.token_ids, checked.weights))
+        if self._bm25 is not None and text is not None:
+            checked = replace(checked, bm25=self._bm25.query(text, _bm25_parts(self._opened())))
+        return checked
 
     def _opened(self) -> tuple[Segment, ...]:
         if self._segments is None:
             raise SearchIndexError(f"snapshot {self.name} of {self.settings.name!r} is closed; open another")
         return self._segments
 
-    def _find(self, identifier: str) -> tuple[Segment, int] | None:
+    def _find(self, identifier: str) -> tuple[int, int] | None:
+        """The place of its segment, and its row there."""
         try:
             encoded = encode_id(identifier)
         except InvalidDocumentError:
             return None  # no document can have this id
-        for segment in self._opened():
+        for place, segment in enumerate(self._opened()):
             row = segment.documents.find(encoded)
             if row is not None:
-                return segment, row
+                return place, row
         return None
 
     def _retrieve(
@@ -216,11 +246,11 @@ class Snapshot:
         if len(found) > top_k:
             quick = weights.colbert != 0
             colbert = _colbert(segments, found, query, precise=False) if quick else np.zeros(len(found))
-            sums = weighted_sum(np.stack([found.dense, found.sparse, colbert], axis=1), weights)
+            sums = weighted_sum(self._stacked(found.dense, found.sparse, colbert, found.bm25), weights)
             error = 2 * QUICK_ERROR * abs(weights.colbert) * max(1.0, float(np.abs(colbert).max()))
             lowest = np.partition(sums, len(sums) - top_k)[len(sums) - top_k]
             found = found.take(np.flatnonzero(sums >= lowest - error))
-        components = _components(segments, found, query)
+        components = self._components(segments, found, query)
         sums = weighted_sum(components, weights)
         order = best(sums, top_k, lambda places: ids_at(segments, found.segments[places], found.rows[places]))
         stored = self.settings.stores_token_vectors and query.colbert is not None
@@ -232,15 +262,29 @@ class Snapshot:
                     float(components[place, 0]),
                     float(components[place, 1]),
                     float(components[place, 2]) if stored else None,
+                    float(components[place, 3]) if query.bm25 is not None else None,
                 ),
             )
             for place in order.tolist()
         ]
 
+    @property
+    def _sides(self) -> int:
+        return 3 if self._bm25 is None else 4
 
-def _components(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> Float64:
-    """The exact scores float64[K, 3]."""
-    return np.stack([found.dense, found.sparse, _colbert(segments, found, query, precise=True)], axis=1)
+    def _stacked(self, *sides: Float64) -> Float64:
+        """The scores float64[K, S] of the sides that the collection has."""
+        return np.stack(sides[: self._sides], axis=1)
+
+    def _components(self, segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> Float64:
+        """The exact scores float64[K, S]."""
+        colbert = _colbert(segments, found, query, precise=True)
+        return self._stacked(found.dense, found.sparse, colbert, found.bm25)
+
+
+def _bm25_parts(segments: Sequence[Segment]) -> list[Bm25Segment]:
+    """The BM25 parts of the segments of a collection that has BM25."""
+    return [segment.bm25 for segment in segments if segment.bm25 is not None]
 
 
 def _colbert(

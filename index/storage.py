@@ -154,6 +154,12 @@ def create_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> np
     return array.view(np.ndarray)
 
 
+def changed_array(path: Path) -> npt.NDArray[Any]:
+    """An array that this process has just written, to be changed in place before it is published."""
+    array: npt.NDArray[Any] = np.lib.format.open_memmap(path, "r+")
+    return array.view(np.ndarray)
+
+
 def open_array(
     path: Path, dtype: npt.DTypeLike, row_shape: tuple[int, ...] = (), rows: int | None = None
 ) -> npt.NDArray[Any]:

@@ -45,6 +45,20 @@ def test_what_is_stored_is_read_and_can_be_removed(collection: Collection, root:
     assert inspect_collection(root, "demo").defaults is None
 
 
+def test_bm25_is_written_where_it_has_a_weight(collection: Collection, root: Path) -> None:
+    stored = SearchDefaults(Weights(1, 1, 1, 0.5), CandidateLimits(50, 100, 70), DEFAULTS.tuning)
+    collection.store_defaults(stored)
+    record = json.loads(collection.layout.defaults.read_text())
+    assert (record["weights"]["bm25"], record["candidates"]["bm25"]) == (0.5, 70)
+    assert collection.defaults() == stored
+    collection.store_defaults(SearchDefaults(Weights(0, 0, 0, 1), CandidateLimits(), DEFAULTS.tuning))
+    assert collection.defaults() is not None
+    record["candidates"]["bm25"] = 0
+    collection.layout.defaults.write_text(json.dumps(record))
+    with pytest.raises(DamagedIndexError, match="0 is no whole number of at least 1"):
+        collection.defaults()
+
+
 def test_defaults_outlive_a_rebuild_but_not_the_collection(
     build: Any, three: Any, collection: Collection, root: Path
 ) -> None:

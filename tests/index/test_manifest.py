@@ -106,6 +106,25 @@ def test_idf_is_written_only_where_it_is_used(tmp_path: Path) -> None:
             CollectionSettings.read(path)
 
 
+def test_bm25_is_written_only_where_it_is_used(tmp_path: Path) -> None:
+    path = tmp_path / "collection.json"
+    plain, english = CollectionSettings(**VALUES), CollectionSettings(**VALUES, bm25=True)
+    german = CollectionSettings(**VALUES, bm25=True, bm25_language="german")
+    assert not [key for key in json.loads(plain.content) if key.startswith("bm25")]
+    for settings in (plain, english, german):
+        settings.write(path)
+        assert CollectionSettings.read(path) == settings
+    for changes, fault in (
+        ({"bm25": False}, r"unknown: \['bm25'\]"),
+        ({"bm25": 1}, "bm25 is 1; use true or false"),
+        ({"bm25": True, "bm25_language": "klingon"}, "bm25_language is 'klingon'; use one of"),
+        ({"bm25_language": "german"}, "bm25_language is 'german', but bm25 is false"),
+    ):
+        path.write_text(json.dumps({**json.loads(plain.content), **changes}))
+        with pytest.raises(DamagedIndexError, match=fault):
+            CollectionSettings.read(path)
+
+
 def test_settings_of_earlier_releases_keep_their_bytes(tmp_path: Path) -> None:
     """Manifests repeat the checksum of `collection.json`."""
     settings = CollectionSettings(**VALUES, fields={"year": "integer"})
@@ -116,6 +135,10 @@ def test_settings_of_earlier_releases_keep_their_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
+        {"bm25": "yes"},
+        {"bm25": None},
+        {"bm25_language": "de", "bm25": True},
+        {"bm25_language": "german"},
         {"lexical": "bm25"},
         {"lexical": None},
         {"adapter": "../law"},

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from index.candidates import Document
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.manifest import FileEntry, Manifest
@@ -115,6 +116,36 @@ def test_wrong_statistics_of_terms_are_found(build: Any, random_corpus: Any, roo
     (folder / MASSES_FILE).unlink()
     with pytest.raises(DamagedIndexError, match=MASSES_FILE):
         collection.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "fault"),
+    [
+        ("bm25_terms.npy", 0, ord("z"), "terms are not distinct and in order"),
+        ("bm25_lengths.npy", 0, 5, "a length is not the sum of its document's frequencies"),
+        ("bm25_lengths.npy", 0, -1, "holds a length below 0"),
+        ("bm25_forward_weights.npy", 0, 1.5, "a frequency is no whole number"),
+        ("bm25_forward_weights.npy", 0, 0, "a weight is not finite and above 0"),
+        ("bm25_forward_token_ids.npy", 1, 0, "token ids do not ascend within a document"),
+        ("bm25_forward_token_ids.npy", 1, 5, "a token id is outside the vocabulary of 5"),
+        ("bm25_frequencies.npy", 0, 2, "is not what the forward rows give"),
+        ("bm25_frequencies.npy", 0, 4, "counts documents that a segment of 3 cannot have"),
+        ("bm25_inverted_columns.npy", (0, 0), 3, "is not what the forward rows give"),
+    ],
+)
+def test_wrong_bm25_files_are_found(
+    build: Any, random_texts: Any, root: Path, name: str, place: Any, value: float, fault: str
+) -> None:
+    texts = {"a": "tea milk tea", "b": "milk", "c": "tea sugar honey lemon"}
+    documents = [Document(id, text) for id, text in texts.items()]
+    collection = build((documents, random_texts(3, 1)), bm25=True, bm25_language="none")
+    assert verify(root, "demo") == []
+    array = stored(collection, name)
+    array[place] = value
+    forge(collection, name, array)
+    problems = verify(root, "demo")
+    assert fault in problems[0]
+    assert name in problems[0]
 
 
 def forge(collection: Collection, name: str, array: Any, segment: int = 0) -> None:

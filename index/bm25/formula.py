@@ -1,0 +1,58 @@
+"""The formula of BM25 and its constants.
+
+    s_bm25 = SCALE · sum over terms t of n_q(t) idf(t) w(t)
+    w(t)   = tf / (tf + k1 (1 - b + b length / mean length))
+    idf(t) = ln(1 + (N - n(t) + 0.5) / (n(t) + 0.5))
+
+n_q(t) and tf count the term in query and document, length counts a document's terms; n(t) of N documents have
+the term (Robertson and Zaragoza 2009; the idf, and no factor k1 + 1, as in Lucene). N, n(t) and the mean
+length are those of all segments together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from index.saturation import Saturation
+from index.scoring import Float64
+from models.representations import Int32, Int64
+
+K1 = 1.2
+B = 0.75
+# With it a weight of 1 suits the other scores; docs/evaluation.md has what other constants gave.
+SCALE = 0.04
+BASE = K1 * (1 - B)
+_ROUNDING = 1e-6  # more than a weight changes where it is stored as float32
+
+
+def idf(frequencies: Int64, documents: int) -> Float64:
+    """idf(t) float64[T] of terms that n(t) int64[T] of the documents have."""
+    rarity: Float64 = np.log1p((documents - frequencies + 0.5) / (frequencies + 0.5))
+    return rarity
+
+
+def mean_length(total: int, documents: int) -> float:
+    """Terms a document, of `total` terms; 1 where there are none."""
+    return total / documents if total else 1.0
+
+
+def slope(mean: float) -> float:
+    """What each term of a document adds to what its frequencies are compared with; mean: the mean length."""
+    return K1 * B / mean
+
+
+def saturation(lengths: Int32, longest: int, own_mean: float, mean: float) -> Saturation:
+    """Weights with the mean length of all segments, where the inverted index was built with its segment's.
+
+    lengths: int32[N], at most `longest`. The ratio of the two weights is
+    (tf + base + own slope · length) / (tf + base + slope · length): near 1 for short documents, and farthest
+    from it where tf is 1 and the length the longest.
+    """
+    farthest = (1 + BASE + slope(own_mean) * longest) / (1 + BASE + slope(mean) * longest)
+    return Saturation(
+        lengths,
+        BASE,
+        slope(mean),
+        least=min(1.0, farthest) * (1 - _ROUNDING),
+        most=max(1.0, farthest) * (1 + _ROUNDING),
+    )

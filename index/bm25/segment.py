@@ -1,0 +1,88 @@
+"""The BM25 part of one segment, opened read-only through memory maps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from index.bm25.formula import mean_length, saturation
+from index.bm25.vocabulary import open_terms
+from index.bm25.writer import FORWARD, FREQUENCIES_FILE, INVERTED, LENGTHS_FILE
+from index.errors import DamagedIndexError
+from index.forward_rows import open_forward_rows
+from index.packed_bytes import PackedBytes
+from index.saturation import Saturation
+from index.scoring import Float64, lexical_scores
+from index.sparse import InvertedIndex
+from index.storage import open_array
+from models.representations import Bool, Float32, Int32, Int64, SparseRows
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTerms:
+    """A query's terms as one segment numbers them.
+
+    token_ids: int32[T], ascending; weights: float32[T], SCALE n_q(t) idf(t); saturation: of its rows.
+    """
+
+    token_ids: Int32
+    weights: Float32
+    saturation: Saturation
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25Segment:
+    """The parts of a segment of N documents and X distinct terms.
+
+    frequencies: int32[X], documents with each term; forward: how often each document has its terms; lengths:
+    int32[N], terms of each document, `total_length` together and at most `longest`.
+    """
+
+    terms: PackedBytes
+    frequencies: Int32
+    forward: SparseRows
+    inverted: InvertedIndex
+    lengths: Int32
+    total_length: int
+    longest: int
+
+    @staticmethod
+    def open(folder: Path, documents: int) -> Bm25Segment:
+        """Maps the files of so many documents. Raises DamagedIndexError naming the file."""
+        terms = open_terms(folder)
+        forward = open_forward_rows(folder, documents, FORWARD)
+        lengths = open_array(folder / LENGTHS_FILE, np.int32, rows=documents)
+        if lengths.min(initial=0) < 0:
+            raise DamagedIndexError(
+                f"{folder / LENGTHS_FILE} holds a length below 0; restore it or rebuild the collection"
+            )
+        frequencies = open_array(folder / FREQUENCIES_FILE, np.int32, rows=len(terms))
+        if frequencies.min(initial=1) < 1 or frequencies.max(initial=1) > documents:
+            raise DamagedIndexError(
+                f"{folder / FREQUENCIES_FILE} counts documents that a segment of {documents} cannot have; "
+                "restore it or rebuild the collection"
+            )
+        return Bm25Segment(
+            terms,
+            frequencies,
+            forward,
+            InvertedIndex.open(folder, forward, INVERTED),
+            lengths,
+            int(lengths.sum(dtype=np.int64)),
+            int(lengths.max(initial=0)),
+        )
+
+    def saturation(self, mean: float) -> Saturation:
+        """How its rows become weights where all segments together have this mean length."""
+        own_mean = mean_length(self.total_length, len(self.lengths))
+        return saturation(self.lengths, self.longest, own_mean, mean)
+
+    def search(self, terms: SegmentTerms, k: int, allowed: Bool | None) -> tuple[Int64, Float32]:
+        """The k documents of highest `s_bm25`, as `InvertedIndex.search` gives them."""
+        return self.inverted.search(terms.token_ids, terms.weights, k, allowed, terms.saturation)
+
+    def scores(self, terms: SegmentTerms, rows: Int64) -> Float64:
+        """`s_bm25` of rows int64[K]: float64[K], rounded."""
+        return lexical_scores(terms.token_ids, terms.weights, self.forward, rows, terms.saturation)

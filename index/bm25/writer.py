@@ -1,0 +1,129 @@
+"""Writes the BM25 part of one segment: streams frequencies and lengths, then builds the inverted index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from index.bm25.analysis import Analyzer
+from index.bm25.formula import BASE, mean_length, slope
+from index.bm25.languages import Bm25Language
+from index.bm25.vocabulary import TermNumbers
+from index.forward_rows import ForwardRowsWriter, open_forward_rows
+from index.packed_bytes import open_offsets
+from index.sparse import build_inverted
+from index.storage import ArrayWriter, changed_array, create_array, open_array, write_array
+from models.representations import Int32, Int64, SparseRows, offsets_of
+
+FORWARD = "bm25_forward"
+INVERTED = "bm25_inverted"
+FREQUENCIES_FILE = "bm25_frequencies.npy"
+LENGTHS_FILE = "bm25_lengths.npy"
+SCRATCH_FILE = "bm25_scratch.npy"
+WEIGHTS_AT_ONCE = 2**20
+NUMBER_BITS = 32
+NUMBERS = (1 << NUMBER_BITS) - 1
+
+
+class Bm25Writer:
+    """Streams the texts of one segment's documents."""
+
+    def __init__(self, folder: Path, language: Bm25Language) -> None:
+        self._folder = folder
+        self._analyzer = Analyzer(language)
+        self._numbers = TermNumbers(self._analyzer)
+        self._forward = ForwardRowsWriter(folder, FORWARD)
+        self._lengths = ArrayWriter(folder / LENGTHS_FILE, np.int32)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of the streamed files so far."""
+        return self._forward.total_bytes + self._lengths.total_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory waits for the end of the segment."""
+        return self._numbers.held_bytes
+
+    def append(self, texts: Sequence[str]) -> None:
+        """Adds documents, one row each."""
+        numbers = [self._numbers.numbers_of(self._analyzer.pieces(text)) for text in texts]
+        self._forward.append(_counted(numbers))
+        self._lengths.append(np.array([len(row) for row in numbers], np.int32))
+
+    def finish(self) -> None:
+        """Completes the streamed files, and builds the rest from maps of them."""
+        self._forward.finish()
+        self._lengths.finish()
+        lengths = open_array(self._folder / LENGTHS_FILE, np.int32)
+        places = self._numbers.write(self._folder)
+        self._numbers.clear()
+        _number_anew(self._folder, len(lengths), places)
+        forward = open_forward_rows(self._folder, len(lengths), FORWARD)
+        build_indexes(forward, lengths, len(places), self._folder)
+
+    def close(self) -> None:
+        """Abandons the files."""
+        self._forward.close()
+        self._lengths.close()
+
+
+def build_indexes(forward: SparseRows, lengths: Int32, terms: int, folder: Path) -> None:
+    """Writes document frequencies and inverted index for the rows of a segment, with its own mean length."""
+    write_array(folder / FREQUENCIES_FILE, _document_frequencies(forward, terms))
+    scratch = folder / SCRATCH_FILE
+    weights = create_array(scratch, np.float32, forward.weights.shape)
+    norms = BASE + slope(mean_length(int(lengths.sum()), len(lengths))) * lengths
+    for rows, span in _pieces(forward.indptr):
+        frequencies = forward.weights[span].astype(np.float64)
+        weights[span] = frequencies / (frequencies + norms[_owners(forward.indptr, rows)])
+    build_inverted(SparseRows(forward.indptr, forward.token_ids, weights), terms, folder, INVERTED)
+    scratch.unlink()
+
+
+def _document_frequencies(forward: SparseRows, terms: int) -> Int32:
+    """How many documents have each term, int32[X]."""
+    counts = np.zeros(terms, np.int64)
+    for start in range(0, len(forward.token_ids), WEIGHTS_AT_ONCE):
+        counts += np.bincount(forward.token_ids[start : start + WEIGHTS_AT_ONCE], minlength=terms)
+    return counts.astype(np.int32)
+
+
+def _counted(numbers: Sequence[Int32]) -> SparseRows:
+    """Each document's distinct numbers, ascending, and how often they occur."""
+    lengths = np.array([len(row) for row in numbers], np.int64)
+    owners = np.repeat(np.arange(len(numbers), dtype=np.int64), lengths)
+    keys, frequencies = np.unique(owners << NUMBER_BITS | np.concatenate(numbers), return_counts=True)
+    return SparseRows(
+        offsets_of(np.bincount(keys >> NUMBER_BITS, minlength=len(numbers))),
+        (keys & NUMBERS).astype(np.int32),
+        frequencies.astype(np.float32),
+    )
+
+
+def _number_anew(folder: Path, documents: int, places: Int32) -> None:
+    """Gives the rows their terms' places instead of their numbers, ascending again within each row."""
+    indptr = open_offsets(folder / f"{FORWARD}_indptr.npy", documents)
+    token_ids = changed_array(folder / f"{FORWARD}_token_ids.npy")
+    weights = changed_array(folder / f"{FORWARD}_weights.npy")
+    for rows, span in _pieces(indptr):
+        keys = _owners(indptr, rows) << NUMBER_BITS | places[token_ids[span]]
+        order = np.argsort(keys)
+        token_ids[span] = keys[order] & NUMBERS
+        weights[span] = weights[span][order]
+
+
+def _pieces(indptr: Int64) -> Iterator[tuple[slice, slice]]:
+    """Rows, and where their weights lie, in pieces of bounded size; a row stays whole."""
+    steps = np.arange(0, int(indptr[-1]), WEIGHTS_AT_ONCE)
+    edges = np.unique(np.append(np.searchsorted(indptr, steps), len(indptr) - 1))
+    for first, last in pairwise(edges.tolist()):
+        yield slice(first, last), slice(int(indptr[first]), int(indptr[last]))
+
+
+def _owners(indptr: Int64, rows: slice) -> Int64:
+    """The row of each weight of some rows."""
+    return np.repeat(np.arange(rows.start, rows.stop), np.diff(indptr[rows.start : rows.stop + 1]))

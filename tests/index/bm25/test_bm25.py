@@ -1,0 +1,240 @@
+"""BM25 as a side of a collection: its formula, exact candidates, and the same from one segment or many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from index.bm25 import writer
+from index.bm25.formula import saturation
+from index.bm25.vocabulary import PIECE_BYTES, find_terms, open_terms
+from index.candidates import CandidateLimits, Document, Weights
+from index.errors import InvalidQueryError
+from index.filters import parse_filter
+from index.packed_bytes import PackedBytes, PackedBytesWriter
+from index.verify import verify
+from index.writer import SegmentLimits
+from models.representations import Representations
+
+ONLY_BM25 = Weights(0, 0, 0, 1)
+TEXTS = {"a": "tea milk tea", "b": "milk", "c": "", "d": "tea sugar honey lemon"}
+
+
+@pytest.fixture
+def query(random_texts: Any) -> Representations:
+    asked: Representations = random_texts(1, 9)
+    return asked
+
+
+def test_scores_by_hand(collection_of: Any, query: Representations) -> None:
+    snapshot = collection_of(TEXTS).snapshot()
+    hits = snapshot.search(query, text="tea tea honey", weights=ONLY_BM25).hits
+    # 4 documents of 2 words on average; tea is in two: ln(1 + 2.5/2.5) = ln 2, honey in one: ln(1 + 3.5/1.5).
+    # d has 4 words: norm 1.2 (0.25 + 0.75 · 2) = 2.1; a has 3: 1.2 (0.25 + 0.75 · 1.5) = 1.65.
+    d = 0.04 * (2 * np.log(2) / 3.1 + np.log(10 / 3) / 3.1)
+    a = 0.04 * 2 * np.log(2) * 2 / 3.65
+    assert [(hit.document.id, hit.score) for hit in hits[:2]] == [
+        ("d", pytest.approx(d, abs=1e-6)),
+        ("a", pytest.approx(a, abs=1e-6)),
+    ]
+    assert [hit.scores.bm25 for hit in hits[:2]] == [hit.score for hit in hits[:2]]
+    assert {hit.score for hit in hits[2:]} == {0.0}  # found by the other sides
+
+
+def test_the_plain_sum_leaves_it_out_but_shows_it(collection_of: Any, query: Representations) -> None:
+    snapshot = collection_of(TEXTS, token_codec="float16").snapshot()
+    for hit in snapshot.search(query, text="milk").hits:
+        scores = hit.scores
+        assert hit.score == pytest.approx(scores.dense + scores.sparse + scores.colbert, abs=2e-6)
+        assert (scores.bm25 or 0) > 0 if "milk" in hit.document.text else scores.bm25 == 0
+    assert all(hit.scores.bm25 is None for hit in snapshot.search(query).hits)
+
+
+def test_it_proposes_only_where_it_has_a_weight(collection_of: Any, query: Representations) -> None:
+    snapshot = collection_of(TEXTS).snapshot()
+    alone = CandidateLimits(0, 0, 1)
+    weights = Weights(1, 1, 1, 0.5)
+    found = snapshot.search(query, text="honey", weights=weights, candidates=alone).hits
+    assert [hit.document.id for hit in found] == ["d"]
+    (hit,) = found
+    summed = hit.scores.dense + hit.scores.sparse + hit.scores.colbert + 0.5 * hit.scores.bm25
+    assert hit.score == pytest.approx(summed, abs=2e-6)
+    with pytest.raises(InvalidQueryError, match="nothing can be found"):
+        snapshot.search(query, text="honey", candidates=alone)
+
+
+@pytest.mark.parametrize("segment", [10_000, 37, 5])
+def test_candidates_and_scores_are_exact_in_one_segment_or_many(
+    collection_of: Any, formula: Any, random_words: Any, query: Representations, segment: int
+) -> None:
+    texts = random_words(240, 3)
+    snapshot = collection_of(texts, segment=segment).snapshot()
+    for words in ("w0 w1 w2", "w5 w5 w40 w71", "w3", "w79 w78 w77 w76", "w0 w0 w0 unknown"):
+        expected = formula(texts, words)
+        for k in (1, 10, 100):
+            hits = snapshot.search(
+                query, text=words, weights=ONLY_BM25, candidates=CandidateLimits(0, 0, k), top_k=k
+            ).hits
+            best = sorted(expected.values(), reverse=True)[:k]
+            assert [hit.score for hit in hits] == pytest.approx([s for s in best if s > 0], abs=1.1e-6)
+            assert all(hit.score == pytest.approx(expected[hit.document.id], abs=1e-6) for hit in hits)
+
+
+def test_the_division_into_segments_does_not_show(
+    collection_of: Any, random_words: Any, query: Representations
+) -> None:
+    texts = random_words(400, 5)
+    repeated = {**texts, **{f"again-{id}": text for id, text in texts.items()}}
+    one, many = (
+        collection_of(repeated, name=name, segment=segment).snapshot()
+        for name, segment in (("one", 10_000), ("many", 90))
+    )
+    for words in ("w0 w7 w12 w12", "w1 w2 w3 w4 w5", "w60 w61"):
+        asked = {"text": words, "weights": Weights(1, 1, 1, 1), "top_k": 60}
+        answers = [
+            [(hit.document.id, hit.score, hit.scores) for hit in snapshot.search(query, **asked).hits]
+            for snapshot in (one, many)
+        ]
+        assert answers[0] == answers[1]
+
+
+def test_only_allowed_documents_are_proposed(build: Any, random_corpus: Any, random_texts: Any) -> None:
+    documents, encoded = random_corpus(200, 8)
+    collection = build((documents, encoded), bm25=True, fields={"year": "integer"})
+    allowed = {document.id for document in documents if document.metadata["year"] == 2003}
+    hits = (
+        collection.snapshot()
+        .search(
+            random_texts(1, 2),
+            text="text 17 18 19",
+            weights=ONLY_BM25,
+            candidates=CandidateLimits(0, 0, 500),
+            filter=parse_filter({"eq": {"year": 2003}}),
+            top_k=500,
+        )
+        .hits
+    )
+    assert {hit.document.id for hit in hits} == allowed
+
+
+@pytest.mark.parametrize(("own", "mean"), [(3.0, 11.0), (11.0, 3.0), (4.0, 4.0)])
+def test_every_weight_is_within_its_bounds(own: float, mean: float) -> None:
+    lengths = np.array([1, 2, 5, 40, 90], np.int32)
+    built, asked = (saturation(lengths, 90, own, value) for value in (own, mean))
+    for row, length in enumerate(lengths.tolist()):
+        frequencies = np.arange(1, length + 1, dtype=np.float32)
+        stored = built.weights(frequencies, row).astype(np.float32).astype(np.float64)
+        ratio = asked.weights(frequencies, row) / stored
+        assert (ratio >= asked.least).all()
+        assert (ratio <= asked.most).all()
+    assert min(asked.least, 1 / asked.most) > 0.25  # and the bounds are not idle
+
+
+def test_documents_without_words_and_queries_without_known_ones(
+    collection_of: Any, query: Representations
+) -> None:
+    empty = collection_of({"a": "", "b": "…"}, name="empty").snapshot()
+    assert [hit.score for hit in empty.search(query, text="tea", weights=ONLY_BM25).hits] == [0.0, 0.0]
+    hits = collection_of(TEXTS).snapshot().search(query, text="?!", weights=ONLY_BM25).hits
+    assert {hit.scores.bm25 for hit in hits} == {0.0}
+
+
+def test_terms_are_found_by_their_bytes(tmp_path: Path) -> None:
+    kept = ["a", "ab", "abc", "b", "é", "日本", "𝒳"]
+    packed = PackedBytesWriter(tmp_path, "bm25_terms")
+    packed.append([term.encode() for term in kept])
+    packed.finish()
+    wanted = ["", "a", "aa", "abc", "abcd", "c", "é", "日本", "日", "𝒳", "𝒴"]
+    found = find_terms(open_terms(tmp_path), PackedBytes.of([term.encode() for term in wanted]))
+    assert found.tolist() == [kept.index(term) if term in kept else -1 for term in wanted]
+
+
+def test_rows_are_numbered_anew_piece_by_piece(
+    collection_of: Any, random_words: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = random_words(120, 6)
+    whole = collection_of(texts, name="whole")
+    monkeypatch.setattr(writer, "WEIGHTS_AT_ONCE", 7)
+    pieces = collection_of(texts, name="pieces")
+    (left,), (right,) = (tuple(each.layout.segments.iterdir()) for each in (whole, pieces))
+    names = sorted(path.name for path in left.glob("bm25_*"))
+    assert len(names) == 16
+    for name in names:
+        assert (left / name).read_bytes() == (right / name).read_bytes(), name
+
+
+def test_a_title_counts(build: Any, random_texts: Any, query: Representations) -> None:
+    documents = [Document("a", "leaves", "Tea"), Document("b", "leaves")]
+    snapshot = build((documents, random_texts(2, 1)), bm25=True).snapshot()
+    hits = snapshot.search(query, text="teas", weights=ONLY_BM25, candidates=CandidateLimits(0, 0, 5)).hits
+    assert [hit.document.id for hit in hits] == ["a"]
+
+
+def test_a_weight_needs_a_collection_with_bm25_and_a_text(
+    build: Any, three: Any, three_query: Any, collection_of: Any, query: Representations
+) -> None:
+    plain = build(three, name="plain").snapshot()
+    with pytest.raises(InvalidQueryError, match="collection 'plain' has no BM25; set it to 0, or create"):
+        plain.search(three_query, text="apple", weights=Weights(bm25=1))
+    assert all(hit.scores.bm25 is None for hit in plain.search(three_query, text="apple").hits)
+    with pytest.raises(InvalidQueryError, match="no bm25 representation; give its text"):
+        collection_of(TEXTS).snapshot().search(query, weights=Weights(bm25=1))
+
+
+def test_score_and_score_all_have_a_fourth_column(
+    collection_of: Any, formula: Any, query: Representations
+) -> None:
+    snapshot = collection_of(TEXTS, segment=3).snapshot()
+    ids, scores = snapshot.score_all(query, "tea milk")
+    expected = formula(TEXTS, "tea milk")
+    assert dict(zip(ids, scores[:, 3].tolist(), strict=True)) == pytest.approx(expected, abs=1e-6)
+    found = snapshot.retrieve(query, text="tea milk", candidates=CandidateLimits(0, 0, 2))
+    ids, exact = snapshot.score(query, found, "tea milk")
+    assert {id: exact[place, 3] for place, id in enumerate(ids)} == pytest.approx(
+        {id: expected[id] for id in ids}, abs=1e-6
+    )
+
+
+def test_an_explanation_adds_up(collection_of: Any, query: Representations) -> None:
+    snapshot = collection_of(TEXTS, segment=2).snapshot()
+    words = snapshot.explain(query, "d", "tea tea honey salt").bm25
+    assert words is not None
+    assert words.terms == ("tea", "honey")  # tea counts twice
+    assert words.counts.tolist() == [2, 1]
+    assert words.frequencies.tolist() == [1, 1]
+    assert words.idf == pytest.approx([np.log(2), np.log(10 / 3)])
+    assert words.weights == pytest.approx([1 / 3.1, 1 / 3.1])
+    (hit,) = [h for h in snapshot.search(query, text="tea tea honey salt").hits if h.document.id == "d"]
+    assert words.products.sum() == pytest.approx(hit.scores.bm25, abs=1e-6)
+    assert snapshot.explain(query, "d").bm25 is None
+
+
+def test_settings_survive_a_rebuild_and_go_into_one_file(
+    collection_of: Any, query: Representations, root: Path
+) -> None:
+    collection_of(TEXTS)
+    rebuilt = collection_of({"z": "tea"})
+    assert rebuilt.settings.bm25
+    assert rebuilt.settings.bm25_language == "none"
+    hits = rebuilt.snapshot().search(query, text="tea", weights=ONLY_BM25).hits
+    assert [hit.document.id for hit in hits] == ["z"]
+    assert not list(root.rglob("*scratch*"))
+
+
+def test_segments_end_before_their_terms_fill_the_memory(
+    collection_of: Any, random_words: Any, root: Path, random_texts: Any
+) -> None:
+    texts = random_words(40, 2)
+    collection = collection_of(texts)
+    documents = [Document(id, text) for id, text in texts.items()]
+    with collection.writer(SegmentLimits(held_bytes=20 * PIECE_BYTES)) as writing:
+        for number, document in enumerate(documents):
+            writing.add([document], random_texts(40, 1).take(np.array([number])))
+        writing.publish()
+    manifest = collection.manifest()
+    assert manifest is not None
+    assert len(manifest.segments) > 1
+    assert verify(root, collection.settings.name) == []
