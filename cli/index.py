@@ -9,10 +9,12 @@ import typer
 
 from cli import options
 from cli.index_build import build
-from cli.output import SIDES, console, megabytes, print_json, print_pairs
+from cli.output import console, megabytes, print_json, print_pairs
 
 if TYPE_CHECKING:
+    from index.defaults import SearchDefaults
     from index.inspection import Inspection
+    from index.manifest import CollectionSettings
 
 app = typer.Typer(help="Build, inspect and verify collections.", no_args_is_help=True)
 app.command()(build)
@@ -66,10 +68,22 @@ def _described(inspection: Inspection) -> dict[str, Any]:
         "dense_kind": settings.dense_kind,
         "token_codec": settings.token_codec,
         "lexical": settings.lexical,
+        "bm25": settings.bm25,
+        "bm25_language": settings.bm25_language if settings.bm25 else None,
         "fields": dict(settings.fields),
-        "defaults": None if inspection.defaults is None else asdict(inspection.defaults),
+        "defaults": None if inspection.defaults is None else _defaults(inspection.defaults, settings),
         "bytes": {**inspection.part_bytes, "total": inspection.total_bytes},
         "segments": [asdict(segment) for segment in inspection.segments],
+    }
+
+
+def _defaults(defaults: SearchDefaults, settings: CollectionSettings) -> dict[str, Any]:
+    from service.search.answers import sides_record
+
+    return {
+        "weights": sides_record(defaults.weights, bm25=settings.bm25),
+        "candidates": sides_record(defaults.candidates, bm25=settings.bm25),
+        "tuning": asdict(defaults.tuning),
     }
 
 
@@ -78,9 +92,10 @@ def _flattened(description: dict[str, Any]) -> dict[str, Any]:
     lines = {
         name.replace("_", " "): value
         for name, value in description.items()
-        if name not in ("bytes", "segments")
+        if name not in ("bytes", "segments", "bm25_language")
     }
     lines["adapter"] = description["adapter"] or "none"
+    lines["bm25"] = description["bm25_language"] or "no"
     lines["snapshot"] = description["snapshot"] or "none yet"
     lines["fields"] = ", ".join(f"{name}: {kind}" for name, kind in description["fields"].items()) or "none"
     lines["defaults"] = _defaults_line(description["defaults"])
@@ -98,7 +113,7 @@ def _defaults_line(defaults: dict[str, Any] | None) -> str:
         return "none stored"
     weights, candidates, tuning = defaults["weights"], defaults["candidates"], defaults["tuning"]
     return (
-        f"weights {', '.join(f'{weights[side]:g}' for side in SIDES)}; "
-        f"candidates {candidates['dense']}, {candidates['sparse']}; "
+        f"weights {', '.join(f'{weight:g}' for weight in weights.values())}; "
+        f"candidates {', '.join(map(str, candidates.values()))}; "
         f"nDCG@10 {tuning['tuned']:.4f} against {tuning['plain']:.4f} of 1, 1, 1 on held-out queries"
     )

@@ -50,6 +50,8 @@ def build(
         ),
     ] = None,
     lexical: options.Lexical = None,
+    bm25: options.Bm25 = False,
+    bm25_language: options.Bm25Language = None,
     adapter: options.Adapter = None,
     adapters: options.Adapters = None,
     data: options.Data = None,
@@ -79,6 +81,7 @@ def build(
     if stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     fields = parse_fields(field)
+    language = options.bm25_language(bm25_language, bm25=bm25)
     settings = options.settings_from(
         data=data,
         adapters=adapters,
@@ -101,6 +104,8 @@ def build(
                 token_codec=token_codec,
                 fields=fields,
                 lexical=lexical,
+                bm25=bm25 or None,
+                bm25_language=language,
                 adapter=adapter,
                 mark=mark,
                 progress=report,

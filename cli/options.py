@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
 import typer
 
 if TYPE_CHECKING:
+    from index.bm25.languages import Bm25Language as Language
     from service.settings import Settings
 
 Data = Annotated[
@@ -54,6 +55,19 @@ Lexical = Annotated[
         show_default=False,
     ),
 ]
+Bm25 = Annotated[
+    bool,
+    typer.Option("--bm25", help="Give a new collection a fourth side, BM25, for searches that weigh it."),
+]
+Bm25Language = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LANGUAGE",
+        help="With --bm25: language whose stems words in its script have, such as german; or none. "
+        "[default english]",
+        show_default=False,
+    ),
+]
 Adapters = Annotated[
     Path | None,
     typer.Option(
@@ -74,3 +88,18 @@ def settings_from(**given: object) -> Settings:
 def collections_root(settings: Settings) -> Path:
     """The folder of all collections."""
     return settings.data / "collections"
+
+
+def bm25_language(name: str | None, *, bm25: bool) -> Language | None:
+    """The language of that name. Raises typer.BadParameter for one that is not known, or without BM25."""
+    from index.bm25.languages import Bm25Language as Known
+
+    if name is None:
+        return None
+    if not bm25:
+        raise typer.BadParameter("goes with --bm25", param_hint="--bm25-language")
+    if name not in get_args(Known):
+        raise typer.BadParameter(
+            f"{name!r} is not one of {', '.join(get_args(Known))}", param_hint="--bm25-language"
+        )
+    return cast("Language", name)

@@ -45,16 +45,17 @@ def one_line(text: str) -> str:
 
 
 def print_hits(hits: Sequence[Hit], out: Console) -> None:
-    """A page of results: rank, id, the score, its three parts, and how the document begins."""
+    """A page of results: rank, id, the score, its parts, and how the document begins."""
+    sides = [*SIDES, "bm25"] if any(hit.scores.bm25 is not None for hit in hits) else SIDES
     table = Table(box=None, padding=(0, 1), expand=True, header_style="bold", row_styles=("", ""))
     table.add_column("#", justify="right", style="dim")
     table.add_column("score", justify="right", style="bold")
-    for side in SIDES:
+    for side in sides:
         table.add_column(side, justify="right", style="cyan")
     table.add_column("document", ratio=1)
-    numbers: list[tuple[str, ...]] = [("#", "score", *SIDES)]
+    numbers: list[tuple[str, ...]] = [("#", "score", *sides)]
     for rank, hit in enumerate(hits, start=1):
-        scores = (getattr(hit.scores, side) for side in SIDES)
+        scores = (getattr(hit.scores, side) for side in sides)
         parts = ("–" if score is None else f"{score:.3f}" for score in scores)
         numbers.append((str(rank), f"{hit.score:.3f}", *parts))
     # What is left of a line beside the columns of numbers; every column has a blank on both sides.

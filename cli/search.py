@@ -27,9 +27,9 @@ def search(
     weights: Annotated[
         str | None,
         typer.Option(
-            metavar="PRESET|D,S,C",
-            help="Weights of dense, sparse and colbert: sum, miracl, mldr, flag, or three numbers. "
-            "[default: those stored with the collection, or sum]",
+            metavar="PRESET|D,S,C[,B]",
+            help="Weights of dense, sparse, colbert and bm25: sum, miracl, mldr, flag, or three or four "
+            "numbers. [default: those stored with the collection, or sum]",
             show_default=False,
         ),
     ] = None,
@@ -105,22 +105,23 @@ def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]
 
 
 def parse_weights(words: str) -> Weights:
-    """Weights from a preset's name or from three numbers. Raises typer.BadParameter."""
+    """Weights from a preset's name or from three or four numbers. Raises typer.BadParameter."""
     from index.candidates import Weights
     from index.errors import InvalidQueryError
     from index.fusion import weights_preset
 
     parts = words.split(",")
     try:
-        if len(parts) == 3:
-            dense, sparse, colbert = (float(part) for part in parts)
-            if not all(0 <= weight < math.inf for weight in (dense, sparse, colbert)):
+        if len(parts) in (3, 4):
+            weights = [float(part) for part in parts]
+            if not all(0 <= weight < math.inf for weight in weights):
                 raise ValueError(words)
-            return Weights(dense, sparse, colbert)
+            return Weights(*weights)
         return weights_preset(words)
     except (ValueError, InvalidQueryError) as error:
         raise typer.BadParameter(
-            f"{words!r} is neither a preset nor three numbers from 0 such as 1,0.3,1", param_hint="--weights"
+            f"{words!r} is neither a preset nor three or four numbers from 0 such as 1,0.3,1",
+            param_hint="--weights",
         ) from error
 
 

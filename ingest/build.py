@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from index.bm25.languages import Bm25Language
 from index.candidates import Document
 from index.dense import DenseKind
 from index.fields import FieldType
@@ -75,6 +76,8 @@ def build_collection(
     token_codec: TokenCodec | None = None,
     fields: Mapping[str, FieldType] | None = None,
     lexical: LexicalKind | None = None,
+    bm25: bool | None = None,
+    bm25_language: Bm25Language | None = None,
     adapter: str | None = None,
     mark: str | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
@@ -84,7 +87,8 @@ def build_collection(
 
     The collection is created where it is missing, and removed again should this first build fail. One
     that exists keeps its settings, and its present snapshot until the new one is published.
-    lexical: of a new collection, by default what the encoder recommends. adapter: of a new collection; one
+    lexical: of a new collection, by default what the encoder recommends; bm25: whether a new collection has
+    that side, by default not, and bm25_language the language of its words. adapter: of a new collection; one
     that exists goes with its own. mark: of the snapshot, see `Collection.writer`.
 
     Raises SourceError for a bad record (with `on_error` "stop") or a source without documents,
@@ -94,7 +98,14 @@ def build_collection(
     check_collection_name(name)
     encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
     source_files(source)  # a missing source should not get as far as creating the collection
-    asked = {"dense_kind": dense_kind, "token_codec": token_codec, "fields": fields, "lexical": lexical}
+    asked = {
+        "dense_kind": dense_kind,
+        "token_codec": token_codec,
+        "fields": fields,
+        "lexical": lexical,
+        "bm25": bm25,
+        "bm25_language": bm25_language,
+    }
     settings = {key: value for key, value in asked.items() if value is not None}
     collection, created = open_or_create(collections_root, name, encoder.info, settings)
     try:

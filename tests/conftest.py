@@ -175,7 +175,14 @@ class HeldEncoder(TinyEncoder):
         return super().encode_tokens(batch, outputs, adapters)
 
 
-def build_demo(data: Path, encoder: Encoder, name: str = "demo", lexical: LexicalKind = "plain") -> None:
+def build_demo(
+    data: Path,
+    encoder: Encoder,
+    name: str = "demo",
+    lexical: LexicalKind = "plain",
+    *,
+    bm25: bool = False,
+) -> None:
     """Writes a collection of DOCUMENTS below a data root."""
     info = encoder.info
     settings = CollectionSettings(
@@ -188,6 +195,7 @@ def build_demo(data: Path, encoder: Encoder, name: str = "demo", lexical: Lexica
         fields={"year": "integer", "kind": "keyword"},
         adapter=info.adapter,
         lexical=lexical,
+        bm25=bm25,
     )
     collection = Collection.create(data / "collections", name, settings)
     with collection.writer() as writer:

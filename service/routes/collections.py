@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Response
 
+from index.bm25.languages import DEFAULT_LANGUAGE
 from index.errors import InvalidNameError
 from ingest.target import settings_for
 from service.collections import CollectionDescription
@@ -19,6 +20,7 @@ from service.schemas.collections import (
     CollectionResponse,
     DocumentResponse,
 )
+from service.search.answers import sides_record
 
 Name = Annotated[str, Path(pattern=NAME_PATTERN, description="A collection's name.")]
 
@@ -52,6 +54,8 @@ async def create_collection(
 ) -> Response:
     """Create an empty collection for this server's encoder. One that exists already is a conflict, 409."""
     wanted = body or EMPTY
+    if wanted.bm25_language is not None and not wanted.bm25:
+        raise InvalidRequestError("bm25_language goes with bm25: true; give both, or none", "bm25_language")
     info = await services.encoding.info_of(wanted.adapter, name)
     try:
         settings = settings_for(
@@ -62,6 +66,8 @@ async def create_collection(
                 "token_codec": wanted.token_codec or "int8",
                 "fields": wanted.fields or {},
                 **({} if wanted.lexical is None else {"lexical": wanted.lexical}),
+                "bm25": bool(wanted.bm25),
+                "bm25_language": wanted.bm25_language or DEFAULT_LANGUAGE,
             },
         )
     except (ValueError, InvalidNameError) as error:
@@ -125,6 +131,12 @@ def _record(description: CollectionDescription) -> dict[str, Any]:
         "dense_kind": settings.dense_kind,
         "token_codec": settings.token_codec,
         "lexical": settings.lexical,
+        "bm25": settings.bm25,
+        "bm25_language": settings.bm25_language if settings.bm25 else None,
         "fields": dict(settings.fields),
-        "defaults": defaults and {"weights": defaults.weights, "candidates": defaults.candidates},
+        "defaults": defaults
+        and {
+            "weights": sides_record(defaults.weights, bm25=settings.bm25),
+            "candidates": sides_record(defaults.candidates, bm25=settings.bm25),
+        },
     }

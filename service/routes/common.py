@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import orjson
@@ -16,7 +17,7 @@ from service.http.middleware.auth import require_write
 from service.load.deadlines import Deadline
 from service.runtime import Runtime
 from service.schemas.errors import ErrorResponse
-from service.schemas.search import PresetName, WeightsRequest
+from service.schemas.search import PresetName, SearchWeightsRequest, WeightsRequest
 
 DESCRIPTIONS = {
     400: "The request is malformed.",
@@ -115,9 +116,11 @@ def weights_of(requested: WeightsRequest | PresetName) -> Weights:
     """A preset's weights, or those given. Raises InvalidRequestError where all are 0."""
     if isinstance(requested, str):
         return weights_preset(requested)
-    weights = Weights(
-        *(1.0 if w is None else w for w in (requested.dense, requested.sparse, requested.colbert))
+    bm25 = requested.bm25 if isinstance(requested, SearchWeightsRequest) else None
+    dense, sparse, colbert = (
+        1.0 if weight is None else weight for weight in (requested.dense, requested.sparse, requested.colbert)
     )
-    if not (weights.dense or weights.sparse or weights.colbert):
+    weights = Weights(dense, sparse, colbert, bm25 or 0.0)
+    if not any(asdict(weights).values()):
         raise InvalidRequestError("weights are all 0, so nothing would be scored; raise one", "weights")
     return weights

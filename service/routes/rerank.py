@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from fastapi import Response
 
 from service.routes.common import (
@@ -15,7 +17,7 @@ from service.routes.common import (
     weights_of,
 )
 from service.schemas.search import RerankRequest, RerankResponse
-from service.search.answers import answer_query
+from service.search.answers import answer_query, sides_record
 from service.search.defaults import weights_used
 from service.search.rerank import rerank as ranked
 from service.search.target import target_of
@@ -60,7 +62,10 @@ async def rerank(body: RerankRequest, services: Services, deadline: TimeLimit) -
             "query": answer_query(
                 outcome.query_tokens, outcome.query_terms, truncated=outcome.query_truncated
             ),
-            "results": outcome.results,  # dataclasses, which orjson writes
+            "results": [
+                {**asdict(result), "scores": sides_record(result.scores, bm25=False)}
+                for result in outcome.results
+            ],
             "usage": {"tokens": outcome.tokens},
         }
     )

@@ -56,6 +56,7 @@ async def search(body: SearchRequest, services: Services, deadline: TimeLimit) -
         explain=bool(body.explain),
         dense_options=_dense_options(body.search_options),
         adapter=body.adapter,
+        text=_text(body.query, limits),
     )
     outcome = await services.pipeline.search(query, deadline)
     absent = () if isinstance(body.query, str) else [s for s in OUTPUTS if getattr(body.query, s) is None]
@@ -83,6 +84,14 @@ def _query(
     return ready_query(dense, sparse, _numbers(query.colbert, 2, "query.colbert"), info)
 
 
+def _text(query: str | RepresentationsQuery, limits: RequestLimits) -> str | None:
+    """The text that came with ready representations."""
+    if isinstance(query, str) or query.text is None:
+        return None
+    check_characters([query.text], limits.characters, "query.text")
+    return query.text
+
+
 def _numbers(given: Numbers | PackedVectors, axes: int, param: str) -> Numbers | Float32:
     """Lists as they are, packed vectors as an array."""
     return unpacked(given.data, given.shape, axes, param) if isinstance(given, PackedVectors) else given
@@ -93,9 +102,8 @@ def _candidates(requested: CandidatesRequest | None, limits: RequestLimits) -> W
         return WantedCandidates(largest=limits.candidates)
     _within(requested.dense or 0, limits.candidates, "candidates.dense", "max_candidates")
     _within(requested.sparse or 0, limits.candidates, "candidates.sparse", "max_candidates")
-    if requested.dense == requested.sparse == 0:
-        raise InvalidRequestError("candidates are 0 on both sides, so nothing can be found", "candidates")
-    return WantedCandidates(requested.dense, requested.sparse, limits.candidates)
+    _within(requested.bm25 or 0, limits.candidates, "candidates.bm25", "max_candidates")
+    return WantedCandidates(requested.dense, requested.sparse, requested.bm25, limits.candidates)
 
 
 def _filter(tree: dict[str, Any] | None) -> Filter | None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from index.bm25.languages import Bm25Language
 from index.dense import DenseKind
 from index.fields import FieldType
 from index.manifest import MAX_FIELDS
@@ -35,6 +36,15 @@ class CollectionRequest(Request):
         None,
         description="`idf`: a query's lexical weights are multiplied by the collection's idf; `plain`: they "
         "stay as they are. By default what the encoder's checkpoint recommends.",
+    )
+    bm25: bool | None = Field(
+        False, description="Whether searches may also use BM25, as a fourth side: `weights.bm25`."
+    )
+    bm25_language: Bm25Language | None = Field(
+        None,
+        description="Only with `bm25`: the language whose stems words in its script have, by default "
+        "`english`. Words in other scripts have those of the script's main language; Korean, Japanese, "
+        "Chinese, Thai and the like are read in pairs of characters. `none` leaves words as they are.",
     )
     adapter: AdapterName | None = Field(
         None,
@@ -68,6 +78,8 @@ class CollectionResponse(BaseModel):
     dense_kind: DenseKind
     token_codec: TokenCodec
     lexical: LexicalKind
+    bm25: bool
+    bm25_language: Bm25Language | None = Field(description="Null without `bm25`.")
     fields: dict[str, FieldType]
     defaults: DefaultsResponse | None = Field(description="Null where none are stored.")
 

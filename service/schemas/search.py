@@ -30,14 +30,24 @@ class WeightsRequest(Request):
     colbert: Weight | None = 1.0
 
 
+class SearchWeightsRequest(WeightsRequest):
+    """Weights of the scores in the sum; 0 leaves a side out. One of the three that is not given is 1, and
+    `bm25`, of a collection that was created with it, is 0.
+    """
+
+    bm25: Weight | None = 0.0
+
+
 class CandidatesRequest(Request):
     """How many documents each retriever proposes, at most `max_candidates`; 0 turns one off.
 
-    By default those that are stored with the collection, or else 200; always enough for `top_k`.
+    By default those that are stored with the collection, or else 200; always enough for `top_k`. BM25
+    proposes only where it has a weight.
     """
 
     dense: Annotated[int, Field(ge=0), WHOLE] | None = None
     sparse: Annotated[int, Field(ge=0), WHOLE] | None = None
+    bm25: Annotated[int, Field(ge=0), WHOLE] | None = None
 
 
 class SparseQuery(Request):
@@ -74,6 +84,7 @@ class RepresentationsQuery(Request):
         | PackedVectors
         | None
     ) = None
+    text: Text | None = Field(None, description="What was encoded, for BM25, which reads the text itself.")
     tokens: Integer | None = Field(None, description="Ignored; `/embed` gives it.")
     truncated: bool | None = Field(None, description="Ignored; `/embed` gives it.")
 
@@ -101,10 +112,10 @@ class SearchRequest(Request):
     top_k: Annotated[int, Field(ge=1), WHOLE] | None = Field(
         None, description="Hits; by default 10, and limited by the setting `max_top_k`."
     )
-    weights: WeightsRequest | PresetName | None = Field(
+    weights: SearchWeightsRequest | PresetName | None = Field(
         None,
-        description="Weights of the three scores, or a preset's name; by default those that are stored with "
-        "the collection, or else `sum`: 1, 1, 1.",
+        description="Weights of the scores, or a preset's name; by default those that are stored with the "
+        "collection, or else `sum`: 1, 1, 1.",
     )
     candidates: CandidatesRequest | None = None
     filter: FilterTree | None = Field(None, description="Documents to search among.")
@@ -130,6 +141,12 @@ class ScoresResponse(BaseModel):
     dense: float | None
     sparse: float | None
     colbert: float | None
+
+
+class HitScoresResponse(ScoresResponse):
+    """The scores before weighting; null where the collection does not store a side, or the query lacks it."""
+
+    bm25: float | None = Field(None, description="Only where the collection has BM25.")
 
 
 class TermMatch(BaseModel):
@@ -158,11 +175,25 @@ class TokenAlignment(BaseModel):
     similarity: float
 
 
+class WordMatch(BaseModel):
+    """A term of BM25, a stem or a pair of characters, that query and document share. `product` is the scaled
+    product of `query_count`, `idf` and `document_weight`; the products add up to the BM25 score.
+    """
+
+    term: str
+    query_count: int
+    idf: float
+    frequency: int = Field(description="How often the document has it.")
+    document_weight: float = Field(description="What that is worth in a document of its length, below 1.")
+    product: float
+
+
 class ExplanationResponse(BaseModel):
     """Where a hit's scores come from."""
 
     terms: list[TermMatch]
     alignment: list[TokenAlignment]
+    bm25: list[WordMatch] | None = Field(None, description="Only where the hit has a BM25 score.")
 
 
 class HitResponse(BaseModel):
@@ -170,7 +201,7 @@ class HitResponse(BaseModel):
 
     id: str
     score: float
-    scores: ScoresResponse
+    scores: HitScoresResponse
     title: str | None
     text: str
     metadata: dict[str, Any]
@@ -197,11 +228,12 @@ class QueryUsage(BaseModel):
 
 
 class WeightsResponse(BaseModel):
-    """Weights of the three scores in the sum."""
+    """Weights of the scores in the sum."""
 
     dense: float
     sparse: float
     colbert: float
+    bm25: float | None = Field(None, description="Only where the collection has BM25.")
 
 
 class CandidatesResponse(BaseModel):
@@ -209,6 +241,9 @@ class CandidatesResponse(BaseModel):
 
     dense: int
     sparse: int
+    bm25: int | None = Field(
+        None, description="Only where the collection has BM25; 0 where that has no weight."
+    )
 
 
 class SearchResponse(BaseModel):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from index.candidates import Hit
+from index.candidates import CandidateLimits, Hit, Scores, Weights
 from models.representations import Output
 from service.search.pipeline import SearchOutcome
 from service.search.query_terms import QueryTerms
@@ -28,8 +28,8 @@ def answer_head(outcome: SearchOutcome) -> dict[str, Any]:
         "collection": outcome.collection,
         "snapshot": outcome.snapshot,
         "query": answer_query(outcome.tokens, outcome.terms, truncated=outcome.truncated),
-        "weights": asdict(outcome.weights),
-        "candidates": asdict(outcome.candidates),
+        "weights": sides_record(outcome.weights, bm25=outcome.bm25),
+        "candidates": sides_record(outcome.candidates, bm25=outcome.bm25),
         "took_ms": {stage: round(seconds * 1000, 3) for stage, seconds in stage_seconds(outcome).items()},
     }
 
@@ -41,24 +41,31 @@ def answer_query(tokens: int, terms: QueryTerms | None, *, truncated: bool) -> d
 
 
 def answer_hits(outcome: SearchOutcome, absent: Collection[Output] = ()) -> Iterator[dict[str, Any]]:
-    """The hits, best first, each with its explanation, a dataclass, where there are some.
+    """The hits, best first, each with its explanation where there are some.
 
     absent: sides that the query did not have, whose scores are not known rather than 0.
     """
     for place, hit in enumerate(outcome.hits):
-        shaped = _hit(hit, absent)
+        shaped = _hit(hit, absent, bm25=outcome.bm25)
         if outcome.explanations is not None:
             shaped["explanation"] = outcome.explanations[place]
         yield shaped
 
 
-def _hit(hit: Hit, absent: Collection[Output]) -> dict[str, Any]:
-    document, scores = hit.document, hit.scores
-    shaped = {"dense": scores.dense, "sparse": scores.sparse, "colbert": scores.colbert}
+def sides_record(sides: Weights | CandidateLimits | Scores, *, bm25: bool) -> dict[str, Any]:
+    """What there is of each side, by its name; BM25 is a side only where the collection has it."""
+    record = asdict(sides)
+    if not bm25:
+        del record["bm25"]
+    return record
+
+
+def _hit(hit: Hit, absent: Collection[Output], *, bm25: bool) -> dict[str, Any]:
+    document = hit.document
     return {
         "id": document.id,
         "score": hit.score,
-        "scores": {**shaped, **dict.fromkeys(absent)},
+        "scores": {**sides_record(hit.scores, bm25=bm25), **dict.fromkeys(absent)},
         "title": document.title,
         "text": document.text,
         "metadata": document.metadata,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from index.candidates import CandidateLimits, Weights, default_candidates
+from index.candidates import CandidateLimits, Weights
 from index.defaults import SearchDefaults
 
 
@@ -12,17 +12,19 @@ from index.defaults import SearchDefaults
 class WantedCandidates:
     """How many documents each retriever shall propose; None leaves it to the collection.
 
+    BM25 proposes only where it has a weight, whatever is wanted.
+
     largest: a server's limit, which what is left to the collection keeps to.
     """
 
     dense: int | None = None
     sparse: int | None = None
+    bm25: int | None = None
     largest: int | None = None
 
-    @property
-    def complete(self) -> bool:
-        """Whether nothing is left to the collection."""
-        return self.dense is not None and self.sparse is not None
+    def complete(self, weights: Weights) -> bool:
+        """Whether nothing that a search with these weights needs is left to the collection."""
+        return not (self.dense is None or self.sparse is None or (self.bm25 is None and weights.bm25))
 
 
 def weights_used(wanted: Weights | None, defaults: SearchDefaults | None) -> Weights:
@@ -32,14 +34,20 @@ def weights_used(wanted: Weights | None, defaults: SearchDefaults | None) -> Wei
     return Weights() if defaults is None else defaults.weights
 
 
-def candidates_used(wanted: WantedCandidates, top_k: int, defaults: SearchDefaults | None) -> CandidateLimits:
+def candidates_used(
+    wanted: WantedCandidates, top_k: int, weights: Weights, defaults: SearchDefaults | None
+) -> CandidateLimits:
     """The candidates wanted, else those of the collection, else 200; defaults are enough for top_k."""
-    usual = CandidateLimits(default_candidates(top_k), default_candidates(top_k))
-    if defaults is not None:
-        stored = defaults.candidates
-        usual = CandidateLimits(max(stored.dense, top_k), max(stored.sparse, top_k))
-    largest = max(usual.dense, usual.sparse) if wanted.largest is None else wanted.largest
+    usual = CandidateLimits() if defaults is None else defaults.candidates
+
+    def chosen(asked: int | None, by_default: int) -> int:
+        enough = max(by_default, top_k)
+        if asked is None:
+            return enough if wanted.largest is None else min(enough, wanted.largest)
+        return asked
+
     return CandidateLimits(
-        min(usual.dense, largest) if wanted.dense is None else wanted.dense,
-        min(usual.sparse, largest) if wanted.sparse is None else wanted.sparse,
-    )
+        chosen(wanted.dense, usual.dense),
+        chosen(wanted.sparse, usual.sparse),
+        chosen(wanted.bm25, usual.bm25),
+    ).used(weights)

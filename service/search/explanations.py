@@ -1,12 +1,12 @@
-"""Where hits' scores come from, in tokens that people can read."""
+"""Where hits' scores come from, in tokens and words that people can read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise, repeat
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
+from index.bm25.explanation import Bm25Terms
 from index.candidates import Hit
 from index.explanation import Alignment, MatchingTerms
 from index.snapshot import Snapshot
@@ -44,12 +44,28 @@ class AlignedToken(TypedDict):
     similarity: float
 
 
-@dataclass(frozen=True, slots=True)
-class HitExplanation:
-    """The parts of a hit's sparse and colbert scores."""
+class ExplainedWord(TypedDict):
+    """A term, a stem or a pair of characters, that query and document share; the products add up to the BM25
+    score.
+
+    query_count, frequency: how often query and document have it; document_weight: what that is worth in a
+    document of its length.
+    """
+
+    term: str
+    query_count: int
+    idf: float
+    frequency: int
+    document_weight: float
+    product: float
+
+
+class HitExplanation(TypedDict):
+    """The parts of a hit's sparse and colbert scores, and of its BM25 score where it has one."""
 
     terms: list[ExplainedTerm]
     alignment: list[AlignedToken]
+    bm25: NotRequired[list[ExplainedWord]]
 
 
 def require_explainable(query: Representations, hits: int) -> None:
@@ -73,13 +89,17 @@ def explain_hits(
     batch = tokenizer.tokenize([hit.document.encoded_text for hit in hits], "document")
     explanations = []
     for hit, (start, stop) in zip(hits, pairwise(batch.offsets.tolist()), strict=True):
-        explanation = snapshot.explain(query, hit.document.id)
+        explanation = snapshot.explain(query, hit.document.id, text)
         alignment = explanation.alignment
         ids = batch.token_ids[start + 1 : stop]  # the first token of a text has no vector
         nearest = _tokens_at(ids, alignment.document_vectors, tokenizer)
-        explanations.append(
-            HitExplanation(_terms(explanation.terms, tokenizer), _aligned(alignment, query_tokens, nearest))
-        )
+        explained: HitExplanation = {
+            "terms": _terms(explanation.terms, tokenizer),
+            "alignment": _aligned(alignment, query_tokens, nearest),
+        }
+        if explanation.bm25 is not None:
+            explained["bm25"] = _words(explanation.bm25)
+        explanations.append(explained)
     return explanations
 
 
@@ -99,6 +119,28 @@ def _terms(terms: MatchingTerms, tokenizer: Tokenizer) -> list[ExplainedTerm]:
             terms.query_weights.tolist(),
             terms.idf.tolist(),
             terms.document_weights.tolist(),
+            terms.products.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _words(terms: Bm25Terms) -> list[ExplainedWord]:
+    return [
+        {
+            "term": term,
+            "query_count": count,
+            "idf": idf,
+            "frequency": frequency,
+            "document_weight": weight,
+            "product": product,
+        }
+        for term, count, idf, frequency, weight, product in zip(
+            terms.terms,
+            terms.counts.tolist(),
+            terms.idf.tolist(),
+            terms.frequencies.tolist(),
+            terms.weights.tolist(),
             terms.products.tolist(),
             strict=True,
         )

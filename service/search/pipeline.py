@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from index.candidates import CandidateLimits, DenseOptions, Hit, SearchResult, Weights
 from index.errors import InvalidQueryError
 from index.filters import Filter, check_filter
+from index.manifest import CollectionSettings
 from index.snapshot import Snapshot
 from models.representations import Representations
 from service.collections import CollectionRegistry
@@ -26,8 +27,8 @@ from service.search.target import target_of
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is searched. query: a text, or ready representations of one text; adapter: by default the
-    collection's, and no other would do.
+    """What is searched. query: a text, or ready representations of one text, which is then `text`, for BM25;
+    adapter: by default the collection's, and no other would do.
 
     weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates.
     """
@@ -41,11 +42,17 @@ class SearchQuery:
     explain: bool = False
     dense_options: DenseOptions = field(default_factory=DenseOptions)
     adapter: str | None = None
+    text: str | None = None
+
+    @property
+    def words(self) -> str | None:
+        """The text that is searched for, where it is known."""
+        return self.query if isinstance(self.query, str) else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """What was found, and with which weights and candidates.
+    """What was found, and with which weights and candidates; `bm25`: whether the collection has that side.
 
     `explanations` go with the hits; `terms`, where the collection has an idf, `tokens` and `truncated` are
     the query's.
@@ -64,6 +71,7 @@ class SearchOutcome:
     retrieve_seconds: float
     score_seconds: float
     total_seconds: float
+    bm25: bool = False
 
 
 class SearchPipeline:
@@ -95,8 +103,9 @@ class SearchPipeline:
         """Hits of one query.
 
         Raises CollectionNotFoundError, FingerprintMismatchError, InvalidQueryError, InvalidRequestError for
-        the filter, a side that the query lacks or too much to explain, OverloadedError where it would wait
-        too long, DeadlineExceededError where its work had not begun in time, and what encoding raises.
+        the filter, a side that query or collection lack or too much to explain, OverloadedError where it
+        would wait too long, DeadlineExceededError where its work had not begun in time, and what encoding
+        raises.
         """
         tokens = estimated_tokens([query.query]) if isinstance(query.query, str) else 0
         self._admission.require(self.wait_seconds(tokens), deadline)
@@ -105,15 +114,18 @@ class SearchPipeline:
 
     async def _search(self, query: SearchQuery, deadline: Deadline) -> SearchOutcome:
         started = time.perf_counter()
-        complete = query.weights is not None and query.candidates.complete
+        complete = query.weights is not None and query.candidates.complete(query.weights)
         target = await target_of(
             self._collections, self._encoding, query.collection, query.adapter, with_defaults=not complete
         )
         snapshot = target.snapshot
         weights = weights_used(query.weights, target.defaults)
-        candidates = candidates_used(query.candidates, query.top_k, target.defaults)
+        candidates = candidates_used(query.candidates, query.top_k, weights, target.defaults)
+        require_bm25(weights, query.candidates, snapshot.settings)
+        if not any(asdict(candidates).values()):
+            raise InvalidRequestError("candidates are 0 on all sides, so nothing can be found", "candidates")
         if not isinstance(query.query, str):
-            require_sides(query.query, weights, candidates)
+            require_sides(query.query, query.text, weights, candidates)
         if query.filter is not None:
             _check_filter(query.filter, snapshot)
         encoding_started = time.perf_counter()
@@ -142,6 +154,7 @@ class SearchPipeline:
             result.retrieve_seconds,
             result.score_seconds,
             time.perf_counter() - started,
+            snapshot.settings.bm25,
         )
 
     def _found(
@@ -155,6 +168,7 @@ class SearchPipeline:
         """The hits, and why they are hits where the query asks; one piece of work for one thread."""
         result = snapshot.search(
             representations,
+            text=query.words,
             top_k=query.top_k,
             weights=weights,
             candidates=candidates,
@@ -163,8 +177,18 @@ class SearchPipeline:
         )
         if not query.explain:
             return result, None
-        text = query.query if isinstance(query.query, str) else None
-        return result, explain_hits(snapshot, self._encoding.tokenizer, text, representations, result.hits)
+        tokenizer = self._encoding.tokenizer
+        return result, explain_hits(snapshot, tokenizer, query.words, representations, result.hits)
+
+
+def require_bm25(weights: Weights, candidates: WantedCandidates, settings: CollectionSettings) -> None:
+    """Raises InvalidRequestError where BM25 is asked of a collection without it."""
+    remedy = "leave it out, or create a collection with bm25: true"
+    for param, asked in (("weights.bm25", weights.bm25), ("candidates.bm25", candidates.bm25)):
+        if asked and not settings.bm25:
+            raise InvalidRequestError(
+                f"{param} is {asked}, but collection {settings.name!r} has no BM25; {remedy}", param
+            )
 
 
 def _check_filter(wanted: Filter, snapshot: Snapshot) -> None:

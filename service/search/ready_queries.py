@@ -53,8 +53,12 @@ def unpacked(data: str, shape: Sequence[int], axes: int, param: str) -> Float32:
     return values.reshape(shape).astype(np.float32)
 
 
-def require_sides(query: Representations, weights: Weights, candidates: CandidateLimits) -> None:
+def require_sides(
+    query: Representations, text: str | None, weights: Weights, candidates: CandidateLimits
+) -> None:
     """Raises InvalidRequestError for a side that is missing, but has a weight or proposes candidates."""
+    if weights.bm25 and text is None:
+        raise InvalidRequestError("query.text is missing: give it, or set weights.bm25 to 0", "query.text")
     needed = {
         "dense": weights.dense or candidates.dense,
         "sparse": weights.sparse or candidates.sparse,

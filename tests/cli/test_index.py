@@ -69,6 +69,29 @@ def test_lexical_weights_may_stay_as_they_are(tercet: Run, source: Path) -> None
     assert "exists with lexical 'plain', not 'idf'" in done.stderr
 
 
+def test_bm25_is_a_fourth_column(tercet: Run, source: Path) -> None:
+    done = tercet(
+        "index", "build", str(source), "--collection", "words", "--bm25", "--bm25-language", "german"
+    )
+    assert done.returncode == 0, done.stderr
+    described = json.loads(tercet("index", "inspect", "words", "--json").stdout)
+    assert (described["bm25"], described["bm25_language"]) == (True, "german")
+    assert described["bytes"]["bm25"] > 0
+    answer = json.loads(tercet("search", "words", "hot tea", "--weights", "0,0,0,1", "--json").stdout)
+    assert answer["hits"][0]["score"] == answer["hits"][0]["scores"]["bm25"] > 0
+    assert "bm25" in tercet("search", "words", "hot tea").stdout
+    for options, complaint in (
+        (["--bm25-language", "german"], "goes with --bm25"),
+        (["--bm25", "--bm25-language", "klingon"], "is not one of none, arabic"),
+    ):
+        done = tercet("index", "build", str(source), "--collection", "new", *options)
+        assert done.returncode == 2
+        assert complaint in " ".join(done.stderr.split())
+    done = tercet("index", "build", str(source), "--collection", "words")
+    assert done.returncode == 0  # a rebuild keeps it
+    assert tercet("index", "verify", "words").returncode == 0
+
+
 def test_verify_names_the_damaged_file(tercet: Run, built: Path) -> None:
     segment = next((built / "collections" / "small" / "segments").iterdir())
     victim = max(segment.iterdir(), key=lambda path: path.stat().st_size)

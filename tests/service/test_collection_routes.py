@@ -28,6 +28,8 @@ async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any)
         "colbert_dimension": 4,
         "vocabulary_size": tiny.info.vocabulary_size,
         **body,
+        "bm25": False,
+        "bm25_language": None,
         "defaults": None,
     }
     assert (await client.get("/collections/mine")).json() == created.json()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from index.candidates import CandidateLimits, Document, Hit, Scores, Weights
 from service.schemas.search import SearchResponse
 from service.search.answers import answer_head, answer_hits
-from service.search.explanations import ExplainedTerm, HitExplanation
+from service.search.explanations import ExplainedTerm, ExplainedWord, HitExplanation
 from service.search.pipeline import SearchOutcome
 from service.search.query_terms import QueryTerms
 
@@ -27,6 +27,15 @@ OUTCOME = SearchOutcome(
     score_seconds=0.5,
     total_seconds=0.6,
 )
+
+WORD: ExplainedWord = {
+    "term": "tea",
+    "query_count": 1,
+    "idf": 0.5,
+    "frequency": 2,
+    "document_weight": 0.6,
+    "product": 0.012,
+}
 
 
 def test_head_by_hand() -> None:
@@ -68,8 +77,21 @@ def test_the_terms_of_a_query_are_shown_where_an_idf_was_used() -> None:
 
 def test_explanations_go_with_their_hits_and_the_schema_knows_it_all() -> None:
     term = ExplainedTerm(token_id=7, token="tea", query_weight=1.0, idf=1.0, document_weight=0.5, product=0.5)
-    explained = replace(OUTCOME, explanations=[HitExplanation([term], []), HitExplanation([], [])])
+    first: HitExplanation = {"terms": [term], "alignment": [], "bm25": [WORD]}
+    explained = replace(OUTCOME, explanations=[first, {"terms": [], "alignment": []}])
     answer = {**answer_head(explained), "hits": list(answer_hits(explained))}
-    assert answer["hits"][0]["explanation"].terms == [term]
+    assert answer["hits"][0]["explanation"] == first
     assert set(answer) == set(SearchResponse.model_fields)
-    assert len(SearchResponse.model_validate(answer, from_attributes=True).hits) == 2
+    shaped = SearchResponse.model_validate(answer)
+    assert [hit.explanation is not None for hit in shaped.hits] == [True, True]
+    assert shaped.hits[0].explanation is not None
+    assert shaped.hits[0].explanation.model_dump() == first
+
+
+def test_bm25_is_named_where_the_collection_has_it() -> None:
+    outcome = replace(OUTCOME, bm25=True)
+    answer = {**answer_head(outcome), "hits": list(answer_hits(outcome))}
+    assert answer["weights"] == {"dense": 1.0, "sparse": 0.5, "colbert": 0.0, "bm25": 0.0}
+    assert answer["candidates"] == {"dense": 20, "sparse": 30, "bm25": 200}
+    assert answer["hits"][0]["scores"] == {"dense": 1.0, "sparse": 1.0, "colbert": 0.25, "bm25": None}
+    assert SearchResponse.model_validate(answer).weights.model_dump() == answer["weights"]

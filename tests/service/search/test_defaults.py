@@ -1,6 +1,7 @@
 """What a search uses: explicit values, else a collection's defaults, else 1, 1, 1 and 200 candidates."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,23 @@ def test_weights_wanted_come_first() -> None:
 def test_candidates_wanted_come_first(
     wanted: WantedCandidates, top_k: int, stored: SearchDefaults | None, used: CandidateLimits
 ) -> None:
-    assert candidates_used(wanted, top_k, stored) == used
+    assert candidates_used(wanted, top_k, Weights(), stored) == replace(used, bm25=0)
+
+
+def test_bm25_proposes_where_it_has_a_weight() -> None:
+    weights = Weights(bm25=0.5)
+    assert candidates_used(WantedCandidates(), 10, weights, None) == CandidateLimits(200, 200, 200)
+    assert candidates_used(WantedCandidates(), 300, weights, STORED) == CandidateLimits(300, 300, 300)
+    asked = WantedCandidates(1, 2, 3, largest=2)
+    assert candidates_used(asked, 10, weights, None) == CandidateLimits(1, 2, 3)
+    assert candidates_used(asked, 10, Weights(), None) == CandidateLimits(1, 2, 0)
+
+
+def test_defaults_are_read_only_for_what_is_left_open() -> None:
+    assert WantedCandidates(1, 2).complete(Weights())
+    assert not WantedCandidates(1, 2).complete(Weights(bm25=1))
+    assert WantedCandidates(1, 2, 3).complete(Weights(bm25=1))
+    assert not WantedCandidates(1, None, 3).complete(Weights())
 
 
 async def search(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
