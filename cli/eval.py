@@ -22,13 +22,15 @@ def evaluate(
         bool, typer.Option("--exhaustive", help="Score every document instead of searching the index.")
     ] = False,
     weights: Annotated[
-        str, typer.Option(metavar="PRESET|D,S,C", help="Weights of the sum, as for `tercet search`.")
+        str, typer.Option(metavar="PRESET|D,S,C[,B]", help="Weights of the sum, as for `tercet search`.")
     ] = "sum",
     dense_kind: Annotated[
         Literal["auto", "flat", "hnsw", "ivfpq"] | None,
         typer.Option(help="Dense index. [default auto: by size]", show_default=False),
     ] = None,
     lexical: options.Lexical = None,
+    bm25: options.Bm25 = False,
+    bm25_language: options.Bm25Language = None,
     checkpoint: options.Checkpoint = None,
     engine: options.Engine = None,
     revision: options.Revision = None,
@@ -40,10 +42,12 @@ def evaluate(
 ) -> None:
     """Measure ranking quality on a judged data set.
 
-    nDCG@10, recall@100 and reciprocal rank@10 of each side, of their sums, and of BM25.
+    nDCG@10, recall@100 and reciprocal rank@10 of each side, of their sums, and of BM25 over word pieces; with
+    --bm25 also of that side, and of the sum with it.
     """
     from cli.progress import build_progress
     from evaluation.errors import MissingExtraError
+    from index.bm25.languages import DEFAULT_LANGUAGE
     from models.encoder import with_adapter
     from service.encoding.service import local_encoder
 
@@ -53,6 +57,7 @@ def evaluate(
         raise MissingExtraError(
             f"tercet eval needs more packages ({error}): pip install -c constraints.txt -e '.[cpu,eval]'"
         ) from error
+    language = options.bm25_language(bm25_language, bm25=bm25) or (DEFAULT_LANGUAGE if bm25 else None)
     settings = options.settings_from(
         checkpoint=checkpoint,
         engine=engine,
@@ -70,6 +75,7 @@ def evaluate(
             weights=parse_weights(weights),
             dense_kind=dense_kind,
             lexical=lexical,
+            bm25_language=language,
             progress=progress,
         )
     if as_json:

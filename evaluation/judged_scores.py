@@ -26,9 +26,9 @@ DEPTH = 10
 class JudgedScores:
     """One judged query and its K candidates, in order of id.
 
-    components: float64[K, 3] (dense, sparse, colbert); proposed: bool[C, K], which of them a search with
-    each of C numbers of candidates scores; grades: int64[K], 0 for what is not judged relevant; ideal: DCG of
-    the best ranking that the judgments allow.
+    components: float64[K, S] (dense, sparse, colbert, and BM25, which is not tuned, where there is that
+    side); proposed: bool[C, K], which of them a search with each of C numbers of candidates scores; grades:
+    int64[K], 0 for what is not judged relevant; ideal: DCG of the best ranking that the judgments allow.
     """
 
     components: Float64

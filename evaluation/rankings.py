@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -10,10 +12,12 @@ from index.candidates import CandidateLimits, Weights
 from index.fusion import best, weighted_sum
 from index.scoring import DECIMALS
 from index.snapshot import Snapshot
-from models.representations import Representations
+from models.representations import Float32, Representations
 
 DEPTH = 100
 SUM = "sum"
+BM25_WORDS = "bm25-words"
+SUM_WITH_BM25 = "sum+bm25-words"
 SIDES = MappingProxyType(
     {
         "dense": Weights(1.0, 0.0, 0.0),
@@ -24,30 +28,54 @@ SIDES = MappingProxyType(
 )
 
 
-def exhaustive_rankings(snapshot: Snapshot, query: Representations, weights: Weights) -> dict[str, list[str]]:
-    """The best `DEPTH` ids of all documents under each weighting, ties in order of id."""
-    ids, scores = snapshot.score_all(query)
-    encoded = [id.encode() for id in ids]
+def weightings(snapshot: Snapshot, weights: Weights) -> dict[str, Weights]:
+    """The weights of each ranking by its name; those of the ranking called `sum` are given.
+
+    A collection with BM25 has two more: that side alone, and the sum with it.
+    """
+    named = {**SIDES, SUM: weights}
+    if snapshot.settings.bm25:
+        named[BM25_WORDS] = Weights(0.0, 0.0, 0.0, 1.0)
+        named[SUM_WITH_BM25] = replace(weights, bm25=1.0)
+    return named
+
+
+def exhaustive_rankings(
+    snapshot: Snapshot, query: Representations, text: str, weights: Weights
+) -> dict[str, list[str]]:
+    """The best `DEPTH` ids of all documents under each weighting, ties in order of id.
+
+    text: what the query's representations are of.
+    """
+    ids, scores = snapshot.score_all(query, text)
+    return {name: ranking(ids, scores, side) for name, side in weightings(snapshot, weights).items()}
+
+
+def ranking(ids: Sequence[str], scores: Float32, weights: Weights) -> list[str]:
+    """The best `DEPTH` of documents with scores float32[N, S], ties in order of id."""
     # Rounded as the index does before it sums, so that equal documents tie here too.
     components = np.asarray(np.round(scores.astype(np.float64), DECIMALS), np.float64)
-
-    def ranked(side: Weights) -> list[str]:
-        sums = weighted_sum(components, side)
-        return [ids[place] for place in best(sums, DEPTH, lambda places: [encoded[p] for p in places])]
-
-    return {name: ranked(side) for name, side in (SIDES | {SUM: weights}).items()}
+    sums = weighted_sum(components, weights)
+    places = best(sums, DEPTH, lambda places: [ids[place].encode() for place in places])
+    return [ids[place] for place in places]
 
 
 def indexed_rankings(
-    snapshot: Snapshot, query: Representations, weights: Weights, limits: CandidateLimits
+    snapshot: Snapshot, query: Representations, text: str, weights: Weights, limits: CandidateLimits
 ) -> dict[str, list[str]]:
-    """As `exhaustive_rankings`, but of candidates: the dense and the lexical side rank what their own
-    retriever proposes, the others the union of both."""
-    alone = {"dense": CandidateLimits(limits.dense, 0), "sparse": CandidateLimits(0, limits.sparse)}
+    """As `exhaustive_rankings`, but of candidates: the dense side, the lexical side and BM25 rank what their
+    own retriever proposes, the others the union of those that have a weight."""
+    alone = {
+        "dense": CandidateLimits(limits.dense, 0, 0),
+        "sparse": CandidateLimits(0, limits.sparse, 0),
+        BM25_WORDS: CandidateLimits(0, 0, limits.bm25),
+    }
     rankings = {}
-    for name, side in (SIDES | {SUM: weights}).items():
+    for name, side in weightings(snapshot, weights).items():
         # A ranking without token vectors need not score them.
         needed = query if side.colbert else query.keep(("dense", "sparse"))
-        found = snapshot.search(needed, top_k=DEPTH, weights=side, candidates=alone.get(name, limits))
+        found = snapshot.search(
+            needed, text=text, top_k=DEPTH, weights=side, candidates=alone.get(name, limits)
+        )
         rankings[name] = [hit.document.id for hit in found.hits]
     return rankings

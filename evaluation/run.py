@@ -14,10 +14,12 @@ from evaluation.beir import Dataset, read_dataset
 from evaluation.bm25 import Bm25
 from evaluation.metrics import measure
 from evaluation.rankings import DEPTH, exhaustive_rankings, indexed_rankings
+from index.bm25.languages import Bm25Language
 from index.candidates import CandidateLimits, Weights
 from index.collection import Collection
 from index.dense import DenseKind
 from index.fusion import best
+from index.query import check_bm25_weight
 from index.snapshot import Snapshot
 from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
@@ -33,7 +35,9 @@ Rankings = dict[str, dict[str, list[str]]]
 
 
 class EvaluationReport(TypedDict):
-    """What `tercet eval --json` prints. results: measure by name, by ranking; times in seconds."""
+    """What `tercet eval --json` prints. results: measure by name, by ranking; times in seconds;
+    bm25_language: None without the BM25 side.
+    """
 
     dataset: str
     documents: int
@@ -42,6 +46,7 @@ class EvaluationReport(TypedDict):
     checkpoint: str
     adapter: str | None
     lexical: LexicalKind
+    bm25_language: Bm25Language | None
     exhaustive: bool
     results: dict[str, dict[str, float]]
     index_seconds: float
@@ -58,14 +63,16 @@ def evaluate(
     candidates: CandidateLimits = DEFAULT_LIMITS,
     dense_kind: DenseKind | None = None,
     lexical: LexicalKind | None = None,
+    bm25_language: Bm25Language | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
 ) -> EvaluationReport:
     """nDCG@10, recall@100 and reciprocal rank@10 of a BEIR folder.
 
     The documents go into a temporary collection below `work_dir`, by default where the system keeps
     temporary files. exhaustive: score every document instead of the candidates; weights: of the ranking
-    called `sum`; lexical: of the collection, by default what the encoder recommends; progress: told how far
-    its build is. Queries without a judged relevant document are left out and counted.
+    called `sum`; lexical: of the collection, by default what the encoder recommends; bm25_language: gives it
+    the BM25 side, too; progress: told how far its build is. Queries without a judged relevant document are
+    left out and counted.
     Raises DatasetError or SourceError for a bad line, and what encoder and index raise.
     """
     dataset = read_dataset(folder)
@@ -77,6 +84,8 @@ def evaluate(
             folder,
             dense_kind=dense_kind,
             lexical=lexical,
+            bm25=bm25_language is not None,
+            bm25_language=bm25_language,
             progress=progress,
         )
         snapshot = Collection.open(Path(scratch), COLLECTION).snapshot()
@@ -93,6 +102,7 @@ def evaluate(
         checkpoint=encoder.info.name,
         adapter=encoder.info.adapter,
         lexical=snapshot.settings.lexical,
+        bm25_language=bm25_language,
         exhaustive=exhaustive,
         results={name: measure(dataset.qrels, ranking) for name, ranking in rankings.items()},
         index_seconds=built.seconds,
@@ -103,15 +113,19 @@ def evaluate(
 def rank_queries(
     dataset: Dataset, encoder: Encoder, snapshot: Snapshot, weights: Weights, limits: CandidateLimits | None
 ) -> Rankings:
-    """Rankings of every query by every side and sum; without limits, of all documents."""
+    """Rankings of every query by every side and sum; without limits, of all documents.
+
+    Raises InvalidQueryError where the weights are not for this collection.
+    """
+    check_bm25_weight(weights, snapshot.settings)
     queries = encode(encoder, list(dataset.queries.values()), "query")
     rankings: Rankings = {}
-    for row, query_id in enumerate(dataset.queries):
+    for row, (query_id, text) in enumerate(dataset.queries.items()):
         query = queries.take(np.array([row], np.int64))
         found = (
-            exhaustive_rankings(snapshot, query, weights)
+            exhaustive_rankings(snapshot, query, text, weights)
             if limits is None
-            else indexed_rankings(snapshot, query, weights, limits)
+            else indexed_rankings(snapshot, query, text, weights, limits)
         )
         for name, ranking in found.items():
             rankings.setdefault(name, {})[query_id] = ranking
@@ -119,12 +133,12 @@ def rank_queries(
 
 
 def bm25_rankings(dataset: Dataset, encoder: Encoder) -> dict[str, list[str]]:
-    """BM25 over the very tokens that the encoder reads, so both see the same words."""
+    """BM25 over the encoder's word pieces, of whole texts: what the encoder cuts off counts here."""
     tokenizer = encoder.tokenizer
     ids = [document.id for document in dataset.documents]
     encoded = [id.encode() for id in ids]
-    texts = tokenizer.tokenize([document.encoded_text for document in dataset.documents], "document")
-    queries = tokenizer.tokenize(list(dataset.queries.values()), "query")
+    texts = tokenizer.tokenize_whole([document.encoded_text for document in dataset.documents])
+    queries = tokenizer.tokenize_whole(list(dataset.queries.values()))
     index = Bm25(texts, tokenizer.special_ids)
     rankings = {}
     for row, query_id in enumerate(dataset.queries):

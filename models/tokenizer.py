@@ -113,6 +113,14 @@ class Tokenizer:
         token_ids = np.concatenate(rows) if rows else np.zeros(0, np.int32)
         return TokenBatch(token_ids, offsets_of(lengths), truncated)
 
+    def tokenize_whole(self, texts: Sequence[str]) -> TokenBatch:
+        """Token ids of texts as they are, however long: no instruction, no special tokens, nothing cut."""
+        room = max(map(len, texts), default=0)  # for any text: a token has a character at least
+        contents = self._contents([valid_text(text) for text in texts], room)
+        lengths = np.fromiter(map(len, contents), np.int64, len(contents))
+        token_ids = np.concatenate(contents) if contents else np.zeros(0, np.int32)
+        return TokenBatch(token_ids, offsets_of(lengths), np.zeros(len(contents), np.bool_))
+
     def _limit(self, max_length: int | None) -> int:
         most = self.settings.max_length
         least = len(self._prefix) + len(self._suffix) + 1

@@ -54,6 +54,17 @@ def test_table_and_a_bad_judgment(tercet: Run, folder: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_the_bm25_side(tercet: Run, folder: Path) -> None:
+    done = tercet("eval", str(folder), "--json", "--bm25", "--bm25-language", "german")
+    report = json.loads(done.stdout)
+    assert report["bm25_language"] == "german"
+    assert report["results"]["bm25-words"]["nDCG@10"] == 1.0
+    assert "sum+bm25-words" in report["results"]
+    done = tercet("eval", str(folder), "--weights", "1,1,1,1")
+    assert done.returncode == 1
+    assert "has no BM25" in done.stderr
+
+
 @pytest.mark.parametrize("missing", ["bm25s", "ir_measures"])
 def test_a_missing_extra_says_how_to_get_it(
     tercet: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, missing: str

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evaluation import run
-from evaluation.run import EvaluationReport, Rankings, evaluate, rank_queries
+from evaluation.beir import read_dataset
+from evaluation.run import EvaluationReport, Rankings, bm25_rankings, evaluate, rank_queries
 from index.candidates import CandidateLimits, Weights
+from index.errors import InvalidQueryError
 from index.snapshot import Snapshot
 from models.encoder import Encoder
 from models.loader import load_encoder
@@ -71,6 +74,36 @@ def test_queries_are_asked_of_a_collection_with_the_recommended_idf(
         report = evaluate(beir_folder, encoder, exhaustive=True, lexical=lexical)
         assert report["lexical"] == expected
         assert (searched.pop().idf is None) is (expected == "plain")
+
+
+@pytest.mark.parametrize("exhaustive", [True, False])
+def test_the_bm25_side_has_rankings_of_its_own(beir_folder: Path, encoder: Encoder, exhaustive: bool) -> None:
+    report = evaluate(beir_folder, encoder, exhaustive=exhaustive, bm25_language="english")
+    assert report["bm25_language"] == "english"
+    assert list(report["results"]) == [*RANKINGS[:-1], "bm25-words", "sum+bm25-words", "bm25"]
+    assert report["results"]["bm25-words"]["RR@10"] == 1.0
+    alone = evaluate(
+        beir_folder,
+        encoder,
+        exhaustive=exhaustive,
+        bm25_language="english",
+        weights=Weights(0.0, 0.0, 0.0, 1.0),
+    )["results"]
+    assert alone["sum"] == alone["bm25-words"] == alone["sum+bm25-words"]
+    with pytest.raises(InvalidQueryError, match="has no BM25"):
+        evaluate(beir_folder, encoder, exhaustive=exhaustive, weights=Weights(bm25=1.0))
+
+
+def test_bm25_reads_whole_texts(beir_folder: Path, encoder: Encoder) -> None:
+    lines = (beir_folder / "corpus.jsonl").read_text().splitlines()
+    long = {"_id": "long", "title": "", "text": "sea " * 600 + "zeppelin"}
+    (beir_folder / "corpus.jsonl").write_text("\n".join([*lines, json.dumps(long)]) + "\n")
+    with (beir_folder / "queries.jsonl").open("a") as file:
+        file.write(json.dumps({"_id": "q9", "text": "zeppelin"}) + "\n")
+    with (beir_folder / "qrels" / "test.tsv").open("a") as file:
+        file.write("q9\tlong\t1\n")
+    dataset = read_dataset(beir_folder)
+    assert bm25_rankings(dataset, encoder)["q9"] == ["long"]
 
 
 def test_work_goes_below_the_folder_given_and_is_cleared(

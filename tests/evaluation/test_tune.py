@@ -165,7 +165,7 @@ def test_what_beats_the_plain_sum_on_held_out_queries_is_stored(
     assert stored is not None
     assert stored.weights == Weights(**report["fitted"]["weights"])
     assert 0.64 * stored.weights.sparse > stored.weights.dense
-    assert astuple(stored.candidates) == (CANDIDATES[0], CANDIDATES[0])
+    assert (stored.candidates.dense, stored.candidates.sparse) == (CANDIDATES[0], CANDIDATES[0])
     assert astuple(stored.tuning) == ("000001", 12, 4, 0, held_out["plain"], held_out["tuned"])
     assert seen == [(done, 12) for done in range(1, 13)]
 

@@ -64,6 +64,15 @@ def test_a_limit_out_of_range(tokenizer: Tokenizer, length: int) -> None:
         tokenizer.tokenize(["wing"], max_length=length)
 
 
+def test_whole_texts_have_neither_limit_nor_frame(tokenizer_json: bytes) -> None:
+    instructed = EncodingSettings(max_length=4, query_instruction="heat", document_instruction="heat")
+    tokenizer = Tokenizer(tokenizer_json, instructed)
+    batch = tokenizer.tokenize_whole(["wing air " * 50, "", "wave"])
+    assert batch.token_ids.tolist() == [WING, AIR] * 50 + [WAVE]
+    assert batch.offsets.tolist() == [0, 100, 100, 101]
+    assert len(tokenizer.tokenize_whole([])) == 0
+
+
 def test_instructions_by_input_type(tokenizer_json: bytes) -> None:
     settings = EncodingSettings(max_length=16, query_instruction="wave ", document_instruction="heat ")
     tokenizer = Tokenizer(tokenizer_json, settings)
