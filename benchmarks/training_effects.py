@@ -139,9 +139,9 @@ def trained(values: Values, output: Path) -> Values:
     """Runs the training; returns the parameters that it trains, CPU seconds of its steps, and tokens."""
     from safetensors.numpy import load_file
 
-    from training.config import RunSettings
     from training.run import run_training
-    from training.settings_reader import settings_from
+    from training.settings.reader import settings_from
+    from training.settings.run import RunSettings
 
     steps: list[Values] = []
     clock: list[float] = []

@@ -26,8 +26,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from training.config import RunSettings
-from training.settings_reader import settings_from
+from training.settings.reader import settings_from
+from training.settings.run import RunSettings
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -77,7 +77,7 @@ def bare(run: RunSettings, folder: Path) -> float:
     import torch
 
     from training.distributed import Ranks
-    from training.finetune import Finetune
+    from training.m3.finetune import Finetune
     from training.run import finetuning, open_base
 
     torch.set_num_threads(len(os.sched_getaffinity(0)))

@@ -162,7 +162,7 @@ def _dense(encoder: Encoder, path: Path) -> Float32:
     import numpy as np
 
     from models.encoder import encode
-    from training.documents import read_texts
+    from training.data.documents import read_texts
 
     texts = [f"{each.title}\n{each.text}" if each.title else each.text for each in read_texts(path)]
     parts = [np.zeros((0, encoder.info.dense_dimension), np.float32)]

@@ -45,9 +45,9 @@ def train(
     Goes on where a run into the same folder was cut off. On several GPUs: torchrun --nproc-per-node N -m
     cli.main train CONFIG.
     """
-    from training.config import RunSettings
     from training.errors import MissingExtraError
-    from training.settings_reader import read_settings
+    from training.settings.reader import read_settings
+    from training.settings.run import RunSettings
 
     settings = read_settings(RunSettings, config)
     try:

@@ -46,7 +46,7 @@ HOMES = {
     "onnxruntime": {"models/onnx_graph.py"},
     "faiss": {"index/dense.py"},
     "fastapi": {"service"},
-    "matplotlib": {"training/plots.py"},
+    "matplotlib": {"training/runs/plots.py"},
     "typer": {"cli"},
     "rich": {"cli"},
 }

@@ -11,13 +11,12 @@ import torch
 from torch import nn
 
 from models.torch_encoder import EncoderModel
-from training.config import OptimizationSettings, RunSettings
-from training.development import judged_side, mean_of
 from training.distributed import Ranks, mean_over_all, share_weights, sum_gradients
 from training.errors import DivergedError
+from training.m3.development import judged_side, mean_of
 from training.optimizer import make_optimizer, rate_factor
-from training.run_log import RunLog
-from training.run_state import (
+from training.runs.log import RunLog
+from training.runs.state import (
     BEST_FILE,
     Progress,
     load_state,
@@ -26,6 +25,7 @@ from training.run_state import (
     save_state,
     write_tensors,
 )
+from training.settings.run import OptimizationSettings, RunSettings
 from training.step import Stage
 
 Report = Callable[[dict[str, object]], None]

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from models.torch_encoder import EncoderModel
-from training.config import OptimizationSettings
+from training.settings.run import OptimizationSettings
 
 LEAST_DIMENSIONS_DECAYED = 2
 # PEFT's name of the scales of (IA)³, which start at 1: decay would draw them, and what they scale, to 0.

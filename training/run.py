@@ -23,33 +23,33 @@ from models.errors import CheckpointError
 from models.heads import Heads
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body, load_model
-from training.adapting import attach_adapter, write_trained_adapter
-from training.base_checkpoint import locate_base
-from training.checkpoint_writer import write_checkpoint
-from training.condenser import Condenser
-from training.config import RunSettings
-from training.development import judged_side
+from training.data.pair_table import read_tables
+from training.data.text_table import read_text_table
 from training.distributed import Ranks, join_processes, leave_processes
 from training.errors import ConfigError
-from training.finetune import Finetune
-from training.fresh_body import write_fresh_base
-from training.initial_heads import initial_heads
-from training.lexical_prior import LexicalPrior
 from training.loop import Report, train
-from training.losses import trained_sides
-from training.mlm_head import load_mlm_head
-from training.model_card import SourceCount, write_card
-from training.objective_config import HeadSettings
-from training.pair_table import read_tables
-from training.plots import write_plot
-from training.pretrain import CondenserPretraining, RetroMaePretraining
-from training.retromae import RetroMae
-from training.run_identity import HEAD_FILES, claim_folder, require_own, run_identity
-from training.run_lock import locked
-from training.run_state import Progress
+from training.m3.development import judged_side
+from training.m3.finetune import Finetune
+from training.m3.initial_heads import initial_heads
+from training.m3.lexical_prior import LexicalPrior
+from training.m3.losses import trained_sides
+from training.m3.text_encoder import TextEncoder
+from training.pretraining.condenser import Condenser
+from training.pretraining.mlm_head import load_mlm_head
+from training.pretraining.retromae import RetroMae
+from training.pretraining.stages import CondenserPretraining, RetroMaePretraining
+from training.runs.adapting import attach_adapter, write_trained_adapter
+from training.runs.base_checkpoint import locate_base
+from training.runs.checkpoint_writer import write_checkpoint
+from training.runs.fresh_body import write_fresh_base
+from training.runs.identity import HEAD_FILES, claim_folder, require_own, run_identity
+from training.runs.lock import locked
+from training.runs.model_card import SourceCount, write_card
+from training.runs.plots import write_plot
+from training.runs.state import Progress
+from training.settings.objective import HeadSettings
+from training.settings.run import RunSettings
 from training.step import Stage
-from training.text_encoder import TextEncoder
-from training.text_table import read_text_table
 
 RUN_FOLDER = "run"
 # Up to this length of a text, the attention weights of a sub-batch fit beside everything else.

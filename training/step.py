@@ -8,7 +8,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from training.development import Figures
+from training.m3.development import Figures
 
 Scaled = Callable[[Tensor], Tensor]
 """Scales a loss up, so that gradients in float16 do not vanish; the loop scales gradients down again."""

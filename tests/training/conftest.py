@@ -18,11 +18,11 @@ import pytest
 
 from models.checkpoint import EncodingSettings
 from models.tokenizer import Tokenizer
-from training.config import RunSettings
-from training.settings_reader import settings_from
+from training.settings.reader import settings_from
+from training.settings.run import RunSettings
 
 if TYPE_CHECKING:
-    from training.run_state import Progress
+    from training.runs.state import Progress
 
 torch = pytest.importorskip("torch", reason="training needs torch: install tercet[train]")
 pytest.importorskip("transformers", reason="training needs transformers: install tercet[train]")

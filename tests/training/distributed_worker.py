@@ -17,17 +17,17 @@ from models.checkpoint import EncodingSettings
 from models.heads import Heads
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body
-from training.condenser import Condenser
-from training.config import RunSettings
+from training.data.pair_table import read_tables
+from training.data.text_table import read_text_table
 from training.distributed import Ranks, gather, mean_over_all, share_weights, sum_gradients
-from training.finetune import Finetune
-from training.mlm_head import load_mlm_head
-from training.pair_table import read_tables
-from training.pretrain import CondenserPretraining, RetroMaePretraining
-from training.retromae import RetroMae
-from training.settings_reader import settings_from
-from training.text_encoder import TextEncoder
-from training.text_table import read_text_table
+from training.m3.finetune import Finetune
+from training.m3.text_encoder import TextEncoder
+from training.pretraining.condenser import Condenser
+from training.pretraining.mlm_head import load_mlm_head
+from training.pretraining.retromae import RetroMae
+from training.pretraining.stages import CondenserPretraining, RetroMaePretraining
+from training.settings.reader import settings_from
+from training.settings.run import RunSettings
 
 
 def gradients_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:

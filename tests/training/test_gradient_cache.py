@@ -14,12 +14,12 @@ from models.heads import Heads
 from models.representations import TokenBatch
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body
-from training.encoded_texts import EncodedTexts
 from training.gradient_cache import cached_backward, random_state
-from training.losses import total_loss
-from training.objective_config import LossSettings
-from training.scores import side_scores
-from training.text_encoder import TextEncoder
+from training.m3.encoded_texts import EncodedTexts
+from training.m3.losses import total_loss
+from training.m3.scores import side_scores
+from training.m3.text_encoder import TextEncoder
+from training.settings.objective import LossSettings
 
 QUERIES = ["word1 word2", "word3 word9 word4", "word7"]
 PASSAGES = [

@@ -10,8 +10,8 @@ import pytest
 from models.checkpoint import EncodingSettings
 from models.heads import Heads
 from models.torch_encoder import EncoderModel, load_body
-from training.config import OptimizationSettings
 from training.optimizer import make_optimizer, rate_factor
+from training.settings.run import OptimizationSettings
 
 SETTINGS = OptimizationSettings(0.01, steps=10, heads_learning_rate=0.1, weight_decay=0.05, warmup=0.2)
 

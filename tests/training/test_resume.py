@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from training.run_log import read_log
+from training.runs.log import read_log
 
 STEPS = 24
 # A run killed after step 17 goes on from a step soon after 15, and 50 steps and more follow.

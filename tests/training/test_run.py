@@ -18,14 +18,14 @@ from models.encoder import encode
 from models.head_weights import read_heads
 from models.loader import load_encoder
 from models.tokenizer import Tokenizer
-from training.config import Precision, RunSettings
-from training.data_config import LengthGroup
-from training.development import ndcg
 from training.distributed import Ranks
 from training.errors import ConfigError, DivergedError
+from training.m3.development import ndcg
 from training.run import open_base, written_out_attention
-from training.run_log import read_log
-from training.run_state import Progress
+from training.runs.log import read_log
+from training.runs.state import Progress
+from training.settings.data import LengthGroup
+from training.settings.run import Precision, RunSettings
 
 Run = Callable[..., Progress]
 

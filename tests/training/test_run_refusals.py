@@ -11,7 +11,7 @@ import pytest
 from safetensors.torch import load_file
 
 from training.errors import ConfigError, RunStateError, TrainingDataError
-from training.run_state import Progress
+from training.runs.state import Progress
 
 Run = Callable[..., Progress]
 

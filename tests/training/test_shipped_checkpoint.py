@@ -11,8 +11,8 @@ import pytest
 from models.encoder import encode
 from models.loader import load_encoder
 from models.representations import Representations
-from training.config import RunSettings
-from training.settings_reader import read_settings
+from training.settings.reader import read_settings
+from training.settings.run import RunSettings
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from models.loader import load_encoder
-from training.config import RunSettings
-from training.settings_reader import read_settings
+from training.settings.reader import read_settings
+from training.settings.run import RunSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = [

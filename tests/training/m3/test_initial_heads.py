@@ -1,0 +1,75 @@
+"""Where heads start: idf, the regression on it, and the projection."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from models.checkpoint import EncodingSettings
+from models.heads import Heads
+from models.representations import offsets_of
+from models.tokenizer import Tokenizer
+from models.torch_encoder import EncoderModel, load_body
+from training.data.token_store import TokenStore
+from training.m3.initial_heads import (
+    initial_heads,
+    inverse_document_frequencies,
+    ridge_regression,
+    whitened_projection,
+)
+from training.m3.text_encoder import TextEncoder
+from training.settings.objective import HeadSettings
+
+
+def store(*texts: list[int]) -> TokenStore:
+    ids = [token for text in texts for token in text]
+    return TokenStore(np.array(ids, np.int32), offsets_of(np.array([len(text) for text in texts])))
+
+
+def test_idf_counts_texts_of_all_sources_once() -> None:
+    # Token 1 is in three of four texts, twice in one of them; token 2 in one; token 0 in none.
+    found = inverse_document_frequencies([store([1, 1, 2], [1]), store([1], [3])], 4)
+    expected = [math.log(1 + (4 - n + 0.5) / (n + 0.5)) for n in (0, 3, 1, 1)]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_the_regression_finds_a_line() -> None:
+    states = np.random.default_rng(1).normal(size=(200, 3)).astype(np.float32)
+    targets = states @ np.array([1.0, -2.0, 0.5], np.float32) + 4
+    weights, bias = ridge_regression(states, targets, 1e-6)
+    np.testing.assert_allclose(weights, [1.0, -2.0, 0.5], atol=1e-4)
+    assert math.isclose(bias, 4.0, abs_tol=1e-4)
+    assert np.abs(ridge_regression(states, targets, 1e6)[0]).max() < 0.01
+
+
+def test_the_projection_is_orthonormal_and_whitens() -> None:
+    states = (np.random.default_rng(1).normal(size=(500, 6)) * [9, 3, 1, 1, 1, 1]).astype(np.float32)
+    plain = whitened_projection(states, 4, 0.0, 1)
+    np.testing.assert_allclose(plain @ plain.T, np.eye(4), atol=1e-5)
+    np.testing.assert_array_equal(plain, whitened_projection(states, 4, 0.0, 1))
+    unit = states / np.linalg.norm(states, axis=1, keepdims=True)
+    fully = unit @ whitened_projection(states, 6, 0.5, 1).T
+    moment = fully.T @ fully / len(fully)
+    np.testing.assert_allclose(moment / moment[0, 0], np.eye(6), atol=0.05)
+
+
+def test_rare_words_weigh_more_from_the_start(base_folder: Path, tokenizer: Tokenizer) -> None:
+    settings = EncodingSettings(pooling="mean", max_length=32)
+    torch.manual_seed(1)
+    encoder = TextEncoder(
+        EncoderModel(load_body(base_folder), Heads(16, 8, settings)), tokenizer, 64, "float32", "cpu"
+    )
+    batch = tokenizer.tokenize([f"word0 word{n} word{n + 1}" for n in range(1, 30)])
+    passages = TokenStore(batch.token_ids, batch.offsets)
+    weights = initial_heads(encoder, [passages], HeadSettings(8, idf_scale=0.5, ridge_penalty=0.1), 1)
+    encoder.model.heads = Heads.from_weights(weights, settings)
+    encoder.model.eval()
+    found = encoder.encode(tokenizer.tokenize(["word0 word7 word8"])).weights[0].tolist()
+    assert found[0] == found[4] == 0.0  # special tokens
+    assert found[1] < min(found[2], found[3])
+    idf = inverse_document_frequencies([passages], tokenizer.vocabulary_size)
+    expected = [0.5 * math.sqrt(idf[token]) for token in (5, 12, 13)]
+    np.testing.assert_allclose(found[1:4], expected, atol=0.25)

@@ -1,0 +1,71 @@
+"""The prior of lexical weights against BM25 written out, and its loss."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from training.m3.encoded_texts import EncodedTexts
+from training.m3.lexical_prior import LexicalPrior
+
+# Token 4 is rare, token 5 common, tokens 0 to 3 are special.
+IDF = torch.tensor([0.0, 0.0, 0.0, 0.0, 4.0, 0.25])
+IDS = torch.tensor([[2, 4, 5, 4, 3], [2, 5, 3, 0, 0]])
+TERMS = torch.tensor([[False, True, True, True, False], [False, True, False, False, False]])
+
+
+def impact(idf: float, frequency: int, length: int) -> float:
+    """BM25 with k1 1.2 and b 0.75 for an average length of 2."""
+    return idf * frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * length / 2))
+
+
+def encoded(weights: torch.Tensor) -> EncodedTexts:
+    vectors = torch.zeros(2, 4, 3)
+    return EncodedTexts(torch.zeros(2, 3), weights, IDS, TERMS, vectors, torch.ones(2, 4, dtype=torch.bool))
+
+
+def test_targets_of_a_query_are_roots_of_idf_times_the_frequency() -> None:
+    targets = LexicalPrior(IDF, 2.0, 1.0).targets(IDS, TERMS, queries=True)
+    expected = torch.tensor([[0.0, 2 * 2.0, 0.5, 2 * 2.0, 0.0], [0.0, 0.5, 0.0, 0.0, 0.0]])
+    torch.testing.assert_close(targets, expected)
+
+
+def test_targets_of_query_and_passage_multiply_to_the_impact_of_bm25() -> None:
+    prior = LexicalPrior(IDF, 2.0, 1.0)
+    queries = prior.targets(IDS[1:], TERMS[1:], queries=True)
+    passages = prior.targets(IDS, TERMS, queries=False)
+    # The query "5" holds its one token once, so its own target times a passage's is that token's impact.
+    assert float(queries[0, 1] * passages[0, 2]) == pytest.approx(impact(0.25, 1, 3))
+    repeated, once, alone = impact(4.0, 2, 3) / 2.0, impact(0.25, 1, 3) / 0.5, impact(0.25, 1, 1) / 0.5
+    expected = torch.tensor([[0.0, repeated, once, repeated, 0.0], [0.0, alone, 0.0, 0.0, 0.0]])
+    torch.testing.assert_close(passages, expected)
+
+
+@pytest.mark.parametrize("queries", [True, False])
+def test_the_scale_multiplies_targets(queries: bool) -> None:
+    prior, half = LexicalPrior(IDF, 2.0, 1.0), LexicalPrior(IDF, 2.0, 0.5)
+    whole = prior.targets(IDS, TERMS, queries=queries)
+    torch.testing.assert_close(half.targets(IDS, TERMS, queries=queries), whole / 2)
+
+
+@pytest.mark.parametrize("queries", [True, False])
+def test_the_same_token_in_another_text_counts_there_alone(queries: bool) -> None:
+    prior = LexicalPrior(IDF, 2.0, 1.0)
+    together = prior.targets(IDS, TERMS, queries=queries)
+    for row in range(2):
+        alone = prior.targets(IDS[row : row + 1], TERMS[row : row + 1], queries=queries)
+        torch.testing.assert_close(together[row : row + 1], alone)
+
+
+def test_the_loss_is_the_mean_square_over_terms() -> None:
+    prior = LexicalPrior(IDF, 2.0, 1.0)
+    targets = prior.targets(IDS, TERMS, queries=False)
+    assert prior.loss(encoded(targets), queries=False).item() == 0
+    assert prior.loss(encoded(targets), queries=True).item() > 0
+    apart = prior.loss(encoded(targets + 0.5 * TERMS), queries=False)
+    assert apart.item() == pytest.approx(0.25)
+    # Weights of what is no term do not count.
+    assert prior.loss(encoded(targets + 7.0 * ~TERMS), queries=False).item() == 0
+    assert math.isfinite(apart.item())

@@ -1,0 +1,131 @@
+"""Mined negatives against brute force over every passage, and when they are mined again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from index.candidates import Document, Hit, Scores
+from models.checkpoint import EncodingSettings
+from models.heads import Heads
+from models.tokenizer import Tokenizer
+from models.torch_encoder import EncoderModel, load_body
+from training.data.pair_table import PairTable, RaggedRows, read_tables
+from training.distributed import Ranks
+from training.m3.miner import Miner, joined
+from training.m3.mining import hard_negatives, mine_negatives
+from training.m3.scores import side_scores
+from training.m3.text_encoder import TextEncoder
+from training.settings.data import DataSettings, SourceSettings
+from training.settings.objective import MiningSettings
+
+
+@pytest.fixture
+def encoder(base_folder: Path, tokenizer: Tokenizer) -> TextEncoder:
+    settings = EncodingSettings(pooling="mean", max_length=32)
+    torch.manual_seed(3)
+    model = EncoderModel(load_body(base_folder), Heads(16, 8, settings)).eval()
+    with torch.no_grad():
+        model.heads.sparse.bias.fill_(0.5)
+    return TextEncoder(model, tokenizer, 64, "float32", "cpu")
+
+
+@pytest.fixture
+def table(tmp_path: Path, tokenizer: Tokenizer) -> PairTable:
+    source = SourceSettings("pairs.jsonl", "P", "CC0 1.0", development_pairs=8)
+    settings = DataSettings((source,), query_tokens=8, passage_tokens=16)
+    (table,) = read_tables(settings, tmp_path / "data", tmp_path / "work", tokenizer, 1, 1)
+    return table
+
+
+def ranked(encoder: TextEncoder, table: PairTable, sides: tuple[str, ...]) -> tuple[Any, Any]:
+    """Scores of all queries with all passages, summed over sides, and the passages best first."""
+    with torch.no_grad():
+        queries, passages = (
+            encoder.encode_all(store.take(np.arange(len(store)))) for store in (table.queries, table.passages)
+        )
+        scores = sum(side_scores(queries, passages, sides).values()).numpy()
+    return scores, np.argsort(-scores, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("side", "sides"), [("sum", ("dense", "sparse", "colbert")), ("dense", ("dense",))], ids=["sum", "dense"]
+)
+def test_mined_rows_are_the_best_of_what_is_trained_on_less_positives(
+    tmp_path: Path, encoder: TextEncoder, table: PairTable, side: str, sides: tuple[str, ...]
+) -> None:
+    settings = MiningSettings(first=3, last=20, ceiling=100.0)  # each side proposes all 40 passages
+    found = mine_negatives(encoder, table, settings, side, tmp_path)
+    scores, order = ranked(encoder, table, sides)
+    held_out = {row for pair in table.development for row in table.positives.of(pair).tolist()}
+    for pair in range(len(table.queries)):
+        own = set(table.positives.of(pair).tolist())
+        best = [row for row in order[pair].tolist() if row not in held_out][:20]
+        expected = [row for row in best if row not in own][2:]
+        mined = found.of(pair).tolist()
+        if pair in table.development:
+            assert mined == []
+            continue
+        # The index rounds token vectors to eight bits, so passages of nearly equal scores may change places.
+        assert len(mined) == len(expected)
+        np.testing.assert_allclose(scores[pair][mined], scores[pair][expected], atol=0.02)
+        assert not (own | held_out) & set(mined)
+    assert list(tmp_path.glob("mining-*")) == []
+
+
+def hit(row: int, score: float) -> Hit:
+    return Hit(Document(str(row), ""), score, Scores(score, 0.0, 0.0))
+
+
+HITS = [hit(4, 2.9), hit(1, 2.0), hit(7, 1.96), hit(3, 1.9), hit(2, 1.0), hit(9, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("positives", "settings", "expected"),
+    [
+        ([1], MiningSettings(first=1, ceiling=1.5), [4, 7, 3, 2, 9]),
+        ([1], MiningSettings(first=1, ceiling=0.95), [3, 2, 9]),  # at most 0.95 · 2.0 = 1.9
+        ([1], MiningSettings(first=3, ceiling=0.95), [3, 2, 9]),  # 4 and 7 were ranks 1 and 2
+        ([1], MiningSettings(first=5, ceiling=0.95), [9]),
+        ([1, 2], MiningSettings(first=1, ceiling=0.95), [3, 9]),  # the best positive counts
+        ([8], MiningSettings(first=2, ceiling=0.95), [1, 7, 3, 2, 9]),  # no positive among the ranks
+    ],
+)
+def test_first_and_ceiling(positives: list[int], settings: MiningSettings, expected: list[int]) -> None:
+    assert hard_negatives(HITS, np.array(positives), settings).tolist() == expected
+
+
+def test_given_and_mined_rows_are_joined() -> None:
+    given = RaggedRows.pack([np.array([5, 1]), np.zeros(0, np.int64)])
+    mined = RaggedRows.pack([np.array([1, 3]), np.array([2])])
+    both = joined(given, mined)
+    assert [both.of(pair).tolist() for pair in range(2)] == [[1, 3, 5], [2]]
+
+
+def test_negatives_are_mined_anew_when_due_and_kept_on_disk(
+    tmp_path: Path, encoder: TextEncoder, table: PairTable
+) -> None:
+    settings = MiningSettings(every_steps=10, first=1, last=6)
+    miner = Miner(encoder, [table], settings, "sum", tmp_path, Ranks())
+    encoder.model.train()
+    (first,) = miner.negatives(0)
+    assert encoder.model.training
+    assert miner.negatives(9)[0] is first
+    with torch.no_grad():
+        encoder.model.heads.sparse.weight.neg_()
+        encoder.model.heads.colbert.weight.normal_()
+    (second,) = miner.negatives(10)
+    assert first.rows.tolist() != second.rows.tolist()
+    # A run that goes on from step 5 with other weights in memory reads what was mined at step 0.
+    again = Miner(encoder, [table], settings, "sum", tmp_path, Ranks())
+    assert again.negatives(5)[0].rows.tolist() == first.rows.tolist()
+    assert sorted(path.name for path in tmp_path.glob("*.npz")) == [
+        "negatives-0000000.npz",
+        "negatives-0000010.npz",
+    ]
+    once = Miner(encoder, [table], MiningSettings(first=1, last=6), "sum", tmp_path, Ranks())
+    assert once.negatives(1_000)[0].rows.tolist() == first.rows.tolist()

@@ -1,0 +1,321 @@
+"""Adapters trained by whole runs: what they change, what is written, and what serves it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from models.encoder import encode
+from models.errors import AdapterUnusableError, CheckpointError
+from models.loader import load_encoder
+from models.representations import Representations
+
+pytest.importorskip("peft", reason="adapters are trained with peft: install tercet[train]")
+
+import training.run
+from cli.main import main
+from models.adapters.attach import adapter_base
+from models.adapters.files import read_adapter, write_adapter
+from models.adapters.record import Adapter
+from models.adapters.settings import StackSettings
+from training.errors import ConfigError, RunStateError
+from training.runs.log import read_log
+
+KINDS: dict[str, dict[str, Any]] = {
+    "lora": {"kind": "lora", "lora": {"rank": 2, "targets": ["query", "value", "output"]}},
+    "ia3": {"kind": "ia3"},
+    "prefix": {"kind": "prefix", "prefix": {"length": 3}},
+    "bottleneck": {"kind": "bottleneck", "bottleneck": {"width": 4, "placement": "houlsby"}},
+}
+TEXTS = ["word1 word2 word3", "word7", "word39 word8 word8 word20 word5"]
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def base(run: Run, tmp_path: Path) -> Path:
+    """The tiny base with heads."""
+    run("base", {"optimization.steps": 1})
+    return tmp_path / "base"
+
+
+@pytest.fixture
+def adapt(run: Run, base: Path) -> Run:
+    """Trains an adapter into `adapters/NAME`."""
+
+    def adapt(
+        name: str, adapter: dict[str, Any], changes: dict[str, Any] | None = None, **options: Any
+    ) -> Any:
+        origin = {"name": "tiny with heads", "licence": "MIT", "checkpoint": str(base)}
+        own = {
+            "base": origin,
+            "encoder": {},
+            "heads": {},
+            "adapter": adapter,
+            "optimization.learning_rate": 0.05,
+        }
+        return run(f"adapters/{name}", {**own, **(changes or {})}, **options)
+
+    return adapt
+
+
+@pytest.fixture
+def in_training(monkeypatch: pytest.MonkeyPatch) -> list[Representations]:
+    """What the trained model makes of `TEXTS` when its adapter is written."""
+    found: list[Representations] = []
+    write = training.run.write_trained_adapter
+
+    def watched(folder: Path, model: Any, *rest: Any) -> None:
+        write(folder, model, *rest)
+        encoder = load_encoder(str(folder.parents[1] / "base"), "torch")
+        encoder._model = model  # type: ignore[attr-defined]  # the engine's passes over the model in training
+        found.append(encode(encoder, TEXTS, "document"))
+
+    monkeypatch.setattr(training.run, "write_trained_adapter", watched)
+    return found
+
+
+def served(base: Path, adapters: Path, name: str | None) -> Representations:
+    encoder = load_encoder(str(base), "torch", adapters=adapters)
+    batch = encoder.tokenizer.tokenize(TEXTS, "document")
+    return encoder.encode_tokens(batch, adapters=[name] * len(TEXTS))
+
+
+def assert_alike(first: Representations, second: Representations) -> None:
+    assert first.dense is not None
+    assert second.dense is not None
+    assert first.sparse is not None
+    assert second.sparse is not None
+    assert first.colbert is not None
+    assert second.colbert is not None
+    np.testing.assert_allclose(first.dense, second.dense, atol=2e-6)
+    np.testing.assert_array_equal(first.sparse.token_ids, second.sparse.token_ids)
+    np.testing.assert_allclose(first.sparse.weights, second.sparse.weights, atol=2e-6)
+    np.testing.assert_allclose(first.colbert.vectors, second.colbert.vectors, atol=2e-6)
+
+
+def dense_differs(first: Representations, second: Representations) -> bool:
+    assert first.dense is not None
+    assert second.dense is not None
+    return float(np.abs(first.dense - second.dense).max()) > 1e-3
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_each_kind_trains_and_is_served_as_it_was_in_training(
+    adapt: Run, base: Path, tmp_path: Path, in_training: list[Representations], kind: str
+) -> None:
+    before = load_file(base / "model.safetensors")
+    progress = adapt(kind, KINDS[kind])
+    folder = tmp_path / "adapters" / kind
+    lines = list(read_log(folder / "run"))
+    sums = [line["development"]["Made pairs"]["sum"] for line in lines if "development" in line]
+    assert progress.best_figure == max(sums)
+    losses = [line["losses"]["loss"] for line in lines if "losses" in line]
+    assert np.mean(losses[-4:]) < np.mean(losses[:4])
+
+    files = {path.name for path in folder.iterdir() if path.is_file()}
+    assert files == {"adapter.json", "adapter.safetensors", "README.md"}
+    state = torch.load(folder / "run" / "state.pt", weights_only=True)["weights"]
+    assert all(adapter_part(name) or name.startswith("heads.") for name in state)
+    after = load_file(base / "model.safetensors")
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+    with_adapter = served(base, tmp_path / "adapters", kind)
+    assert_alike(with_adapter, in_training[0])
+    assert dense_differs(with_adapter, served(base, tmp_path / "adapters", None))
+
+
+def adapter_part(name: str) -> bool:
+    return "adapter_trained" in name and name.startswith("body.")
+
+
+def test_without_heads_those_of_the_base_stay(
+    adapt: Run, base: Path, tmp_path: Path, in_training: list[Representations]
+) -> None:
+    adapt("plain", {**KINDS["lora"], "heads": False}, {"optimization.steps": 3})
+    assert read_adapter(tmp_path / "adapters" / "plain").heads is None
+    state = torch.load(tmp_path / "adapters" / "plain" / "run" / "state.pt", weights_only=True)
+    assert not any(name.startswith("heads.") for name in state["weights"])
+    assert_alike(served(base, tmp_path / "adapters", "plain"), in_training[0])
+
+
+def test_the_contrastive_stage_trains_no_heads_and_saves_none(adapt: Run, tmp_path: Path) -> None:
+    adapt("dense", KINDS["lora"], {"stage": "contrastive", "optimization.steps": 2})
+    assert read_adapter(tmp_path / "adapters" / "dense").heads is None
+
+
+@pytest.mark.parametrize("upper", ["lora", "prefix", "bottleneck"])
+def test_an_adapter_on_top_of_another_is_served_as_their_stack(
+    adapt: Run, base: Path, tmp_path: Path, in_training: list[Representations], upper: str
+) -> None:
+    adapters = tmp_path / "adapters"
+    adapt("lower", KINDS["lora"])
+    lower = (adapters / "lower" / "adapter.safetensors").read_bytes()
+    adapt("upper", {**KINDS[upper], "heads": False, "below": [str(adapters / "lower")]})
+    assert (adapters / "lower" / "adapter.safetensors").read_bytes() == lower
+    write_adapter(adapters / "both", Adapter(StackSettings(("lower", "upper")), adapter_base(base)))
+    with pytest.raises(AdapterUnusableError, match=r"was trained on top of 1 other.* stack it on these"):
+        served(base, adapters, "upper")
+    # The heads are those trained with the lower one, in training as in the stack.
+    assert_alike(served(base, adapters, "both"), in_training[1])
+    assert "trained on top of `lower`: stack it on these" in (adapters / "upper" / "README.md").read_text()
+
+
+def test_an_adapter_is_stacked_on_what_it_was_trained_on_alone(
+    adapt: Run, base: Path, tmp_path: Path
+) -> None:
+    adapters = tmp_path / "adapters"
+    short = {"optimization.steps": 1}
+    adapt("lower", KINDS["lora"], short)
+    adapt("other", KINDS["lora"], {**short, "seed": 9})
+    adapt("middle", {**KINDS["ia3"], "below": [str(adapters / "lower")]}, short)
+    assert read_adapter(adapters / "middle").below == (read_adapter(adapters / "lower").digest,)
+    for name, parts in {"good": ("lower", "middle"), "bad": ("other", "middle")}.items():
+        write_adapter(adapters / name, Adapter(StackSettings(parts), adapter_base(base)))
+    served(base, adapters, "good")
+    with pytest.raises(AdapterUnusableError, match=r"middle was trained on top of others than \['other'\]"):
+        served(base, adapters, "bad")
+    with pytest.raises(CheckpointError, match=r"middle was trained on top of others than \[\]"):
+        adapt("upper", {**KINDS["lora"], "below": [str(adapters / "middle")]}, short)
+    # A run whose lower adapter has changed is another run, whatever its folder is called.
+    (adapters / "lower").rename(adapters / "before")
+    adapt("lower", KINDS["lora"], {**short, "seed": 9})
+    with pytest.raises(RunStateError, match=r"a run with other adapter\.below was begun there"):
+        adapt("middle", {**KINDS["ia3"], "below": [str(adapters / "lower")]}, short)
+    adapt("middle", {**KINDS["ia3"], "below": [str(adapters / "before")]}, short)
+
+
+def test_what_cannot_lie_below_is_refused(adapt: Run, base: Path, tmp_path: Path) -> None:
+    adapters = tmp_path / "adapters"
+    adapt("one", KINDS["lora"], {"optimization.steps": 1})
+    write_adapter(adapters / "both", Adapter(StackSettings(("one", "one")), adapter_base(base)))
+    with pytest.raises(ConfigError, match=r"both is a stack; name its parts instead, .*: one, one"):
+        adapt("upper", {**KINDS["lora"], "below": [str(adapters / "both")]})
+    with pytest.raises(CheckpointError, match=r"adapter\.json is missing"):
+        adapt("other", {**KINDS["lora"], "below": [str(adapters / "absent")]})
+    settings = base / "tercet.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "pooling": "cls"}))
+    with pytest.raises(ConfigError, match=r"one belongs to base 'base' .* train it on this base first"):
+        adapt("third", {**KINDS["lora"], "below": [str(adapters / "one")]})
+
+
+class KilledError(Exception):
+    """Stands for a kill: nothing of the run is left but its folder."""
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_run_that_was_cut_off_goes_on(adapt: Run, tmp_path: Path, kind: str) -> None:
+    def kill(line: dict[str, Any]) -> None:
+        if line["step"] == 7:
+            raise KilledError
+
+    adapt("whole", KINDS[kind])
+    cut = tmp_path / "adapters" / "cut"
+    with pytest.raises(KilledError):
+        adapt("cut", KINDS[kind], report=kill)
+    assert not (cut / "adapter.json").exists()
+    cut.rename(cut.with_name("renamed"))  # the name of a folder is not part of what is trained
+    adapt("renamed", KINDS[kind])
+    runs = [tmp_path / "adapters" / name for name in ("whole", "renamed")]
+    first, second = (
+        [{k: v for k, v in line.items() if k != "seconds"} for line in read_log(folder / "run")]
+        for folder in runs
+    )
+    assert first == second
+    assert len({(folder / "adapter.safetensors").read_bytes() for folder in runs}) == 1
+    with pytest.raises(RunStateError, match="a run with other adapter"):
+        adapt("whole", {**KINDS[kind], "heads": False})
+
+
+@pytest.mark.parametrize("name", ["keys", "train", "lora", "a-b_c"])
+def test_any_name_of_an_adapter_will_do(adapt: Run, base: Path, tmp_path: Path, name: str) -> None:
+    for kind in ("lora", "ia3"):
+        folder = f"{kind}/{name}"
+        adapt(folder, KINDS[kind], {"optimization.steps": 1})
+        assert served(base, tmp_path / "adapters" / kind, name).dense is not None
+
+
+def test_it_trains_with_gradient_checkpointing_and_head_warm_up(adapt: Run, tmp_path: Path) -> None:
+    adapt("plain", KINDS["lora"], {"optimization.steps": 4, "optimization.head_warmup_steps": 2})
+    saving = {"batches.gradient_checkpointing": True, "batches.gradient_cache": True}
+    warm = {"optimization.steps": 4, "optimization.head_warmup_steps": 2}
+    adapt("saving", KINDS["lora"], {**warm, **saving})
+    plain, saved = (
+        [
+            line["losses"]["loss"]
+            for line in read_log(tmp_path / "adapters" / name / "run")
+            if "losses" in line
+        ]
+        for name in ("plain", "saving")
+    )
+    assert saved == pytest.approx(plain, abs=1e-3)
+
+
+def test_the_card_says_what_the_adapter_is(adapt: Run, tmp_path: Path) -> None:
+    adapt("carded", KINDS["ia3"], {"optimization.steps": 1})
+    card = (tmp_path / "adapters" / "carded" / "README.md").read_text()
+    assert "An adapter of kind ia3 for tiny with heads with heads of its own, served beside it" in card
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"stage": "retromae"},
+            "adapter: it is 'retromae', but must be used in stage finetune or contrastive",
+        ),
+        ({"encoder.pooling": "cls"}, "adapter: it is 'encoder', but must be used without these settings"),
+        ({"heads.fresh": True}, r"adapter: it is 'heads\.fresh'"),
+        ({"optimization.frozen_body": True}, r"adapter: it is 'optimization\.frozen_body'"),
+        (
+            {"architecture": {"layers": 1, "width": 8, "attention_heads": 1, "intermediate": 8}},
+            "adapter: it is 'architecture'",
+        ),
+        (
+            {"adapter.heads": False, "optimization.head_warmup_steps": 1},
+            r"optimization\.head_warmup_steps: it is 1, but must be 0 where no heads are trained",
+        ),
+        (
+            {"stage": "contrastive", "optimization.head_warmup_steps": 1},
+            r"optimization\.head_warmup_steps: it is 1",
+        ),
+    ],
+)
+def test_settings_that_do_not_go_with_an_adapter(adapt: Run, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{message}"):
+        adapt("out", KINDS["lora"], changes)
+
+
+def test_a_base_without_heads_and_a_bad_name_are_one_line(
+    run_values: dict[str, Any],
+    base: Path,
+    base_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for checkpoint, heads, output, message in (
+        (base_folder, run_values["heads"], "fine", "heads.safetensors"),
+        (base, {}, "No Name", "adapter name 'No Name' does not match"),
+    ):
+        origin = {"name": "b", "licence": "MIT", "checkpoint": str(checkpoint)}
+        changes = {"base": origin, "encoder": {}, "heads": heads, "adapter": {"kind": "lora"}}
+        values = {**run_values, **changes}
+        config = tmp_path / "run.json"
+        config.write_text(json.dumps(values))
+        places = ["--data", str(tmp_path / "data"), "--output", str(tmp_path / output), "--threads", "1"]
+        monkeypatch.setattr(sys, "argv", ["tercet", "train", str(config), *places])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 1
+        error = capfd.readouterr().err
+        assert error.count("\n") == 1, error
+        assert message in error

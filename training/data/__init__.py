@@ -1,0 +1,1 @@
+"""Texts and pairs for training: read, tokenized to disk, put into batches."""

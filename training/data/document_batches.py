@@ -1,0 +1,62 @@
+"""Which documents a step of pre-training reads on this device, and the random numbers it draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from models.batching import plan_batches
+from models.representations import TokenBatch
+from training.data.batch_plan import EpochPlan, require_batches
+from training.data.text_table import plan_texts
+from training.data.token_store import TokenStore
+from training.distributed import Ranks
+from training.settings.run import RunSettings
+
+
+class DocumentBatches:
+    """The batches of a run, by step; what a step draws depends on the seed, the step and the device alone."""
+
+    def __init__(
+        self, stores: Sequence[TokenStore], settings: RunSettings, ranks: Ranks, least_tokens: int
+    ) -> None:
+        """least_tokens: shorter documents are left out.
+
+        Raises TrainingDataError for a source that fills no batch.
+        """
+        self._stores = stores
+        self._settings = settings
+        self._ranks = ranks
+        self._least_tokens = least_tokens
+        self._planned: tuple[int, EpochPlan] = (0, self._plan(0))
+        require_batches(self._planned[1], {n: s.path for n, s in enumerate(settings.data.sources)})
+        self.steps_per_epoch = len(self._planned[1])
+        """Batches of one epoch; all epochs have as many."""
+
+    def documents(self, step: int) -> TokenBatch:
+        """This device's share of a step's documents."""
+        epoch, place = divmod(step, self.steps_per_epoch)
+        if self._planned[0] != epoch:
+            self._planned = (epoch, self._plan(epoch))
+        number, rows = self._planned[1].batches[place]
+        return self._stores[number].take(np.array_split(rows, self._ranks.size)[self._ranks.rank])
+
+    def generator(self, step: int, stream: int = 0) -> torch.Generator:
+        """The random numbers of a step on this device; each of several streams has its own.
+
+        What is drawn text after text from one stream does not depend on how a batch is cut into sub-batches.
+        """
+        seeds = np.random.SeedSequence([self._settings.seed, step, self._ranks.rank, stream])
+        return torch.Generator().manual_seed(int(seeds.generate_state(1, np.uint64)[0] >> 1))
+
+    def sub_batches(self, texts: TokenBatch) -> list[TokenBatch]:
+        """Texts of like length, as many as one pass may hold."""
+        plan = plan_batches(texts.lengths, self._settings.batches.sub_batch_tokens)
+        return [texts.take(rows) for rows in plan]
+
+    def _plan(self, epoch: int) -> EpochPlan:
+        settings = self._settings
+        groups, devices = settings.batches.groups, self._ranks.size
+        return plan_texts(self._stores, groups, devices, self._least_tokens, settings.seed, epoch)

@@ -1,0 +1,176 @@
+"""The pairs of one source as rows of token stores, part of them held out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from models.representations import Int64, offsets_of
+from models.tokenizer import Tokenizer
+from training.data.documents import read_texts, span_pairs, title_pairs
+from training.data.pairs import TrainingPair, held_out_letters, joined_neighbours, occurs_in, read_pairs
+from training.data.token_store import TokenStore, TokenWriter
+from training.errors import TrainingDataError
+from training.settings.data import DataSettings, SourceSettings
+
+
+@dataclass(frozen=True, slots=True)
+class RaggedRows:
+    """Rows of passages for each of P pairs, packed: rows int64[Σ], offsets int64[P+1]."""
+
+    rows: Int64
+    offsets: Int64
+
+    def of(self, pair: int) -> Int64:
+        """The rows of one pair."""
+        return self.rows[self.offsets[pair] : self.offsets[pair + 1]]
+
+    @staticmethod
+    def pack(rows: Sequence[Int64]) -> RaggedRows:
+        """The rows of each pair, in order."""
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        return RaggedRows(np.concatenate([np.zeros(0, np.int64), *rows]), offsets_of(lengths))
+
+
+@dataclass(frozen=True, slots=True)
+class PairTable:
+    """P pairs of a source. Query i belongs to pair i; passages are the distinct ones of all pairs.
+
+    training, development: pair numbers; no positive of a development pair is one of a training pair.
+    pool: the passages that development queries rank.
+    """
+
+    settings: SourceSettings
+    queries: TokenStore
+    passages: TokenStore
+    positives: RaggedRows
+    negatives: RaggedRows
+    training: Int64
+    development: Int64
+    pool: Int64
+
+    def training_passages(self) -> Int64:
+        """Rows of the distinct passages of all training pairs, ascending."""
+        given = (
+            rows.of(pair) for rows in (self.positives, self.negatives) for pair in self.training.tolist()
+        )
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *given]))
+
+    def passage_tokens(self, pairs: Int64) -> Int64:
+        """Tokens of the longest positive of each of the pairs, int64[len(pairs)]."""
+        lengths = self.passages.lengths[self.positives.rows]
+        return np.maximum.reduceat(lengths, self.positives.offsets[:-1])[pairs]
+
+
+def read_tables(
+    settings: DataSettings, data: Path, work: Path, tokenizer: Tokenizer, neighbours: int, seed: int
+) -> list[PairTable]:
+    """The pairs of every source but those of plain documents; token ids go to files below `work`.
+
+    Raises TrainingDataError for a bad line, naming it, and for a source without pairs.
+    """
+    letters = held_out_letters(data / folder for folder in settings.held_out)
+    tables = []
+    for number, source in enumerate(settings.sources):
+        if source.format == "texts":
+            continue
+        kept = source_pairs(source, data, seed, letters)
+        folder = work / f"source-{number}"
+        folder.mkdir(parents=True, exist_ok=True)
+        tables.append(build_table(source, kept, folder, tokenizer, settings, neighbours, seed))
+    return tables
+
+
+def source_pairs(source: SourceSettings, data: Path, seed: int, held_out: str) -> Iterator[TrainingPair]:
+    """The pairs of a source's file, in file order, but for those with a text in `held_out_letters`.
+
+    They are left out before anything is made of them: what is cut or joined would occur no more.
+    """
+    path = data / source.path
+    pairs: Iterator[TrainingPair]
+    if source.format == "pairs":
+        given = read_pairs(path, source.lines)
+        pairs = (pair for pair in given if not occurs_in([*pair.positives, *pair.negatives], held_out))
+    else:
+        texts = read_texts(path, source.lines, source.language)
+        kept = (text for text in texts if not occurs_in([text.text], held_out))
+        pairs = title_pairs(kept) if source.format == "titles" else span_pairs(kept, seed)
+    return iter(joined_neighbours(list(pairs), source.join_up_to, seed)) if source.join_up_to > 1 else pairs
+
+
+def build_table(
+    source: SourceSettings,
+    pairs: Iterable[TrainingPair],
+    folder: Path,
+    tokenizer: Tokenizer,
+    settings: DataSettings,
+    neighbours: int,
+    seed: int,
+) -> PairTable:
+    """Tokenizes the pairs as they come and chooses the held-out ones."""
+    as_query = partial(tokenizer.tokenize, input_type="query", max_length=settings.query_tokens)
+    as_passage = partial(tokenizer.tokenize, input_type="document", max_length=settings.passage_tokens)
+    positives: list[Int64] = []
+    negatives: list[Int64] = []
+    with (
+        TokenWriter(folder / "queries.tokens", as_query) as queries,
+        TokenWriter(folder / "passages.tokens", as_passage) as passages,
+    ):
+        rows = PassageRows(passages)
+        for pair in pairs:
+            queries.add(pair.query)
+            positives.append(rows.of(pair.positives))
+            negatives.append(rows.of(pair.negatives))
+        if not positives:
+            raise TrainingDataError(f"{source.path}: no pair is left to train on or to hold out")
+        query_store, passage_store = queries.store(), passages.store()
+    generator = np.random.default_rng(seed)
+    order = shuffled_groups(len(positives), neighbours, generator)[: source.most]
+    development = np.sort(order[: source.development_pairs])
+    held = {row for pair in development for row in positives[pair].tolist()}
+    later = np.sort(order[source.development_pairs :]) if source.train else order[:0]
+    training = np.array([pair for pair in later if held.isdisjoint(positives[pair].tolist())], np.int64)
+    others = generator.permutation(len(passage_store))[: source.development_passages]
+    pool = np.union1d(np.array(sorted(held), np.int64), others) if len(development) else order[:0]
+    return PairTable(
+        source,
+        query_store,
+        passage_store,
+        RaggedRows.pack(positives),
+        RaggedRows.pack(negatives),
+        training,
+        development,
+        pool,
+    )
+
+
+class PassageRows:
+    """The row of each distinct passage; one not seen before is written and gets the next."""
+
+    def __init__(self, writer: TokenWriter) -> None:
+        self._writer = writer
+        self._rows: dict[bytes, int] = {}
+
+    def of(self, passages: Sequence[str]) -> Int64:
+        """The rows of passages, int64[len(passages)]."""
+        return np.array([self._row(passage) for passage in passages], np.int64)
+
+    def _row(self, passage: str) -> int:
+        # A digest stands for the text, so that memory does not grow with its length.
+        digest = hashlib.blake2b(passage.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        row = self._rows.get(digest)
+        if row is None:
+            row = self._rows[digest] = len(self._rows)
+            self._writer.add(passage)
+        return row
+
+
+def shuffled_groups(count: int, together: int, generator: np.random.Generator) -> Int64:
+    """Numbers below `count` in random order, but groups of `together` consecutive ones stay as they are."""
+    groups = np.array_split(np.arange(count, dtype=np.int64), range(together, count, together))
+    return np.concatenate([groups[place] for place in generator.permutation(len(groups))])

@@ -1,0 +1,1 @@
+"""Fine-tuning of the three sides: representations, scores, losses, hard negatives."""

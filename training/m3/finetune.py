@@ -1,0 +1,177 @@
+"""Fine-tuning of all three sides: InfoNCE for each, and distillation from their sum (M3).
+
+With the weights of the lexical and the token-vector side at 0 this is the unsupervised contrastive stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from models.representations import TokenBatch
+from training.data.batch_plan import (
+    EpochPlan,
+    PairBatch,
+    allowed_passages,
+    pair_batch,
+    plan_epoch,
+    require_batches,
+)
+from training.data.pair_table import PairTable, RaggedRows
+from training.distributed import Ranks, gather
+from training.gradient_cache import cached_backward
+from training.m3.development import Figures, development_figures, judged_side, judged_sides
+from training.m3.encoded_texts import EncodedTexts
+from training.m3.lexical_prior import LexicalPrior
+from training.m3.losses import anchor_losses, total_loss, trained_sides
+from training.m3.miner import Miner
+from training.m3.scores import side_scores
+from training.m3.text_encoder import TextEncoder
+from training.settings.run import RunSettings
+from training.step import Scaled, StepReport
+
+
+class Finetune:
+    """Batches of pairs and what is learned from them. `negatives`: of each table, given or mined."""
+
+    def __init__(
+        self,
+        encoder: TextEncoder,
+        tables: Sequence[PairTable],
+        settings: RunSettings,
+        folder: Path,
+        ranks: Ranks,
+        anchor: TextEncoder | None = None,
+        prior: LexicalPrior | None = None,
+    ) -> None:
+        """folder: where mined negatives are kept; anchor (the base), prior: where the losses ask for them.
+
+        Raises TrainingDataError for a source that fills no batch.
+        """
+        self.encoder = encoder
+        self.tables = tables
+        self.negatives = [table.negatives for table in tables]
+        self._settings = settings
+        side = judged_side(settings.stage)
+        self._miner = (
+            Miner(encoder, tables, settings.mining, side, folder, ranks) if settings.mining else None
+        )
+        self._ranks = ranks
+        self._anchor = anchor
+        self._prior = prior
+        self._planned: tuple[int, EpochPlan] = (0, self._plan(0))
+        trained = {n: table.settings.path for n, table in enumerate(tables) if table.settings.train}
+        require_batches(self._planned[1], trained)
+        self.steps_per_epoch = len(self._planned[1])
+        """Batches of one epoch; all epochs have as many."""
+
+    def batch(self, step: int) -> PairBatch:
+        """This device's share of a step's pairs, with their passages."""
+        if self._miner is not None:
+            self.negatives = self._miner.negatives(step)
+        epoch, place = divmod(step, self.steps_per_epoch)
+        number, pairs = self._plan_of(epoch).batches[place]
+        generator = np.random.default_rng([self._settings.seed, step, self._ranks.rank])
+        count = self._settings.batches.negatives
+        positives, negatives = self.tables[number].positives, self.negatives[number]
+        return pair_batch(number, pairs, positives, negatives, count, self._ranks, generator)
+
+    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
+        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+        batch = self.batch(step)
+        table = self.tables[batch.table]
+        queries, passages = table.queries.take(batch.pairs), table.passages.take(batch.passages)
+        terms: dict[str, Tensor] = {}
+        anchors = [self._anchored(texts) for texts in (queries, passages)]
+
+        def loss(*encoded: EncodedTexts) -> Tensor:
+            total, found = self._loss(encoded[0], encoded[1], batch)
+            for texts, base, queries in zip(encoded, anchors, (True, False), strict=True):
+                for name, term in self._regularization(texts, base, queries=queries).items():
+                    total = total + getattr(self._settings.objective, name) * term / len(encoded)
+                    found[name] = found.get(name, torch.zeros_like(term)) + term.detach() / len(encoded)
+            terms.update({"loss": total.detach(), **found})
+            return scaled(total / self._ranks.size)
+
+        query_parts, query_order = self.encoder.parts(queries)
+        passage_parts, passage_order = self.encoder.parts(passages)
+        parts = [*query_parts, *passage_parts]
+
+        def loss_of_parts(encoded: Sequence[EncodedTexts]) -> Tensor:
+            split = len(query_parts)
+            return loss(
+                EncodedTexts.concatenate(encoded[:split], query_order),
+                EncodedTexts.concatenate(encoded[split:], passage_order),
+            )
+
+        if self._caches(parts):
+            cached_backward(parts, self.encoder.encode, loss_of_parts)
+        else:
+            total = loss_of_parts([self.encoder.encode(part) for part in parts])
+            total.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        return StepReport(terms, int(queries.offsets[-1] + passages.offsets[-1]))
+
+    def evaluate(self) -> Figures:
+        """Development figures of every source that holds pairs out."""
+        return {
+            table.settings.title: development_figures(self.encoder, table, judged_sides(self._settings.stage))
+            for table in self.tables
+            if len(table.development)
+        }
+
+    def _caches(self, parts: Sequence[TokenBatch]) -> bool:
+        """Whether gradients are cached for these sub-batches; a frozen body has no graph to save.
+
+        All processes decide alike, or else they would not wait for each other the same number of times.
+        """
+        settings = self._settings.batches
+        if settings.gradient_cache is not None:
+            return settings.gradient_cache
+        if self._settings.optimization.frozen_body:
+            return False
+        padded = sum(len(part) * int(part.lengths.max()) for part in parts)
+        largest = gather(torch.tensor([padded], device=self.encoder.device), self._ranks).max()
+        return int(largest) > settings.sub_batch_tokens
+
+    def _regularization(
+        self, texts: EncodedTexts, base: EncodedTexts | None, *, queries: bool
+    ) -> dict[str, Tensor]:
+        """Terms that need no pairs, by their name in `LossSettings`."""
+        terms = {} if base is None else anchor_losses(texts, base)
+        return terms if self._prior is None else {**terms, "prior": self._prior.loss(texts, queries=queries)}
+
+    def _anchored(self, texts: TokenBatch) -> EncodedTexts | None:
+        """What the base makes of texts, where the losses ask for it."""
+        if self._anchor is None:
+            return None
+        with torch.no_grad():
+            return self._anchor.encode_all(texts)
+
+    def _loss(
+        self, queries: EncodedTexts, passages: EncodedTexts, batch: PairBatch
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The mean loss of this device's queries against the passages of all devices, and its terms."""
+        device = queries.dense.device
+        rows = gather(torch.from_numpy(batch.passages).to(device), self._ranks)
+        counts = gather(torch.tensor([len(batch.passages)], device=device), self._ranks)
+        own = np.arange(len(batch.pairs)) + int(counts[: self._ranks.rank].sum())
+        positives: RaggedRows = self.tables[batch.table].positives
+        allowed = allowed_passages(positives, batch.pairs, rows.cpu().numpy(), own)
+        losses = self._settings.objective
+        sides = trained_sides(losses)
+        scores = side_scores(queries, passages.of_all(self._ranks, sides), sides)
+        columns, mask = (torch.from_numpy(array).to(device) for array in (own, allowed))
+        return total_loss(scores, columns, mask, losses)
+
+    def _plan(self, epoch: int) -> EpochPlan:
+        settings = self._settings
+        return plan_epoch(self.tables, settings.batches, self._ranks.size, settings.seed, epoch)
+
+    def _plan_of(self, epoch: int) -> EpochPlan:
+        if self._planned[0] != epoch:
+            self._planned = (epoch, self._plan(epoch))
+        return self._planned[1]

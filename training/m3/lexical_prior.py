@@ -1,0 +1,61 @@
+"""Where lexical weights are pulled to, if the losses ask for it: the weights by which BM25 would score.
+
+A lexical score multiplies the weights of query and passage. So each takes the root of a token's idf: a
+query's times the token's frequency, a passage's times its saturated frequency with the usual length
+normalization. The products add up to BM25, in Lucene's form of idf (Robertson and Zaragoza 2009, 3.4).
+Letters in shapes: B texts, L tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from models.representations import Float32
+from training.data.token_store import TokenStore
+from training.m3.encoded_texts import EncodedTexts
+from training.m3.initial_heads import inverse_document_frequencies
+
+K1 = 1.2
+B = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalPrior:
+    """idf: float32[V] over the training passages; average_tokens: of a passage; scale: of the weights."""
+
+    idf: Tensor
+    average_tokens: float
+    scale: float
+
+    @staticmethod
+    def of(passages: Sequence[TokenStore], vocabulary_size: int, scale: float, device: str) -> LexicalPrior:
+        """From the passages of all sources, special tokens counted as part of a passage's length."""
+        idf: Float32 = inverse_document_frequencies(passages, vocabulary_size)
+        lengths = np.concatenate([store.lengths for store in passages])
+        return LexicalPrior(torch.from_numpy(idf).to(device), float(lengths.mean()), scale)
+
+    def loss(self, texts: EncodedTexts, *, queries: bool) -> Tensor:
+        """Mean squared distance of the weights from their targets, over all tokens that are terms."""
+        terms = texts.is_term
+        targets = self.targets(texts.token_ids, terms, queries=queries)
+        return (texts.weights - targets).square()[terms].mean()
+
+    def targets(self, token_ids: Tensor, terms: Tensor, *, queries: bool) -> Tensor:
+        """float32[B, L]: scale · √idf · frequency in a query, saturated in a passage; 0 where no term is.
+
+        token_ids: int64[B, L]; terms: bool[B, L].
+        """
+        rows = torch.arange(len(token_ids), device=token_ids.device).unsqueeze(1)
+        keys = torch.where(terms, rows * len(self.idf) + token_ids, -1)
+        _, place, counts = torch.unique(keys, return_inverse=True, return_counts=True)
+        frequency = counts[place].float()
+        if not queries:
+            lengths = terms.sum(dim=1, keepdim=True) / self.average_tokens
+            frequency = frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * lengths))
+        targets: Tensor = self.scale * self.idf[token_ids].sqrt() * frequency * terms
+        return targets

@@ -1,0 +1,136 @@
+"""The contrastive loss of each score and of their sum, and self-knowledge distillation from the sum.
+
+Formulas: BGE-M3 (Chen et al. 2024, arXiv 2402.03216, section 3.3).
+Letters in shapes: B queries, N passages of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+
+from training.m3.encoded_texts import SIDES, EncodedTexts
+from training.settings.objective import LossSettings
+
+SUM_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
+    {
+        "first": {"dense": 1.0, "sparse": 1.0, "colbert": 1.0},
+        "revised": {"dense": 1.0, "sparse": 0.3, "colbert": 1.0},
+    }
+)
+"""Weight of each side in s_inter, by form."""
+TERM_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
+    {
+        "first": {
+            "dense": 1.0,
+            "sparse": 1.0,
+            "colbert": 1.0,
+            "sum": 0.0,
+            "distill_dense": 1 / 3,
+            "distill_sparse": 1 / 3,
+            "distill_colbert": 1 / 3,
+        },
+        "revised": {
+            "dense": 1 / 8,
+            "sparse": 0.1 / 8,
+            "colbert": 1 / 8,
+            "sum": 1 / 8,
+            "distill_dense": 1 / 6,
+            "distill_sparse": 0.1 / 6,
+            "distill_colbert": 1 / 6,
+        },
+    }
+)
+"""Factor of each term in the total, by form."""
+
+
+def sum_weights(settings: LossSettings) -> dict[str, float]:
+    """Weight of each side in the summed score, the teacher."""
+    form = SUM_WEIGHTS[settings.form]
+    return {side: given(getattr(settings, f"sum_{side}"), form[side]) for side in SIDES}
+
+
+def term_weights(settings: LossSettings) -> dict[str, float]:
+    """Factor of each term in the total. Terms of factor 0 are left out, and without distillation its terms.
+
+    In the revised form the contrastive part then counts whole, since there is nothing to average it with.
+    """
+    whole = 2.0 if settings.form == "revised" and not settings.distill else 1.0
+    weights = {
+        name: given(getattr(settings, name), whole * form)
+        for name, form in TERM_WEIGHTS[settings.form].items()
+        if settings.distill or not name.startswith("distill_")
+    }
+    return {name: weight for name, weight in weights.items() if weight != 0}
+
+
+def trained_sides(settings: LossSettings) -> tuple[str, ...]:
+    """The sides whose scores some term reads, itself or in the sum."""
+    terms = set(term_weights(settings))
+    summed = (
+        sum_weights(settings) if any(name == "sum" or name.startswith("distill_") for name in terms) else {}
+    )
+    return tuple(side for side in SIDES if {side, f"distill_{side}"} & terms or summed.get(side, 0) != 0)
+
+
+def given(value: float | None, otherwise: float) -> float:
+    """The value, or the other where it is None."""
+    return otherwise if value is None else value
+
+
+def total_loss(
+    scores: Mapping[str, Tensor], own: Tensor, allowed: Tensor, settings: LossSettings
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The weighted sum of all terms, and each term without a graph.
+
+    scores: float32[B, N] of each of `trained_sides`. own: int64[B] and allowed: bool[B, N], as in
+    `contrastive_loss`. Terms of weight 0 are not computed.
+    """
+    weights = sum_weights(settings)
+    summed = torch.stack([weights[side] * scores[side] for side in scores]).sum(dim=0)
+    sides = {**scores, "sum": summed}
+    factors = term_weights(settings)
+    terms: dict[str, Tensor] = {}
+    for name in factors:
+        if name.startswith("distill_"):
+            student = sides[name.removeprefix("distill_")]
+            terms[name] = distillation_loss(student, summed, allowed, settings.temperature)
+        else:
+            terms[name] = contrastive_loss(sides[name], own, allowed, settings.temperature)
+    total = torch.stack([factor * terms[name] for name, factor in factors.items()]).sum()
+    return total, {name: term.detach() for name, term in terms.items()}
+
+
+def anchor_losses(texts: EncodedTexts, base: EncodedTexts) -> dict[str, Tensor]:
+    """How far dense and token vectors are from those of the base, by the term's name in `LossSettings`.
+
+    Each is the mean of one minus the cosine, over texts or over their token vectors.
+    """
+    apart = 1 - (texts.vectors * base.vectors).sum(dim=-1)[texts.vector_mask]
+    return {
+        "anchor_dense": (1 - (texts.dense * base.dense).sum(dim=-1)).mean(),
+        "anchor_colbert": apart.mean(),
+    }
+
+
+def contrastive_loss(scores: Tensor, own: Tensor, allowed: Tensor, temperature: float) -> Tensor:
+    """InfoNCE: −log softmax(s/τ) at each query's own passage, averaged over queries.
+
+    scores float32[B, N]; own int64[B] is the column of each query's positive. allowed bool[B, N] is false for
+    columns that are no negatives of that query (another of its positives).
+    """
+    logits = (scores / temperature).masked_fill(~allowed, float("-inf"))
+    return torch.nn.functional.cross_entropy(logits, own)
+
+
+def distillation_loss(student: Tensor, teacher: Tensor, allowed: Tensor, temperature: float) -> Tensor:
+    """−Σ softmax(teacher/τ)·log softmax(student/τ), averaged over queries; the teacher gets no gradient.
+
+    Shapes as in `contrastive_loss`.
+    """
+    targets = (teacher.detach() / temperature).masked_fill(~allowed, float("-inf")).softmax(dim=1)
+    log_probabilities = (student / temperature).masked_fill(~allowed, float("-inf")).log_softmax(dim=1)
+    return -(targets * log_probabilities.masked_fill(~allowed, 0.0)).sum(dim=1).mean()

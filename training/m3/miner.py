@@ -1,0 +1,91 @@
+"""Keeps hard negatives fresh during training, and on disk, so that a resumed run has the same ones."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from training.data.pair_table import PairTable, RaggedRows
+from training.distributed import Ranks, wait_for_all
+from training.errors import RunStateError
+from training.m3.mining import discard_unfinished, mine_negatives
+from training.m3.text_encoder import TextEncoder
+from training.runs.files import replacing
+from training.settings.objective import MiningSettings
+
+
+class Miner:
+    """The negatives of every source at any step, those given in the data among them."""
+
+    def __init__(
+        self,
+        encoder: TextEncoder,
+        tables: Sequence[PairTable],
+        settings: MiningSettings,
+        side: str,
+        folder: Path,
+        ranks: Ranks,
+    ) -> None:
+        """side: what passages are ranked by, `dense` or `sum`; folder: the run's."""
+        self._encoder = encoder
+        self._tables = tables
+        self._settings = settings
+        self._side = side
+        self._folder = folder
+        self._ranks = ranks
+        if ranks.rank == 0:
+            discard_unfinished(folder)
+        self._round = -1
+        self._negatives: list[RaggedRows] = []
+
+    def negatives(self, step: int) -> list[RaggedRows]:
+        """Those of the last round at or before the step; the first process mines where it is due."""
+        every = self._settings.every_steps
+        current = step // every * every if every else 0
+        if current != self._round:
+            path = self._folder / f"negatives-{current:07d}.npz"
+            if self._ranks.rank == 0 and not path.is_file():
+                self._mine(path)
+            wait_for_all(self._ranks)
+            self._negatives = self._read(path)
+            self._round = current
+        return self._negatives
+
+    def _mine(self, path: Path) -> None:
+        model = self._encoder.model
+        model.eval()
+        arrays: dict[str, Any] = {}
+        for number, table in enumerate(self._tables):
+            if mines(table):
+                mined = mine_negatives(self._encoder, table, self._settings, self._side, self._folder)
+                arrays[f"rows_{number}"], arrays[f"offsets_{number}"] = mined.rows, mined.offsets
+        model.train()
+        with replacing(path) as file:
+            np.savez(file, **arrays)
+
+    def _read(self, path: Path) -> list[RaggedRows]:
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return [
+                    joined(table.negatives, RaggedRows(arrays[f"rows_{n}"], arrays[f"offsets_{n}"]))
+                    if mines(table)
+                    else table.negatives
+                    for n, table in enumerate(self._tables)
+                ]
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise RunStateError(f"{path}: cannot be read ({error}); remove it to mine again") from error
+
+
+def joined(given: RaggedRows, mined: RaggedRows) -> RaggedRows:
+    """Given and mined rows of each pair together."""
+    pairs = range(len(given.offsets) - 1)
+    return RaggedRows.pack([np.union1d(given.of(pair), mined.of(pair)) for pair in pairs])
+
+
+def mines(table: PairTable) -> bool:
+    """Whether negatives are mined for a source."""
+    return table.settings.mine and len(table.training) > 0

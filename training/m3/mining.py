@@ -1,0 +1,106 @@
+"""Hard negatives from an index of the passages themselves, made with the encoder as trained so far (ANCE).
+
+Source: Xiong et al. 2020, arXiv 2007.00808.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from index.candidates import CandidateLimits, Document, Hit, Weights
+from index.collection import Collection
+from index.manifest import CollectionSettings
+from index.snapshot import Snapshot
+from models.batching import PaddedOutputs, pack, plan_batches
+from models.representations import Int64, Representations
+from training.data.pair_table import PairTable, RaggedRows
+from training.data.token_store import TokenStore
+from training.m3.text_encoder import TextEncoder
+from training.settings.objective import MiningSettings
+
+TEXTS_AT_ONCE = 1024
+SCRATCH = "mining-"
+
+
+def mine_negatives(
+    encoder: TextEncoder, table: PairTable, settings: MiningSettings, side: str, folder: Path
+) -> RaggedRows:
+    """For every training pair the rows of passages that rank high and are no positives; none for others.
+
+    They are passages of training pairs: those held out stay unseen. side: what ranks them, `dense` alone or
+    the plain `sum`. The index lies in a temporary folder below `folder`.
+    """
+    found: list[Int64] = [np.zeros(0, np.int64)] * len(table.queries)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
+        snapshot = indexed_passages(encoder, table, Path(scratch))
+        weights = Weights() if side == "sum" else Weights(sparse=0.0, colbert=0.0)
+        limits = CandidateLimits(2 * settings.last, 2 * settings.last if side == "sum" else 0)
+        for start in range(0, len(table.training), TEXTS_AT_ONCE):
+            pairs = table.training[start : start + TEXTS_AT_ONCE]
+            queries = represent(encoder, table.queries, pairs)
+            for place, pair in enumerate(pairs.tolist()):
+                query = queries.take(np.array([place], np.int64))
+                hits = snapshot.search(query, top_k=settings.last, weights=weights, candidates=limits).hits
+                found[pair] = hard_negatives(hits, table.positives.of(pair), settings)
+        snapshot.close()
+    return RaggedRows.pack(found)
+
+
+def discard_unfinished(folder: Path) -> None:
+    """Removes the indexes of a run that was killed while it mined."""
+    for scratch in folder.glob(f"{SCRATCH}*"):
+        shutil.rmtree(scratch)
+
+
+def hard_negatives(hits: Sequence[Hit], positives: Int64, settings: MiningSettings) -> Int64:
+    """Rows of the hits from rank `first` on, best first, less positives and likely unlabelled ones."""
+    own = set(positives.tolist())
+    best = max((hit.score for hit in hits if int(hit.document.id) in own), default=float("inf"))
+    limit = settings.ceiling * best
+    others = [hit for hit in hits if int(hit.document.id) not in own]
+    kept = [int(hit.document.id) for hit in others[settings.first - 1 :] if hit.score <= limit]
+    return np.array(kept, np.int64)
+
+
+def indexed_passages(encoder: TextEncoder, table: PairTable, root: Path) -> Snapshot:
+    """A snapshot with every passage of the training pairs; its id is its row."""
+    rows = table.training_passages()
+    heads = encoder.model.heads
+    settings = CollectionSettings(
+        "mining",
+        encoder="in training",
+        fingerprint="in training",
+        dense_dimension=heads.sparse.in_features,
+        colbert_dimension=heads.colbert.out_features,
+        vocabulary_size=encoder.tokenizer.vocabulary_size,
+    )
+    collection = Collection.create(root, "mining", settings)
+    with collection.writer() as writer:
+        for start in range(0, len(rows), TEXTS_AT_ONCE):
+            part = rows[start : start + TEXTS_AT_ONCE]
+            documents = [Document(str(row), str(row)) for row in part.tolist()]
+            writer.add(documents, represent(encoder, table.passages, part))
+        writer.publish()
+    return collection.snapshot()
+
+
+def represent(encoder: TextEncoder, store: TokenStore, rows: Int64) -> Representations:
+    """The packed representations of texts, in the given order."""
+    plan = plan_batches(store.lengths[rows], encoder.sub_batch_tokens)
+    heads = encoder.model.heads
+    parts = []
+    for places in plan:
+        batch = store.take(rows[places])
+        with torch.inference_mode():
+            states, _, mask = encoder.hidden(batch)
+            outputs = heads(states, mask)
+        padded = PaddedOutputs(*(output.cpu().numpy() for output in outputs))
+        parts.append(pack(batch, padded, encoder.tokenizer))
+    order = np.argsort(np.concatenate(plan), kind="stable")
+    return Representations.concatenate(parts).take(order)

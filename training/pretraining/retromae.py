@@ -1,0 +1,172 @@
+"""RetroMAE: an encoder is trained by a decoder so weak that it needs the text's embedding.
+
+Xiao et al. 2022, arXiv 2205.12035. Letters in shapes: B texts, L tokens, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from models.checkpoint import EncodingSettings
+from models.heads import pool
+from training.pretraining.body_states import (
+    last_states,
+    position_embeddings,
+    require_supported,
+    token_embeddings,
+    word_embeddings,
+)
+from training.pretraining.masking import MaskedText, content_labels, mask_tokens
+from training.pretraining.masking_vocabulary import MaskingVocabulary
+from training.pretraining.mlm_head import MlmHead
+from training.pretraining.outputs import PretrainingOutputs
+from training.pretraining.transformer_layer import TransformerLayer
+
+Decoding = Literal["basic", "enhanced"]
+
+
+@dataclass(frozen=True, slots=True)
+class RetroMaeInputs:
+    """All that was drawn at random for a batch, so that it can be cut up or run again.
+
+    encoder, decoder: what either reads and predicts; visible: bool[B, L, L], the positions that each position
+    attends to in enhanced decoding, or None for basic decoding.
+    """
+
+    encoder: MaskedText
+    decoder: MaskedText
+    visible: Tensor | None
+
+    @property
+    def predicted(self) -> dict[str, int]:
+        """Predicted tokens by name of the loss."""
+        return {"encoder_mlm": self.encoder.predicted, "decoder": self.decoder.predicted}
+
+    def rows(self, rows: slice) -> RetroMaeInputs:
+        """Some of the texts, for a sub-batch."""
+        visible = None if self.visible is None else self.visible[rows]
+        return RetroMaeInputs(self.encoder.rows(rows), self.decoder.rows(rows), visible)
+
+    def to(self, device: torch.device | str) -> RetroMaeInputs:
+        """The same batch on a device."""
+        visible = None if self.visible is None else self.visible.to(device)
+        return RetroMaeInputs(self.encoder.to(device), self.decoder.to(device), visible)
+
+
+def draw_retromae_inputs(
+    token_ids: Tensor,
+    mask: Tensor,
+    vocabulary: MaskingVocabulary,
+    generator: torch.Generator,
+    decoder_generator: torch.Generator | None = None,
+    *,
+    decoding: Decoding = "enhanced",
+    encoder_ratio: float = 0.3,
+    decoder_ratio: float = 0.5,
+) -> RetroMaeInputs:
+    """Masks of encoder and decoder for a padded batch, token_ids and mask int64[B, L] on the CPU.
+
+    The paper's ratios are 0.15 to 0.3 and 0.5 to 0.7. Basic decoding hides words behind the mask token alone:
+    random and unchanged tokens prepare a model for text without masks, and the decoder is thrown away.
+    Enhanced decoding reads the text as it is and predicts all tokens, but for special ones, which carry
+    nothing; its attention hides them.
+
+    decoder_generator: of the decoder's draws, by default the encoder's. With one of its own a batch gets the
+    same draws however it is cut. Raises ValueError for a ratio out of range.
+    """
+    decoder_generator = decoder_generator or generator
+    encoder = mask_tokens(token_ids, mask, ratio=encoder_ratio, vocabulary=vocabulary, generator=generator)
+    if decoding == "basic":
+        decoder = mask_tokens(
+            token_ids,
+            mask,
+            ratio=decoder_ratio,
+            vocabulary=vocabulary,
+            generator=decoder_generator,
+            random=0.0,
+            kept=0.0,
+        )
+        return RetroMaeInputs(encoder, decoder, None)
+    labels = content_labels(token_ids, mask, vocabulary)
+    visible = enhanced_decoding_mask(mask, decoder_ratio, decoder_generator)
+    return RetroMaeInputs(encoder, MaskedText(token_ids, labels, mask), visible)
+
+
+def enhanced_decoding_mask(mask: Tensor, ratio: float, generator: torch.Generator) -> Tensor:
+    """Which positions each position of a text attends to, bool[B, L, L] (equation 7 of the paper).
+
+    mask: int64[B, L], 1 on tokens, on the CPU. Position 0, the text's embedding, is visible to all, also to
+    itself and to padding, which keeps every softmax finite and gives away nothing, since neither is
+    predicted. Any other position never sees itself, and sees each other token with probability 1 − ratio,
+    drawn for each row anew. The paper draws single tokens; the released code draws from at most 256 sets of
+    whole words. Draws are taken for pairs of real tokens only, so padding does not change them.
+    Raises ValueError for a ratio out of range.
+    """
+    if not 0 < ratio < 1:
+        raise ValueError(
+            f"the decoder's masking ratio is {ratio}; it must lie between 0 and 1, as 0.5 or 0.7"
+        )
+    present = mask.bool()
+    visible = present.unsqueeze(2) & present.unsqueeze(1)
+    visible[visible.clone()] = torch.rand(int(visible.sum()), generator=generator) >= ratio
+    visible.diagonal(dim1=1, dim2=2).fill_(False)
+    visible[:, :, 0] = True
+    return visible
+
+
+class RetroMae(nn.Module):
+    """A body with its RetroMAE decoder; after pre-training only `body` is kept.
+
+    The text's embedding is the pooled last hidden state, by the checkpoint's own pooling (the paper's is
+    CLS). Encoder and decoder share the prediction head, as in the released code.
+    """
+
+    def __init__(self, body: nn.Module, head: MlmHead, settings: EncodingSettings) -> None:
+        """settings: of the checkpoint. Raises UnsupportedError for a body of another family."""
+        super().__init__()
+        require_supported(body)
+        self.body = body
+        self.head = head
+        self.decoder = TransformerLayer(body.config)
+        self.settings = settings
+
+    def forward(
+        self, inputs: RetroMaeInputs, batch_predicted: Mapping[str, int] | None = None
+    ) -> PretrainingOutputs:
+        """Losses `encoder_mlm` and `decoder`, each a mean over the predicted tokens.
+
+        batch_predicted: `predicted` of the whole batch where `inputs` are some of its rows; the losses of
+        all its parts, and their gradients, then add up to those of the whole.
+        """
+        tokens = batch_predicted or inputs.predicted
+        words = word_embeddings(self.body)
+        encoder, decoder = inputs.encoder, inputs.decoder
+        hidden = last_states(self.body, encoder.ids, encoder.mask)
+        embeddings = pool(hidden, encoder.mask, self.settings)
+        decoded = self.decode(embeddings, inputs)
+        losses = {
+            "encoder_mlm": self.head.loss(hidden, encoder.labels, words, tokens["encoder_mlm"]),
+            "decoder": self.head.loss(decoded, decoder.labels, words, tokens["decoder"]),
+        }
+        return PretrainingOutputs(embeddings, losses)
+
+    def decode(self, embeddings: Tensor, inputs: RetroMaeInputs) -> Tensor:
+        """States float[B, L, D] of the decoder from embeddings float[B, D].
+
+        Context: the embedding h in place of the first token, then the tokens with their positions (as the
+        body embeds them, normalization included). Queries: the same in basic decoding; in enhanced decoding
+        h + p_i, with the raw position embeddings, as in the released code.
+        """
+        first = embeddings.unsqueeze(1)
+        context = torch.cat([first, token_embeddings(self.body, inputs.decoder.ids)[:, 1:]], dim=1)
+        if inputs.visible is None:
+            states: Tensor = self.decoder(context, context, inputs.decoder.mask.bool().unsqueeze(1))
+            return states
+        queries = first + position_embeddings(self.body, context.shape[1])
+        enhanced: Tensor = self.decoder(queries, context, inputs.visible)
+        return enhanced

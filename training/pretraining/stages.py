@@ -1,0 +1,193 @@
+"""Pre-training on plain documents: RetroMAE, Condenser and coCondenser as stages of the loop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+
+from models.representations import TokenBatch
+from models.tokenizer import Tokenizer
+from training.data.document_batches import DocumentBatches
+from training.data.token_store import TokenStore
+from training.distributed import Ranks, gather
+from training.gradient_cache import cached_backward
+from training.m3.development import Figures
+from training.m3.text_encoder import autocast
+from training.pretraining.condenser import Condenser
+from training.pretraining.masking import MaskedText, mask_tokens
+from training.pretraining.masking_vocabulary import MaskingVocabulary
+from training.pretraining.outputs import PretrainingOutputs
+from training.pretraining.retromae import RetroMae, RetroMaeInputs, draw_retromae_inputs
+from training.pretraining.span_contrast import sample_spans, span_contrastive_loss
+from training.settings.run import RunSettings
+from training.step import Scaled, StepReport
+
+# Two special tokens, one word to hide and one to show.
+LEAST_TOKENS = 4
+
+
+class RetroMaePretraining:
+    """Batches of documents, reconstructed from their embeddings."""
+
+    def __init__(
+        self,
+        model: RetroMae,
+        tokenizer: Tokenizer,
+        stores: Sequence[TokenStore],
+        settings: RunSettings,
+        device: str,
+        ranks: Ranks,
+    ) -> None:
+        self._model = model
+        self._pad_id = tokenizer.pad_id
+        self._vocabulary = MaskingVocabulary.of(tokenizer)
+        self._settings = settings
+        self._device = device
+        self._ranks = ranks
+        self._batches = DocumentBatches(stores, settings, ranks, LEAST_TOKENS)
+        self.steps_per_epoch = self._batches.steps_per_epoch
+
+    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
+        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+        documents = self._batches.documents(step)
+        encoder, decoder = (self._batches.generator(step, stream) for stream in range(2))
+        parts = [self._draw(part, encoder, decoder) for part in self._batches.sub_batches(documents)]
+        predicted = Counter[str]()
+        for part in parts:
+            predicted.update(part.predicted)
+        losses: dict[str, Tensor] = {}
+        for part in parts:
+            with autocast(self._device, self._settings.optimization.precision):
+                outputs = self._model(part.to(self._device), predicted)
+            scaled(outputs.total() / self._ranks.size).backward()  # type: ignore[no-untyped-call]  # untyped library
+            add_losses(losses, outputs)
+        return report(losses, documents)
+
+    def evaluate(self) -> Figures:
+        """Nothing is held out: what pre-training is worth shows after fine-tuning."""
+        return {}
+
+    def _draw(self, texts: TokenBatch, encoder: torch.Generator, decoder: torch.Generator) -> RetroMaeInputs:
+        ids, mask = (torch.from_numpy(array) for array in texts.padded(self._pad_id))
+        settings = self._settings.pretraining
+        return draw_retromae_inputs(
+            ids,
+            mask,
+            self._vocabulary,
+            encoder,
+            decoder,
+            decoding=settings.decoding,
+            encoder_ratio=settings.encoder_ratio,
+            decoder_ratio=settings.decoder_ratio,
+        )
+
+
+class CondenserPretraining:
+    """Batches of documents for Condenser, or with `contrast` of two spans each for coCondenser."""
+
+    def __init__(
+        self,
+        model: Condenser,
+        tokenizer: Tokenizer,
+        stores: Sequence[TokenStore],
+        settings: RunSettings,
+        device: str,
+        ranks: Ranks,
+        *,
+        contrast: bool,
+    ) -> None:
+        self._model = model
+        self._pad_id = tokenizer.pad_id
+        self._vocabulary = MaskingVocabulary.of(tokenizer)
+        self._settings = settings
+        self._device = device
+        self._ranks = ranks
+        self._contrast = contrast
+        # Each of two spans needs what a document needs, but they share the special tokens.
+        least = 2 * LEAST_TOKENS - 2 if contrast else LEAST_TOKENS
+        self._batches = DocumentBatches(stores, settings, ranks, least)
+        self.steps_per_epoch = self._batches.steps_per_epoch
+
+    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
+        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+        documents, generator = self._batches.documents(step), self._batches.generator(step)
+        if not self._contrast:
+            return self._accumulate_masked(documents, generator, scaled)
+        # Of like length first, so that the two spans of a document stay in one sub-batch.
+        spans = [
+            sample_spans(part, self._settings.pretraining.span_tokens, generator)
+            for part in self._batches.sub_batches(documents)
+        ]
+        return self._accumulate_contrast(spans, generator, scaled)
+
+    def evaluate(self) -> Figures:
+        """Nothing is held out: what pre-training is worth shows after fine-tuning."""
+        return {}
+
+    def _accumulate_masked(
+        self, documents: TokenBatch, generator: torch.Generator, scaled: Scaled
+    ) -> StepReport:
+        parts = [self._draw(part, generator) for part in self._batches.sub_batches(documents)]
+        predicted = sum(part.predicted for part in parts)
+        losses: dict[str, Tensor] = {}
+        for part in parts:
+            outputs = self._forward(part, predicted)
+            scaled(outputs.total() / self._ranks.size).backward()  # type: ignore[no-untyped-call]  # untyped library
+            add_losses(losses, outputs)
+        return report(losses, documents)
+
+    def _accumulate_contrast(
+        self, spans: Sequence[TokenBatch], generator: torch.Generator, scaled: Scaled
+    ) -> StepReport:
+        parts = [self._draw(part, generator) for part in spans]
+        predicted = sum(part.predicted for part in parts)
+        settings = self._settings.pretraining
+        losses: dict[str, Tensor] = {}
+
+        def embed(part: MaskedText) -> PretrainingOutputs:
+            with autocast(self._device, self._settings.optimization.precision):
+                return PretrainingOutputs(self._model.embed(part.to(self._device)).float(), {})
+
+        def contrast(encoded: list[PretrainingOutputs]) -> Tensor:
+            embeddings = gather(torch.cat([outputs.embeddings for outputs in encoded]), self._ranks)
+            loss = span_contrastive_loss(
+                embeddings, temperature=settings.span_temperature, normalize=settings.normalize_spans
+            )
+            losses["spans"] = loss.detach()
+            return scaled(settings.span_weight * loss / self._ranks.size)
+
+        def forward(part: MaskedText) -> tuple[PretrainingOutputs, Tensor]:
+            outputs = self._forward(part, predicted)
+            add_losses(losses, outputs)
+            return outputs, scaled(outputs.total() / self._ranks.size)
+
+        cached_backward(parts, embed, contrast, forward)
+        return report(losses, *spans, factors={"spans": settings.span_weight})
+
+    def _draw(self, texts: TokenBatch, generator: torch.Generator) -> MaskedText:
+        ids, mask = (torch.from_numpy(array) for array in texts.padded(self._pad_id))
+        ratio = self._settings.pretraining.ratio
+        return mask_tokens(ids, mask, ratio=ratio, vocabulary=self._vocabulary, generator=generator)
+
+    def _forward(self, part: MaskedText, predicted: int) -> PretrainingOutputs:
+        with autocast(self._device, self._settings.optimization.precision):
+            outputs: PretrainingOutputs = self._model(part.to(self._device), predicted)
+        return PretrainingOutputs(outputs.embeddings.float(), outputs.losses)
+
+
+def add_losses(losses: dict[str, Tensor], outputs: PretrainingOutputs) -> None:
+    """Adds a sub-batch's losses, of which each is its share of the batch's."""
+    for name, loss in outputs.losses.items():
+        losses[name] = losses[name] + loss.detach() if name in losses else loss.detach()
+
+
+def report(
+    losses: dict[str, Tensor], *texts: TokenBatch, factors: Mapping[str, float] = MappingProxyType({})
+) -> StepReport:
+    """The losses by name with their sum, in which some have a factor, and the tokens read."""
+    total = torch.stack([factors.get(name, 1.0) * loss for name, loss in losses.items()]).sum()
+    return StepReport({"loss": total, **losses}, sum(int(batch.offsets[-1]) for batch in texts))

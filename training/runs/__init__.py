@@ -1,0 +1,1 @@
+"""What a run starts from, keeps in its folder, and leaves behind."""

@@ -1,0 +1,136 @@
+"""What a run's folder was begun with, so that no other run goes on there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from models.adapters.files import RECORD_FILE as ADAPTER_FILE
+from models.adapters.files import ROUTER_FILE
+from models.checkpoint import CONFIG_FILE, SETTINGS_FILE
+from models.fingerprint import file_digest
+from models.graphs import body_digest
+from models.head_weights import HEADS_FILE
+from models.tokenizer import Tokenizer
+from training.data.pair_table import PairTable
+from training.data.token_store import TokenStore
+from training.distributed import Ranks, wait_for_all
+from training.errors import RunStateError
+from training.runs.files import replacing
+from training.settings.run import RunSettings
+
+IDENTITY_FILE = "identity.json"
+# They change nothing that is computed, or, as the base, are compared by their content.
+FREE_SETTINGS = frozenset({"name", "base", "save_steps"})
+HEAD_FILES = (HEADS_FILE, "sparse_linear.pt", "colbert_linear.pt")
+# Any of these makes a folder a checkpoint, an adapter or a router.
+MODEL_FILES = (CONFIG_FILE, SETTINGS_FILE, ADAPTER_FILE, ROUTER_FILE)
+Identity = dict[str, object]
+
+
+def run_identity(
+    settings: RunSettings,
+    base: Path,
+    below: Sequence[str],
+    tokenizer: Tokenizer,
+    data: Sequence[PairTable | TokenStore],
+    ranks: Ranks,
+) -> Identity:
+    """Settings, processes and the digests of base, tokenizer and training data, as read and tokenized.
+
+    below: digests of the adapters that lie on the base; where they are is free.
+    """
+    values = {name: value for name, value in asdict(settings).items() if name not in FREE_SETTINGS}
+    if settings.adapter is not None:
+        values["adapter"]["below"] = below
+    heads = [base / name for name in HEAD_FILES if (base / name).is_file()]
+    digest = hashlib.sha256()
+    for source in data:
+        for array in arrays_of(source):
+            digest.update(f"{len(array)}\n".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    identity = {
+        "settings": values,
+        "processes": ranks.size,
+        "base weights": [body_digest(base), *(file_digest(path) for path in heads)],
+        "tokenizer": tokenizer.digest,
+        "data": digest.hexdigest(),
+    }
+    plain: Identity = json.loads(json.dumps(identity))
+    return plain
+
+
+def arrays_of(source: PairTable | TokenStore) -> list[npt.NDArray[np.integer]]:
+    """All that training reads of a source."""
+    if isinstance(source, TokenStore):
+        return [source.token_ids, source.offsets]
+    ragged = [
+        source.positives.rows,
+        source.positives.offsets,
+        source.negatives.rows,
+        source.negatives.offsets,
+    ]
+    stores = [*arrays_of(source.queries), *arrays_of(source.passages)]
+    return [*stores, *ragged, source.training, source.development, source.pool]
+
+
+def claim_folder(folder: Path, identity: Identity, ranks: Ranks) -> None:
+    """Writes the identity of a run that begins; one that goes on must have the same.
+
+    Raises RunStateError, naming what differs.
+    """
+    path = folder / IDENTITY_FILE
+    if path.is_file():
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RunStateError(
+                f"{path}: cannot be read ({error}); remove {folder} to begin again"
+            ) from error
+        odd = differences(found, identity)
+        if odd:
+            raise RunStateError(
+                f"{folder}: a run with other {odd[0]} was begun there; "
+                "choose another --output, or remove the folder to begin again"
+            )
+    wait_for_all(ranks)
+    if ranks.rank == 0 and not path.is_file():
+        with replacing(path) as file:
+            file.write((json.dumps(identity, indent=1) + "\n").encode())
+
+
+def require_own(output: Path, folder: Path) -> None:
+    """Refuses an output with a model that no run there has made: it would be replaced piece by piece.
+
+    folder: the run's. Raises RunStateError.
+    """
+    found = [name for name in MODEL_FILES if (output / name).exists()]
+    if found and not (folder / IDENTITY_FILE).exists():
+        raise RunStateError(
+            f"{output}: holds {found[0]} of something that no run there has made; choose another --output"
+        )
+
+
+def differences(found: object, wanted: object, where: str = "") -> list[str]:
+    """Dotted keys whose values differ, with both values where they are short."""
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        keys = sorted({*found, *wanted})
+        return [
+            odd
+            for key in keys
+            for odd in differences(found.get(key), wanted.get(key), f"{where}.{key}" if where else key)
+        ]
+    if found == wanted:
+        return []
+    name = where.removeprefix("settings.")
+    return [
+        f"{name} ({found!r}, now {wanted!r})"
+        if isinstance(wanted, int | float | str) and len(str(wanted)) < 40
+        else name
+    ]

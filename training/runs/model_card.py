@@ -1,0 +1,134 @@
+"""The model card of a run: what the checkpoint was made from, how, and what was measured meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from training.runs.log import read_log
+from training.settings.run import RunSettings
+
+CARD_FILE = "README.md"
+SIDES = ("dense", "sparse", "colbert", "sum")
+ADAPTER = """An adapter of kind {kind} for {base}{heads}, served beside it: see docs/adapters.md.{below}
+
+"""
+CARD = """# {name}
+
+{adapter}Trained from {base} (licence {licence}) by `tercet train`, stage `{stage}`.
+
+## Data
+
+{sources}
+
+Texts were cut at {query_tokens} tokens (queries) and {passage_tokens} tokens (passages). What occurs
+inside a document of these collections was left out: {held_out}.
+
+## Run
+
+{steps} steps, {tokens:,} tokens, {hours:.1f} hours of training{device}. {kept}
+
+{development}
+
+## Settings
+
+```json
+{settings}
+```
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCount:
+    """How much of a source was used: pairs or documents trained on, and pairs held out."""
+
+    trained: int
+    held_out: int
+
+
+def write_card(
+    folder: Path,
+    settings: RunSettings,
+    counts: Sequence[SourceCount],
+    run: Path,
+    device: str,
+    kept_step: int | None,
+) -> None:
+    """Writes the card, in Markdown, from the settings and the run's log; every source with its licence.
+
+    kept_step: the step whose weights were kept for their development figure, None without a development set.
+    """
+    lines = list(read_log(run))
+    steps = [line for line in lines if "losses" in line]
+    data = settings.data
+    card = CARD.format(
+        name=settings.name,
+        adapter=adapter_lines(settings),
+        base=settings.base.name,
+        licence=settings.base.licence,
+        stage=settings.stage,
+        sources=source_table(settings, counts),
+        query_tokens=data.query_tokens,
+        passage_tokens=data.passage_tokens,
+        held_out=", ".join(data.held_out) or "none",
+        steps=len(steps),
+        tokens=sum(line["tokens"] for line in steps),
+        hours=sum(line["seconds"] for line in steps) / 3600,
+        device=f" on {device}" if device else "",
+        kept="The last weights are kept."
+        if kept_step is None
+        else f"The weights kept are those after step {kept_step}, the best on the held-out pairs (nDCG@10):"
+        if kept_step
+        else "No step improved on the held-out pairs (nDCG@10), so the weights are those before training:",
+        development="" if kept_step is None else development_table(lines, kept_step),
+        settings=json.dumps(without_empty(asdict(settings)), indent=1, ensure_ascii=False),
+    )
+    (folder / CARD_FILE).write_text(card, encoding="utf-8")
+
+
+def adapter_lines(settings: RunSettings) -> str:
+    """What an adapter is and needs; nothing for a checkpoint."""
+    adapter = settings.adapter
+    if adapter is None:
+        return ""
+    below = ", ".join(f"`{Path(folder).name}`" for folder in adapter.below)
+    return ADAPTER.format(
+        kind=adapter.kind,
+        base=settings.base.name,
+        heads=" with heads of its own" if adapter.heads and settings.stage == "finetune" else "",
+        below=f" It was trained on top of {below}: stack it on these." if below else "",
+    )
+
+
+def source_table(settings: RunSettings, counts: Sequence[SourceCount]) -> str:
+    """Sources with licence and counts."""
+    rows = ["| source | licence | trained on | held out |", "| --- | --- | ---: | ---: |"]
+    for source, count in zip(settings.data.sources, counts, strict=True):
+        kind = "documents" if source.format == "texts" else "pairs"
+        trained = f"{count.trained:,} {kind}" if source.train else "nothing: chooses the weights only"
+        rows.append(f"| {source.title} | {source.licence} | {trained} | {count.held_out:,} |")
+    return "\n".join(rows)
+
+
+def development_table(lines: Sequence[Mapping[str, Any]], kept_step: int) -> str:
+    """nDCG@10 on the held-out pairs before training and at the step kept."""
+    rows = [
+        "| held-out pairs of | step | dense | sparse | colbert | sum |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for line in lines:
+        if "development" in line and line["step"] in (0, kept_step):
+            for source, sides in line["development"].items():
+                values = " | ".join(f"{sides[side]:.4f}" if side in sides else "" for side in SIDES)
+                rows.append(f"| {source} | {line['step']} | {values} |")
+    return "\n".join(rows)
+
+
+def without_empty(values: Any) -> Any:
+    """Settings that say something: without those left empty."""
+    if isinstance(values, Mapping):
+        return {k: without_empty(value) for k, value in values.items() if value not in (None, "", (), [])}
+    return [without_empty(value) for value in values] if isinstance(values, tuple) else values

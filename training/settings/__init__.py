@@ -1,0 +1,1 @@
+"""The settings of a run: tables, their limits, and how they are read."""
