@@ -140,8 +140,7 @@ def trained(values: Values, output: Path) -> Values:
     from safetensors.numpy import load_file
 
     from training.run import run_training
-    from training.settings.reader import settings_from
-    from training.settings.run import RunSettings
+    from training.settings.reading import settings_from
 
     steps: list[Values] = []
     clock: list[float] = []
@@ -151,7 +150,7 @@ def trained(values: Values, output: Path) -> Values:
             steps.append(line)
             clock.append(time.process_time())
 
-    run_training(settings_from(RunSettings, values, ""), DATA, output, note)
+    run_training(settings_from(values), DATA, output, note)
     files = ["adapter.safetensors"] if "adapter" in values else ["heads.safetensors"]
     if "adapter" not in values and not values["optimization"].get("frozen_body"):
         files.append("model.safetensors")

@@ -26,8 +26,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from training.settings.reader import settings_from
-from training.settings.run import RunSettings
+from training.settings.reading import settings_from
+from training.settings.run import FinetuneRun
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -47,7 +47,7 @@ BASE = {
 }
 
 
-def settings(batch: int, steps: int, precision: str) -> RunSettings:
+def settings(batch: int, steps: int, precision: str) -> FinetuneRun:
     """A fine-tuning run without evaluation; the heads start quickly. batch: pairs of up to 128 tokens."""
     values = {
         "name": "speed",
@@ -59,10 +59,12 @@ def settings(batch: int, steps: int, precision: str) -> RunSettings:
         "heads": {"tokens_each": 2000},
         "optimization": {"steps": steps, "learning_rate": 1e-5, "precision": precision},
     }
-    return settings_from(RunSettings, values, "")
+    found = settings_from(values)
+    assert isinstance(found, FinetuneRun)
+    return found
 
 
-def train(run: RunSettings, folder: Path) -> float:
+def train(run: FinetuneRun, folder: Path) -> float:
     """Tokens a second of `tercet train`, after its first step."""
     from training.run import run_training
 
@@ -72,13 +74,14 @@ def train(run: RunSettings, folder: Path) -> float:
     return float(sum(line["tokens"] for line in steps) / sum(line["seconds"] for line in steps))
 
 
-def bare(run: RunSettings, folder: Path) -> float:
+def bare(run: FinetuneRun, folder: Path) -> float:
     """Tokens a second of the body alone, forward and backward over the same texts, after the first step."""
     import torch
 
     from training.distributed import Ranks
     from training.m3.finetune import Finetune
-    from training.run import finetuning, open_base
+    from training.run import finetuning
+    from training.runs.base import open_base
 
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     folder.joinpath("tokens-0").mkdir(parents=True)
@@ -101,12 +104,12 @@ def bare(run: RunSettings, folder: Path) -> float:
     return tokens / (time.perf_counter() - started)
 
 
-def measured(work: Callable[[RunSettings, Path], float], run: RunSettings, folder: Path) -> tuple[float, int]:
+def measured(work: Callable[[FinetuneRun, Path], float], run: FinetuneRun, folder: Path) -> tuple[float, int]:
     """What `work` gives and the most memory that this process has had, in bytes."""
     return work(run, folder), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def in_a_process(work: Callable[[RunSettings, Path], float], run: RunSettings) -> tuple[float, int]:
+def in_a_process(work: Callable[[FinetuneRun, Path], float], run: FinetuneRun) -> tuple[float, int]:
     """`measured` in a process of its own."""
     with tempfile.TemporaryDirectory() as folder, get_context("spawn").Pool(1) as pool:
         return pool.apply(measured, (work, run, Path(folder) / "output"))

@@ -46,10 +46,9 @@ def train(
     cli.main train CONFIG.
     """
     from training.errors import MissingExtraError
-    from training.settings.reader import read_settings
-    from training.settings.run import RunSettings
+    from training.settings.reading import read_settings
 
-    settings = read_settings(RunSettings, config)
+    settings = read_settings(config)
     try:
         from training.distributed import is_first_process
         from training.run import run_training

@@ -46,6 +46,7 @@ HOMES = {
     "onnxruntime": {"models/onnx_graph.py"},
     "faiss": {"index/dense.py"},
     "fastapi": {"service"},
+    "pydantic": {"service", "training/settings"},
     "matplotlib": {"training/runs/plots.py"},
     "typer": {"cli"},
     "rich": {"cli"},

@@ -25,7 +25,8 @@ from training.runs.state import (
     save_state,
     write_tensors,
 )
-from training.settings.run import OptimizationSettings, RunSettings
+from training.settings.optimization import FinetuneOptimization, OptimizationSettings
+from training.settings.run import RunSettings
 from training.step import Stage
 
 Report = Callable[[dict[str, object]], None]
@@ -41,6 +42,7 @@ def train(
     set. Raises RunStateError and DivergedError.
     """
     optimization = settings.optimization
+    heads_alone = optimization.head_warmup_steps if isinstance(optimization, FinetuneOptimization) else 0
     steps = optimization.steps or (optimization.epochs or 0) * stage.steps_per_epoch
     folder.mkdir(parents=True, exist_ok=True)
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -71,7 +73,7 @@ def train(
     while progress.step < steps:
         began = time.monotonic()
         step = progress.step
-        train_body(model, trained, step >= optimization.head_warmup_steps)
+        train_body(model, trained, step >= heads_alone)
         factor = rate_factor(step, steps, optimization)
         for group in optimizer.param_groups:
             group["lr"] = factor * group["peak"]

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from models.torch_encoder import EncoderModel
-from training.settings.run import OptimizationSettings
+from training.settings.optimization import FinetuneOptimization, OptimizationSettings
 
 LEAST_DIMENSIONS_DECAYED = 2
 # PEFT's name of the scales of (IA)³, which start at 1: decay would draw them, and what they scale, to 0.
@@ -21,7 +21,8 @@ def make_optimizer(model: nn.Module, settings: OptimizationSettings) -> torch.op
     Each group's `peak` is its largest learning rate.
     """
     heads = set(model.heads.parameters()) if isinstance(model, EncoderModel) else set()
-    rates = (settings.learning_rate, settings.heads_learning_rate or settings.learning_rate)
+    own = settings.heads_learning_rate if isinstance(settings, FinetuneOptimization) else None
+    rates = (settings.learning_rate, own or settings.learning_rate)
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:

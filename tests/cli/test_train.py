@@ -109,10 +109,13 @@ def test_lines_of_json(tercet: Run, config: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"stepss": 3}, "stepss: unknown setting; known are"),
+        ({"stepss": 3}, "stepss: unknown setting (known are"),
         ({"optimization": {"steps": 3}}, "optimization.learning_rate: this setting is required"),
-        ({"optimization": {"learning_rate": 1, "steps": "3"}}, "optimization.steps: expected int, found '3'"),
-        ({"seed": -1}, "seed: it is -1, but must be from 0 to below"),
+        (
+            {"optimization": {"learning_rate": 1, "steps": "3"}},
+            "optimization.steps: expected a whole number, found '3'",
+        ),
+        ({"seed": -1}, "seed: it is -1, but must be at least 0"),
         (
             {"base": {"name": "b", "licence": "MIT", "checkpoint": "/nowhere"}},
             "checkpoint '/nowhere' is neither",

@@ -18,8 +18,7 @@ import pytest
 
 from models.checkpoint import EncodingSettings
 from models.tokenizer import Tokenizer
-from training.settings.reader import settings_from
-from training.settings.run import RunSettings
+from training.settings.reading import settings_from
 
 if TYPE_CHECKING:
     from training.runs.state import Progress
@@ -156,7 +155,7 @@ def run(tmp_path: Path, run_values: dict[str, Any]) -> Callable[..., Progress]:
     def run(
         name: str, changes: dict[str, Any] | None = None, report: Callable[[Any], None] | None = None
     ) -> Progress:
-        settings = settings_from(RunSettings, changed(run_values, changes or {}), "")
+        settings = settings_from(changed(run_values, changes or {}))
         told = report or (lambda line: None)
         return run_training(settings, tmp_path / "data", tmp_path / name, told, threads=1)
 
@@ -164,27 +163,24 @@ def run(tmp_path: Path, run_values: dict[str, Any]) -> Callable[..., Progress]:
 
 
 def changed(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Values changed at dotted paths."""
+    """Values changed at dotted paths; what is changed to None is left out."""
     values = deepcopy(values)
     for path, value in changes.items():
         *parents, last = path.split(".")
         inner = values
         for key in parents:
             inner = inner.setdefault(key, {})
-        inner[last] = deepcopy(value)
+        if value is None:
+            inner.pop(last, None)
+        else:
+            inner[last] = deepcopy(value)
     return values
 
 
 @pytest.fixture
-def settings_of(run_values: dict[str, Any]) -> Callable[[dict[str, Any]], RunSettings]:
-    """The tiny settings, changed at dotted paths, as the dataclass."""
-    return lambda changes: settings_from(RunSettings, changed(run_values, changes), "")
-
-
-@pytest.fixture
-def run_settings(run_values: dict[str, Any]) -> RunSettings:
-    """`run_values` as the dataclass."""
-    return settings_from(RunSettings, run_values, "")
+def settings_of(run_values: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
+    """The tiny settings, changed at dotted paths, as the run reads them."""
+    return lambda changes: settings_from(changed(run_values, changes))
 
 
 @pytest.fixture

@@ -25,14 +25,15 @@ from training.m3.text_encoder import TextEncoder
 from training.pretraining.condenser import Condenser
 from training.pretraining.mlm_head import load_mlm_head
 from training.pretraining.retromae import RetroMae
-from training.pretraining.stages import CondenserPretraining, RetroMaePretraining
-from training.settings.reader import settings_from
-from training.settings.run import RunSettings
+from training.pretraining.stages import CoCondenserPretraining, CondenserPretraining, RetroMaePretraining
+from training.settings.reading import settings_from
+from training.settings.run import CoCondenserRun, FinetuneRun, PretrainingRun, RetroMaeRun
 
 
 def gradients_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:
     """Mean loss and summed gradients of the first step over the pairs in `folder`, without dropout."""
-    settings = settings_from(RunSettings, values, "")
+    settings = settings_from(values)
+    assert isinstance(settings, FinetuneRun)
     encoding = EncodingSettings(pooling="mean", max_length=32)
     base = folder / "base"
     torch.manual_seed(3)
@@ -56,7 +57,8 @@ def gradients_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> d
 
 def pretraining_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:
     """Losses and gradients of this process alone at the first step of pre-training, without dropout."""
-    settings = settings_from(RunSettings, values, "")
+    settings = settings_from(values)
+    assert isinstance(settings, PretrainingRun)
     encoding = EncodingSettings(pooling="mean", max_length=32)
     work = folder / f"texts-{ranks.size}-{ranks.rank}"
     work.mkdir(exist_ok=True)
@@ -67,13 +69,13 @@ def pretraining_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) ->
     head, _ = load_mlm_head(body.config, None)
     stage: RetroMaePretraining | CondenserPretraining
     model: torch.nn.Module
-    if settings.stage == "retromae":
+    if isinstance(settings, RetroMaeRun):
         model = RetroMae(body, head, encoding).eval()
         stage = RetroMaePretraining(model, tokenizer, stores, settings, "cpu", ranks)
     else:
-        contrast = settings.stage == "cocondenser"
         model = Condenser(body, head, encoding, early_layers=1).eval()
-        stage = CondenserPretraining(model, tokenizer, stores, settings, "cpu", ranks, contrast=contrast)
+        kind = CoCondenserPretraining if isinstance(settings, CoCondenserRun) else CondenserPretraining
+        stage = kind(model, tokenizer, stores, settings, "cpu", ranks)
     report = stage.accumulate(0, lambda loss: loss)
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     return {"losses": report.losses, "gradients": gradients, "model": model}

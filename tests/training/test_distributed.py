@@ -64,8 +64,8 @@ def pretraining_values(stage: str) -> dict[str, Any]:
     data = {"passage_tokens": 16, "sources": [source]}
     batches = {"groups": [{"tokens": 16, "batch": 2}], "sub_batch_tokens": 24}
     spans = {"span_tokens": 5, "span_weight": 0.5} if stage == "cocondenser" else {}
-    changes = {"stage": stage, "data": data, "batches": batches, "losses": {}, "pretraining": spans}
-    return {**VALUES, **changes}
+    changes = {"stage": stage, "data": data, "batches": batches, "pretraining": spans}
+    return {**{key: value for key, value in VALUES.items() if key != "losses"}, **changes}
 
 
 # The last has more tokens than a sub-batch on one process and fewer on the other.

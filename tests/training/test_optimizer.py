@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,11 @@ from models.checkpoint import EncodingSettings
 from models.heads import Heads
 from models.torch_encoder import EncoderModel, load_body
 from training.optimizer import make_optimizer, rate_factor
-from training.settings.run import OptimizationSettings
+from training.settings.optimization import FinetuneOptimization
 
-SETTINGS = OptimizationSettings(0.01, steps=10, heads_learning_rate=0.1, weight_decay=0.05, warmup=0.2)
+SETTINGS = FinetuneOptimization(
+    learning_rate=0.01, steps=10, heads_learning_rate=0.1, weight_decay=0.05, warmup=0.2
+)
 
 
 def test_heads_have_a_rate_of_their_own_and_biases_do_not_decay(base_folder: Path) -> None:
@@ -27,7 +28,7 @@ def test_heads_have_a_rate_of_their_own_and_biases_do_not_decay(base_folder: Pat
     assert of["heads.sparse.bias"] == (0.1, 0.0)
     assert of["body.encoder.layer.0.output.dense.weight"] == (0.01, 0.05)
     assert of["body.encoder.layer.0.output.LayerNorm.weight"] == (0.01, 0.0)
-    alike = make_optimizer(model, replace(SETTINGS, heads_learning_rate=None)).param_groups
+    alike = make_optimizer(model, SETTINGS.model_copy(update={"heads_learning_rate": None})).param_groups
     assert {group["peak"] for group in alike} == {0.01}
 
 
@@ -51,12 +52,12 @@ def test_scales_that_start_at_1_do_not_decay(base_folder: Path) -> None:
     ],
 )
 def test_rates_by_hand(decay: str, expected: list[float]) -> None:
-    settings = replace(SETTINGS, decay=decay)  # type: ignore[arg-type]
+    settings = SETTINGS.model_copy(update={"decay": decay})  # type: ignore[arg-type]
     assert [rate_factor(step, 10, settings) for step in range(10)] == pytest.approx(expected)
 
 
 def test_a_cosine_falls_from_one_to_zero() -> None:
-    settings = replace(SETTINGS, decay="cosine", warmup=0.0)
+    settings = SETTINGS.model_copy(update={"decay": "cosine", "warmup": 0.0})
     found = [rate_factor(step, 9, settings) for step in range(10)]
     assert found[:2] == [1.0, 1.0]
     assert found[5] == pytest.approx(0.5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,12 @@ from models.tokenizer import Tokenizer
 from training.distributed import Ranks
 from training.errors import ConfigError, DivergedError
 from training.m3.development import ndcg
-from training.run import open_base, written_out_attention
+from training.runs.base import open_base, written_out_attention
 from training.runs.log import read_log
 from training.runs.state import Progress
-from training.settings.data import LengthGroup
-from training.settings.run import Precision, RunSettings
+from training.settings.optimization import Precision
 
+SettingsOf = Callable[[dict[str, Any]], Any]
 Run = Callable[..., Progress]
 
 
@@ -159,8 +158,8 @@ def test_dropout_is_repeated_where_something_is_computed_again(
     assert losses(tmp_path / "saving") == pytest.approx(losses(tmp_path / "plain"), abs=1e-3)
 
 
-def test_gradient_checkpointing_reaches_every_layer(tmp_path: Path, run_settings: RunSettings) -> None:
-    asked = replace(run_settings, batches=replace(run_settings.batches, gradient_checkpointing=True))
+def test_gradient_checkpointing_reaches_every_layer(tmp_path: Path, settings_of: SettingsOf) -> None:
+    run_settings, asked = settings_of({}), settings_of({"batches.gradient_checkpointing": True})
     for settings, expected in ((run_settings, False), (asked, True)):
         body = open_base(settings, tmp_path, "cpu", Ranks()).model.body
         found = {m.gradient_checkpointing for m in body.modules() if hasattr(m, "gradient_checkpointing")}
@@ -179,28 +178,29 @@ def test_gradient_checkpointing_reaches_every_layer(tmp_path: Path, run_settings
     ],
 )
 def test_attention_is_written_out_for_short_texts_in_half_precision_on_a_cpu(
-    run_settings: RunSettings,
+    settings_of: SettingsOf,
     precision: Precision,
     query_tokens: int,
     passage_tokens: int,
     device: str,
     written_out: bool,
 ) -> None:
-    settings = replace(
-        run_settings,
-        data=replace(run_settings.data, query_tokens=query_tokens, passage_tokens=passage_tokens),
-        batches=replace(run_settings.batches, groups=(LengthGroup(1000, 8),)),
-        optimization=replace(run_settings.optimization, precision=precision),
+    settings = settings_of(
+        {
+            "data.query_tokens": query_tokens,
+            "data.passage_tokens": passage_tokens,
+            "batches.groups": [{"tokens": 1000, "batch": 8}],
+            "optimization.precision": precision,
+        }
     )
     assert written_out_attention(settings, device) is written_out
 
 
 @pytest.mark.parametrize(("precision", "attention"), [("bfloat16", "eager"), ("float32", "sdpa")])
 def test_the_body_gets_the_attention_chosen(
-    tmp_path: Path, run_settings: RunSettings, precision: Precision, attention: str
+    tmp_path: Path, settings_of: SettingsOf, precision: Precision, attention: str
 ) -> None:
-    optimization = replace(run_settings.optimization, precision=precision)
-    body = open_base(replace(run_settings, optimization=optimization), tmp_path, "cpu", Ranks()).model.body
+    body = open_base(settings_of({"optimization.precision": precision}), tmp_path, "cpu", Ranks()).model.body
     assert body.config._attn_implementation == attention
 
 
@@ -233,7 +233,7 @@ def test_an_mcls_checkpoint_is_trained_and_serves(
 
 
 def test_the_contrastive_stage_trains_the_dense_side_alone(run: Run, tmp_path: Path) -> None:
-    changes = {"stage": "contrastive", "heads": {}, "mining": {"last": 8}, "evaluate_steps": 1}
+    changes = {"stage": "contrastive", "heads": None, "mining": {"last": 8}, "evaluate_steps": 1}
     progress = run("out", changes)
     lines = list(read_log(tmp_path / "out" / "run"))
     assert {name for line in lines for name in line.get("losses", {})} == {"loss", "dense"}

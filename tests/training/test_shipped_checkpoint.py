@@ -11,18 +11,18 @@ import pytest
 from models.encoder import encode
 from models.loader import load_encoder
 from models.representations import Representations
-from training.settings.reader import read_settings
+from training.settings.reading import read_settings
 from training.settings.run import RunSettings
 
 
 @pytest.fixture
 def heads_settings(repository: Path) -> RunSettings:
-    return read_settings(RunSettings, repository / "training" / "configs" / "minilm-m3-heads.toml")
+    return read_settings(repository / "training" / "configs" / "minilm-m3-heads.toml")
 
 
 @pytest.fixture
 def settings(repository: Path) -> RunSettings:
-    return read_settings(RunSettings, repository / "training" / "configs" / "minilm-m3.toml")
+    return read_settings(repository / "training" / "configs" / "minilm-m3.toml")
 
 
 def test_it_loads_and_encodes_all_three(

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from models.loader import load_encoder
-from training.settings.reader import read_settings
-from training.settings.run import RunSettings
+from training.settings.reading import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = [
@@ -26,13 +25,13 @@ TEXTS = ["How is a sourdough starter kept alive?", "별은 어떻게 태어나�
 
 
 def test_there_are_settings_of_every_stage_of_the_paper() -> None:
-    stages = {read_settings(RunSettings, path).stage for path in FILES}
+    stages = {read_settings(path).stage for path in FILES}
     assert {"retromae", "contrastive", "finetune"} <= stages
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
 def test_settings_are_valid(path: Path) -> None:
-    settings = read_settings(RunSettings, path)
+    settings = read_settings(path)
     assert all(source.licence for source in settings.data.sources)
 
 
@@ -40,7 +39,7 @@ def test_settings_are_valid(path: Path) -> None:
     "path", [path for path in FILES if path.parent.name == "train"], ids=lambda p: p.name
 )
 def test_the_data_of_an_example_are_there(path: Path) -> None:
-    for source in read_settings(RunSettings, path).data.sources:
+    for source in read_settings(path).data.sources:
         assert (path.parent / source.path).is_file()
 
 

@@ -11,7 +11,7 @@ from models.representations import Bool, Int64
 from training.data.pair_table import PairTable, RaggedRows, shuffled_groups
 from training.distributed import Ranks
 from training.errors import TrainingDataError
-from training.settings.data import BatchSettings, LengthGroup
+from training.settings.data import LengthGroup, PairBatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class EpochPlan:
 
 
 def plan_epoch(
-    tables: Sequence[PairTable], settings: BatchSettings, devices: int, seed: int, epoch: int
+    tables: Sequence[PairTable], settings: PairBatches, devices: int, seed: int, epoch: int
 ) -> EpochPlan:
     """Every training pair once, but for what does not fill a last batch of its source and group."""
     generator = np.random.default_rng([seed, epoch])

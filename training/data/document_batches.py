@@ -13,14 +13,14 @@ from training.data.batch_plan import EpochPlan, require_batches
 from training.data.text_table import plan_texts
 from training.data.token_store import TokenStore
 from training.distributed import Ranks
-from training.settings.run import RunSettings
+from training.settings.run import PretrainingSettings
 
 
 class DocumentBatches:
     """The batches of a run, by step; what a step draws depends on the seed, the step and the device alone."""
 
     def __init__(
-        self, stores: Sequence[TokenStore], settings: RunSettings, ranks: Ranks, least_tokens: int
+        self, stores: Sequence[TokenStore], settings: PretrainingSettings, ranks: Ranks, least_tokens: int
     ) -> None:
         """least_tokens: shorter documents are left out.
 

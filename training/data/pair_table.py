@@ -16,7 +16,7 @@ from training.data.documents import read_texts, span_pairs, title_pairs
 from training.data.pairs import TrainingPair, held_out_letters, joined_neighbours, occurs_in, read_pairs
 from training.data.token_store import TokenStore, TokenWriter
 from training.errors import TrainingDataError
-from training.settings.data import DataSettings, SourceSettings
+from training.settings.data import PairData, PairSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class PairTable:
     pool: the passages that development queries rank.
     """
 
-    settings: SourceSettings
+    settings: PairSource
     queries: TokenStore
     passages: TokenStore
     positives: RaggedRows
@@ -68,7 +68,7 @@ class PairTable:
 
 
 def read_tables(
-    settings: DataSettings, data: Path, work: Path, tokenizer: Tokenizer, neighbours: int, seed: int
+    settings: PairData, data: Path, work: Path, tokenizer: Tokenizer, neighbours: int, seed: int
 ) -> list[PairTable]:
     """The pairs of every source but those of plain documents; token ids go to files below `work`.
 
@@ -77,8 +77,6 @@ def read_tables(
     letters = held_out_letters(data / folder for folder in settings.held_out)
     tables = []
     for number, source in enumerate(settings.sources):
-        if source.format == "texts":
-            continue
         kept = source_pairs(source, data, seed, letters)
         folder = work / f"source-{number}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,7 +84,7 @@ def read_tables(
     return tables
 
 
-def source_pairs(source: SourceSettings, data: Path, seed: int, held_out: str) -> Iterator[TrainingPair]:
+def source_pairs(source: PairSource, data: Path, seed: int, held_out: str) -> Iterator[TrainingPair]:
     """The pairs of a source's file, in file order, but for those with a text in `held_out_letters`.
 
     They are left out before anything is made of them: what is cut or joined would occur no more.
@@ -104,11 +102,11 @@ def source_pairs(source: SourceSettings, data: Path, seed: int, held_out: str) -
 
 
 def build_table(
-    source: SourceSettings,
+    source: PairSource,
     pairs: Iterable[TrainingPair],
     folder: Path,
     tokenizer: Tokenizer,
-    settings: DataSettings,
+    settings: PairData,
     neighbours: int,
     seed: int,
 ) -> PairTable:

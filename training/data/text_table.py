@@ -15,11 +15,11 @@ from training.data.documents import read_texts
 from training.data.pairs import held_out_letters, occurs_in
 from training.data.token_store import TokenStore, TokenWriter
 from training.errors import TrainingDataError
-from training.settings.data import DataSettings, LengthGroup
+from training.settings.data import LengthGroup, TextData
 
 
 def read_text_table(
-    settings: DataSettings, data: Path, work: Path, tokenizer: Tokenizer, seed: int
+    settings: TextData, data: Path, work: Path, tokenizer: Tokenizer, seed: int
 ) -> tuple[TokenStore, ...]:
     """The documents of every source, title before text; token ids go to files below `work`.
 

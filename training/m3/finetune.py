@@ -31,7 +31,7 @@ from training.m3.losses import anchor_losses, total_loss, trained_sides
 from training.m3.miner import Miner
 from training.m3.scores import side_scores
 from training.m3.text_encoder import TextEncoder
-from training.settings.run import RunSettings
+from training.settings.run import PairSettings
 from training.step import Scaled, StepReport
 
 
@@ -42,7 +42,7 @@ class Finetune:
         self,
         encoder: TextEncoder,
         tables: Sequence[PairTable],
-        settings: RunSettings,
+        settings: PairSettings,
         folder: Path,
         ranks: Ranks,
         anchor: TextEncoder | None = None,
@@ -131,7 +131,7 @@ class Finetune:
         settings = self._settings.batches
         if settings.gradient_cache is not None:
             return settings.gradient_cache
-        if self._settings.optimization.frozen_body:
+        if self._settings.body_is_frozen:
             return False
         padded = sum(len(part) * int(part.lengths.max()) for part in parts)
         largest = gather(torch.tensor([padded], device=self.encoder.device), self._ranks).max()

@@ -11,7 +11,7 @@ from models.representations import TokenBatch
 from models.tokenizer import Tokenizer
 from models.torch_encoder import PRECISIONS, EncoderModel
 from training.m3.encoded_texts import EncodedTexts
-from training.settings.run import Precision
+from training.settings.optimization import Precision
 
 
 class TextEncoder:

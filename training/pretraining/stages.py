@@ -23,7 +23,7 @@ from training.pretraining.masking_vocabulary import MaskingVocabulary
 from training.pretraining.outputs import PretrainingOutputs
 from training.pretraining.retromae import RetroMae, RetroMaeInputs, draw_retromae_inputs
 from training.pretraining.span_contrast import sample_spans, span_contrastive_loss
-from training.settings.run import RunSettings
+from training.settings.run import CoCondenserRun, CondenserRun, RetroMaeRun
 from training.step import Scaled, StepReport
 
 # Two special tokens, one word to hide and one to show.
@@ -38,7 +38,7 @@ class RetroMaePretraining:
         model: RetroMae,
         tokenizer: Tokenizer,
         stores: Sequence[TokenStore],
-        settings: RunSettings,
+        settings: RetroMaeRun,
         device: str,
         ranks: Ranks,
     ) -> None:
@@ -87,18 +87,18 @@ class RetroMaePretraining:
 
 
 class CondenserPretraining:
-    """Batches of documents for Condenser, or with `contrast` of two spans each for coCondenser."""
+    """Batches of documents, predicted from late and from early states."""
+
+    least_tokens = LEAST_TOKENS
 
     def __init__(
         self,
         model: Condenser,
         tokenizer: Tokenizer,
         stores: Sequence[TokenStore],
-        settings: RunSettings,
+        settings: CondenserRun | CoCondenserRun,
         device: str,
         ranks: Ranks,
-        *,
-        contrast: bool,
     ) -> None:
         self._model = model
         self._pad_id = tokenizer.pad_id
@@ -106,31 +106,12 @@ class CondenserPretraining:
         self._settings = settings
         self._device = device
         self._ranks = ranks
-        self._contrast = contrast
-        # Each of two spans needs what a document needs, but they share the special tokens.
-        least = 2 * LEAST_TOKENS - 2 if contrast else LEAST_TOKENS
-        self._batches = DocumentBatches(stores, settings, ranks, least)
+        self._batches = DocumentBatches(stores, settings, ranks, self.least_tokens)
         self.steps_per_epoch = self._batches.steps_per_epoch
 
     def accumulate(self, step: int, scaled: Scaled) -> StepReport:
         """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
         documents, generator = self._batches.documents(step), self._batches.generator(step)
-        if not self._contrast:
-            return self._accumulate_masked(documents, generator, scaled)
-        # Of like length first, so that the two spans of a document stay in one sub-batch.
-        spans = [
-            sample_spans(part, self._settings.pretraining.span_tokens, generator)
-            for part in self._batches.sub_batches(documents)
-        ]
-        return self._accumulate_contrast(spans, generator, scaled)
-
-    def evaluate(self) -> Figures:
-        """Nothing is held out: what pre-training is worth shows after fine-tuning."""
-        return {}
-
-    def _accumulate_masked(
-        self, documents: TokenBatch, generator: torch.Generator, scaled: Scaled
-    ) -> StepReport:
         parts = [self._draw(part, generator) for part in self._batches.sub_batches(documents)]
         predicted = sum(part.predicted for part in parts)
         losses: dict[str, Tensor] = {}
@@ -140,12 +121,49 @@ class CondenserPretraining:
             add_losses(losses, outputs)
         return report(losses, documents)
 
-    def _accumulate_contrast(
-        self, spans: Sequence[TokenBatch], generator: torch.Generator, scaled: Scaled
-    ) -> StepReport:
+    def evaluate(self) -> Figures:
+        """Nothing is held out: what pre-training is worth shows after fine-tuning."""
+        return {}
+
+    def _draw(self, texts: TokenBatch, generator: torch.Generator) -> MaskedText:
+        ids, mask = (torch.from_numpy(array) for array in texts.padded(self._pad_id))
+        ratio = self._settings.pretraining.ratio
+        return mask_tokens(ids, mask, ratio=ratio, vocabulary=self._vocabulary, generator=generator)
+
+    def _forward(self, part: MaskedText, predicted: int) -> PretrainingOutputs:
+        with autocast(self._device, self._settings.optimization.precision):
+            outputs: PretrainingOutputs = self._model(part.to(self._device), predicted)
+        return PretrainingOutputs(outputs.embeddings.float(), outputs.losses)
+
+
+class CoCondenserPretraining(CondenserPretraining):
+    """The same with two spans of each document, which are also told from those of other documents."""
+
+    # Each of two spans needs what a document needs, but they share the special tokens.
+    least_tokens = 2 * LEAST_TOKENS - 2
+
+    def __init__(
+        self,
+        model: Condenser,
+        tokenizer: Tokenizer,
+        stores: Sequence[TokenStore],
+        settings: CoCondenserRun,
+        device: str,
+        ranks: Ranks,
+    ) -> None:
+        super().__init__(model, tokenizer, stores, settings, device, ranks)
+        self._contrast = settings.pretraining
+
+    def accumulate(self, step: int, scaled: Scaled) -> StepReport:
+        """Adds to every parameter the gradient of one step's batch, of the loss as `scaled` gives it."""
+        generator, settings = self._batches.generator(step), self._contrast
+        # Of like length first, so that the two spans of a document stay in one sub-batch.
+        spans = [
+            sample_spans(part, settings.span_tokens, generator)
+            for part in self._batches.sub_batches(self._batches.documents(step))
+        ]
         parts = [self._draw(part, generator) for part in spans]
         predicted = sum(part.predicted for part in parts)
-        settings = self._settings.pretraining
         losses: dict[str, Tensor] = {}
 
         def embed(part: MaskedText) -> PretrainingOutputs:
@@ -167,16 +185,6 @@ class CondenserPretraining:
 
         cached_backward(parts, embed, contrast, forward)
         return report(losses, *spans, factors={"spans": settings.span_weight})
-
-    def _draw(self, texts: TokenBatch, generator: torch.Generator) -> MaskedText:
-        ids, mask = (torch.from_numpy(array) for array in texts.padded(self._pad_id))
-        ratio = self._settings.pretraining.ratio
-        return mask_tokens(ids, mask, ratio=ratio, vocabulary=self._vocabulary, generator=generator)
-
-    def _forward(self, part: MaskedText, predicted: int) -> PretrainingOutputs:
-        with autocast(self._device, self._settings.optimization.precision):
-            outputs: PretrainingOutputs = self._model(part.to(self._device), predicted)
-        return PretrainingOutputs(outputs.embeddings.float(), outputs.losses)
 
 
 def add_losses(losses: dict[str, Tensor], outputs: PretrainingOutputs) -> None:

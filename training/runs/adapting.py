@@ -13,7 +13,7 @@ from models.adapters.settings import StackSettings, require_adapter_name
 from models.heads import Heads
 from models.torch_encoder import EncoderModel
 from training.errors import ConfigError
-from training.settings.objective import AdapterTraining
+from training.settings.adapter import AdapterTraining
 
 # In the body, whatever the folder is called: a run goes on, too, after its folder was renamed.
 NAME = "trained"
@@ -21,8 +21,9 @@ NAME = "trained"
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """What an attached adapter will record: its base, and the adapters below it, the innermost first."""
+    """An attached adapter: its settings, its base, and the adapters below it, the innermost first."""
 
+    settings: AdapterTraining
     base: AdapterBase
     below: tuple[ResolvedAdapter, ...]
 
@@ -45,7 +46,7 @@ def attach_adapter(model: EncoderModel, base: Path, name: str, settings: Adapter
         like = next(model.heads.parameters())
         model.heads = Heads.from_weights(lower_heads[-1], model.heads.settings).to(like)
     model.heads.requires_grad_(settings.heads)
-    return Attached(origin, below)
+    return Attached(settings, origin, below)
 
 
 def lower_adapter(folder: Path, origin: AdapterBase) -> ResolvedAdapter:
@@ -64,10 +65,9 @@ def lower_adapter(folder: Path, origin: AdapterBase) -> ResolvedAdapter:
     return ResolvedAdapter(folder.name, adapter, (adapter,))
 
 
-def write_trained_adapter(
-    folder: Path, model: EncoderModel, settings: AdapterTraining, attached: Attached
-) -> None:
+def write_trained_adapter(folder: Path, model: EncoderModel, attached: Attached) -> None:
     """Writes the adapter, with its heads where they trained with it; the folder's last part is its name."""
+    settings = attached.settings
     trained_heads = any(parameter.requires_grad for parameter in model.heads.parameters())
     save_adapter(
         folder,

@@ -8,7 +8,7 @@ from pathlib import Path
 from models.checkpoint import resolve_checkpoint
 from models.fingerprint import file_digest
 from training.errors import BaseWeightsError
-from training.settings.data import BaseSettings
+from training.settings.base import BaseSettings
 
 WEIGHTS = "model.safetensors"
 

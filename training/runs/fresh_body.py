@@ -12,7 +12,7 @@ from transformers import BertConfig, BertModel
 from models.checkpoint import SETTINGS_FILE, EncodingSettings
 from models.tokenizer import TOKENIZER_FILE, Tokenizer
 from models.torch_encoder import without_loading_report
-from training.settings.data import ArchitectureSettings
+from training.settings.base import ArchitectureSettings
 
 COPIED = (TOKENIZER_FILE, "tokenizer_config.json")
 

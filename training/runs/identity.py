@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +45,8 @@ def run_identity(
 
     below: digests of the adapters that lie on the base; where they are is free.
     """
-    values = {name: value for name, value in asdict(settings).items() if name not in FREE_SETTINGS}
-    if settings.adapter is not None:
+    values = settings.model_dump(mode="json", exclude=set(FREE_SETTINGS))
+    if below:
         values["adapter"]["below"] = below
     heads = [base / name for name in HEAD_FILES if (base / name).is_file()]
     digest = hashlib.sha256()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from training.runs.log import read_log
-from training.settings.run import RunSettings
+from training.settings.data import PairData, PairSource
+from training.settings.run import PairRun, RunSettings
 
 CARD_FILE = "README.md"
 SIDES = ("dense", "sparse", "colbert", "sum")
@@ -24,7 +25,7 @@ CARD = """# {name}
 
 {sources}
 
-Texts were cut at {query_tokens} tokens (queries) and {passage_tokens} tokens (passages). What occurs
+Texts were cut at {cut}. What occurs
 inside a document of these collections was left out: {held_out}.
 
 ## Run
@@ -71,8 +72,9 @@ def write_card(
         licence=settings.base.licence,
         stage=settings.stage,
         sources=source_table(settings, counts),
-        query_tokens=data.query_tokens,
-        passage_tokens=data.passage_tokens,
+        cut=f"{data.query_tokens} tokens (queries) and {data.passage_tokens} tokens (passages)"
+        if isinstance(data, PairData)
+        else f"{data.passage_tokens} tokens",
         held_out=", ".join(data.held_out) or "none",
         steps=len(steps),
         tokens=sum(line["tokens"] for line in steps),
@@ -84,16 +86,16 @@ def write_card(
         if kept_step
         else "No step improved on the held-out pairs (nDCG@10), so the weights are those before training:",
         development="" if kept_step is None else development_table(lines, kept_step),
-        settings=json.dumps(without_empty(asdict(settings)), indent=1, ensure_ascii=False),
+        settings=json.dumps(without_empty(settings.model_dump(mode="json")), indent=1, ensure_ascii=False),
     )
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
 
 
 def adapter_lines(settings: RunSettings) -> str:
     """What an adapter is and needs; nothing for a checkpoint."""
-    adapter = settings.adapter
-    if adapter is None:
+    if not isinstance(settings, PairRun) or settings.adapter is None:
         return ""
+    adapter = settings.adapter
     below = ", ".join(f"`{Path(folder).name}`" for folder in adapter.below)
     return ADAPTER.format(
         kind=adapter.kind,
@@ -107,8 +109,9 @@ def source_table(settings: RunSettings, counts: Sequence[SourceCount]) -> str:
     """Sources with licence and counts."""
     rows = ["| source | licence | trained on | held out |", "| --- | --- | ---: | ---: |"]
     for source, count in zip(settings.data.sources, counts, strict=True):
-        kind = "documents" if source.format == "texts" else "pairs"
-        trained = f"{count.trained:,} {kind}" if source.train else "nothing: chooses the weights only"
+        trained = f"{count.trained:,} documents"
+        if isinstance(source, PairSource):
+            trained = f"{count.trained:,} pairs" if source.train else "nothing: chooses the weights only"
         rows.append(f"| {source.title} | {source.licence} | {trained} | {count.held_out:,} |")
     return "\n".join(rows)
 
@@ -130,5 +133,5 @@ def development_table(lines: Sequence[Mapping[str, Any]], kept_step: int) -> str
 def without_empty(values: Any) -> Any:
     """Settings that say something: without those left empty."""
     if isinstance(values, Mapping):
-        return {k: without_empty(value) for k, value in values.items() if value not in (None, "", (), [])}
-    return [without_empty(value) for value in values] if isinstance(values, tuple) else values
+        return {k: without_empty(value) for k, value in values.items() if value not in (None, "", [])}
+    return [without_empty(value) for value in values] if isinstance(values, list) else values

@@ -12,9 +12,9 @@ from training.data.batch_plan import allowed_passages, pair_batch, plan_epoch
 from training.data.pair_table import PairTable, RaggedRows
 from training.data.token_store import TokenStore
 from training.distributed import Ranks
-from training.settings.data import BatchSettings, LengthGroup, SourceSettings
+from training.settings.data import LengthGroup, PairBatches, PairSource
 
-GROUPS = (LengthGroup(10, 4), LengthGroup(20, 2))
+GROUPS = (LengthGroup(tokens=10, batch=4), LengthGroup(tokens=20, batch=2))
 
 
 def ragged(rows: Sequence[Sequence[int]]) -> RaggedRows:
@@ -28,7 +28,7 @@ def table(lengths: Sequence[int]) -> PairTable:
     pairs = np.arange(len(lengths), dtype=np.int64)
     none = np.zeros(0, np.int64)
     rows = ragged([[n] for n in range(len(lengths))])
-    source = SourceSettings("p", "P", "CC0 1.0")
+    source = PairSource(path="p", title="P", licence="CC0 1.0")
     return PairTable(source, store, store, rows, ragged([[]] * len(lengths)), pairs, none, none)
 
 
@@ -36,7 +36,7 @@ TABLES = [table([5, 15] * 22), table([20] * 9)]  # 22 short and 22 long, 9 long
 
 
 def plan(epoch: int = 0, seed: int = 1, devices: int = 1, **settings: Any) -> list[tuple[int, list[int]]]:
-    found = plan_epoch(TABLES, BatchSettings(GROUPS, **settings), devices, seed, epoch)
+    found = plan_epoch(TABLES, PairBatches(groups=GROUPS, **settings), devices, seed, epoch)
     return [(source, pairs.tolist()) for source, pairs in found.batches]
 
 
@@ -70,7 +70,7 @@ def test_the_order_depends_on_seed_and_epoch_alone() -> None:
 
 def test_neighbours_come_together() -> None:
     long = [table([15] * 40)]
-    found = plan_epoch(long, BatchSettings((LengthGroup(20, 8),), neighbours=4), 1, 1, 0)
+    found = plan_epoch(long, PairBatches(groups=(LengthGroup(tokens=20, batch=8),), neighbours=4), 1, 1, 0)
     for _, pairs in found.batches:
         first = pairs[::4]
         assert (first % 4 == 0).all()

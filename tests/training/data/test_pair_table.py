@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,9 @@ from models.tokenizer import Tokenizer
 from training.data.pair_table import PairTable, RaggedRows, read_tables, shuffled_groups
 from training.data.token_store import TokenStore
 from training.errors import TrainingDataError
-from training.settings.data import DataSettings, SourceSettings
+from training.settings.data import PairData, PairSource
 
-SOURCE = SourceSettings("pairs.jsonl", "P", "CC0 1.0")
+SOURCE = PairSource(path="pairs.jsonl", title="P", licence="CC0 1.0")
 
 
 def write(folder: Path, pairs: list[dict[str, Any]], name: str = "pairs.jsonl") -> None:
@@ -24,9 +23,9 @@ def write(folder: Path, pairs: list[dict[str, Any]], name: str = "pairs.jsonl") 
 
 
 def read(
-    folder: Path, tokenizer: Tokenizer, source: SourceSettings = SOURCE, neighbours: int = 1, seed: int = 1
+    folder: Path, tokenizer: Tokenizer, source: PairSource = SOURCE, neighbours: int = 1, seed: int = 1
 ) -> PairTable:
-    settings = DataSettings((source,), query_tokens=8, passage_tokens=16)
+    settings = PairData(sources=(source,), query_tokens=8, passage_tokens=16)
     (table,) = read_tables(settings, folder, folder / "work", tokenizer, neighbours, seed)
     return table
 
@@ -77,7 +76,9 @@ def test_the_longest_positive_gives_a_pairs_length(tmp_path: Path, tokenizer: To
 
 def test_no_positive_of_a_held_out_pair_is_trained_on(tmp_path: Path, tokenizer: Tokenizer) -> None:
     write(tmp_path, many())
-    table = read(tmp_path, tokenizer, replace(SOURCE, development_pairs=8, development_passages=5))
+    table = read(
+        tmp_path, tokenizer, SOURCE.model_copy(update={"development_pairs": 8, "development_passages": 5})
+    )
     held = {row for pair in table.development for row in table.positives.of(pair).tolist()}
     trained = {row for pair in table.training for row in table.positives.of(pair).tolist()}
     assert len(table.development) == 8
@@ -93,7 +94,7 @@ def test_no_positive_of_a_held_out_pair_is_trained_on(tmp_path: Path, tokenizer:
 
 def test_the_split_depends_on_the_seed_alone(tmp_path: Path, tokenizer: Tokenizer) -> None:
     write(tmp_path, many())
-    source = replace(SOURCE, development_pairs=8)
+    source = SOURCE.model_copy(update={"development_pairs": 8})
     first, again = read(tmp_path, tokenizer, source), read(tmp_path, tokenizer, source)
     other = read(tmp_path, tokenizer, source, seed=2)
     assert first.development.tolist() == again.development.tolist()
@@ -102,36 +103,36 @@ def test_the_split_depends_on_the_seed_alone(tmp_path: Path, tokenizer: Tokenize
 
 def test_most_counts_held_out_pairs_too(tmp_path: Path, tokenizer: Tokenizer) -> None:
     write(tmp_path, [{"query": f"word{n}", "pos": [f"word{n}"]} for n in range(30)])
-    table = read(tmp_path, tokenizer, replace(SOURCE, most=10, development_pairs=4))
+    table = read(tmp_path, tokenizer, SOURCE.model_copy(update={"most": 10, "development_pairs": 4}))
     assert (len(table.training), len(table.development)) == (6, 4)
 
 
 def test_a_source_that_only_chooses_the_weights(tmp_path: Path, tokenizer: Tokenizer) -> None:
     write(tmp_path, many())
     write(tmp_path, many(), "more.jsonl")
-    chooses = replace(SOURCE, train=False, development_pairs=8)
-    sources = (chooses, SourceSettings("more.jsonl", "M", "CC0 1.0"))
-    settings = DataSettings(sources, query_tokens=8, passage_tokens=16)
+    chooses = SOURCE.model_copy(update={"train": False, "development_pairs": 8})
+    sources = (chooses, PairSource(path="more.jsonl", title="M", licence="CC0 1.0"))
+    settings = PairData(sources=sources, query_tokens=8, passage_tokens=16)
     tables = read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, 1)
     assert [(len(table.training), len(table.development)) for table in tables] == [(0, 8), (30, 0)]
 
 
 def test_neighbours_are_held_out_together(tmp_path: Path, tokenizer: Tokenizer) -> None:
     write(tmp_path, [{"query": f"word{n}", "pos": [f"word{n}"]} for n in range(30)])
-    table = read(tmp_path, tokenizer, replace(SOURCE, development_pairs=9), neighbours=3)
+    table = read(tmp_path, tokenizer, SOURCE.model_copy(update={"development_pairs": 9}), neighbours=3)
     assert [pair % 3 for pair in table.development.tolist()] == [0, 1, 2] * 3
 
 
 def test_titles_spans_and_joined_passages(tmp_path: Path, tokenizer: Tokenizer) -> None:
     text = " ".join(f"word{n}" for n in range(20))
     write(tmp_path, [{"title": "word1 word2", "text": text}, {"text": text}])
-    titles = read(tmp_path, tokenizer, replace(SOURCE, format="titles"))
+    titles = read(tmp_path, tokenizer, SOURCE.model_copy(update={"format": "titles"}))
     assert words(titles.queries, [0]) == ["word1 word2"]
     assert len(titles.queries) == 1
-    spans = read(tmp_path, tokenizer, replace(SOURCE, format="spans"))
+    spans = read(tmp_path, tokenizer, SOURCE.model_copy(update={"format": "spans"}))
     assert len(spans.queries) == 2
     write(tmp_path, [{"query": "q", "pos": [f"word{n}"]} for n in range(10)])
-    joined = read(tmp_path, tokenizer, replace(SOURCE, join_up_to=3))
+    joined = read(tmp_path, tokenizer, SOURCE.model_copy(update={"join_up_to": 3}))
     assert " ".join(words(joined.passages, range(len(joined.passages)))) == " ".join(
         f"word{n}" for n in range(10)
     )
@@ -141,7 +142,7 @@ def test_pairs_inside_held_out_collections_are_left_out(tmp_path: Path, tokenize
     write(tmp_path, [{"query": f"word{n}", "pos": [f"word{n} word{n + 1}"]} for n in range(4)])
     (tmp_path / "beir").mkdir()
     write(tmp_path / "beir", [{"_id": "1", "text": "Word0, word1; word2"}], "corpus.jsonl")
-    settings = DataSettings((SOURCE,), query_tokens=8, passage_tokens=16, held_out=("beir",))
+    settings = PairData(sources=(SOURCE,), query_tokens=8, passage_tokens=16, held_out=("beir",))
     (table,) = read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, 1)
     assert words(table.queries, range(len(table.queries))) == ["word2", "word3"]
     write(tmp_path, [{"query": "q", "pos": ["word1"]}])
@@ -156,8 +157,8 @@ def test_pairs_are_not_made_of_held_out_documents(tmp_path: Path, tokenizer: Tok
     write(tmp_path, documents)
     (tmp_path / "beir").mkdir()
     write(tmp_path / "beir", documents[:4], "corpus.jsonl")
-    source = replace(SOURCE, format=format)
-    settings = DataSettings((source,), query_tokens=8, passage_tokens=16, held_out=("beir",))
+    source = SOURCE.model_copy(update={"format": format})
+    settings = PairData(sources=(source,), query_tokens=8, passage_tokens=16, held_out=("beir",))
     (table,) = read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, 1)
     assert len(table.queries) == 2
 
@@ -167,7 +168,7 @@ def test_a_pair_with_a_held_out_negative_is_left_out(tmp_path: Path, tokenizer: 
     write(tmp_path, pairs)
     (tmp_path / "beir").mkdir()
     write(tmp_path / "beir", [{"_id": "1", "text": "word21 word1"}], "corpus.jsonl")
-    settings = DataSettings((SOURCE,), query_tokens=8, passage_tokens=16, held_out=("beir",))
+    settings = PairData(sources=(SOURCE,), query_tokens=8, passage_tokens=16, held_out=("beir",))
     (table,) = read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, 1)
     assert words(table.queries, range(len(table.queries))) == ["word0", "word2"]
 
@@ -176,8 +177,8 @@ def test_a_held_out_passage_does_not_hide_among_joined_ones(tmp_path: Path, toke
     write(tmp_path, [{"query": f"word{n}", "pos": [f"word{n} word{n + 10}"]} for n in range(6)])
     (tmp_path / "beir").mkdir()
     write(tmp_path / "beir", [{"_id": "1", "text": "word2 word12"}], "corpus.jsonl")
-    source = replace(SOURCE, join_up_to=6)
-    settings = DataSettings((source,), query_tokens=8, passage_tokens=16, held_out=("beir",))
+    source = SOURCE.model_copy(update={"join_up_to": 6})
+    settings = PairData(sources=(source,), query_tokens=8, passage_tokens=16, held_out=("beir",))
     for seed in range(3):
         (table,) = read_tables(settings, tmp_path, tmp_path / "work", tokenizer, 1, seed)
         assert "word2" not in words(table.queries, range(len(table.queries)))

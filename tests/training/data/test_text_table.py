@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,9 @@ from models.tokenizer import Tokenizer
 from training.data.text_table import plan_texts, read_text_table
 from training.data.token_store import TokenStore
 from training.errors import TrainingDataError
-from training.settings.data import DataSettings, LengthGroup, SourceSettings
+from training.settings.data import LengthGroup, TextData, TextSource
 
-SOURCE = SourceSettings("documents.jsonl", "D", "CC0 1.0", format="texts")
+SOURCE = TextSource(path="documents.jsonl", title="D", licence="CC0 1.0", format="texts")
 DOCUMENTS = [{"title": "word1", "text": "word2 word3"}] + [{"text": f"word{n}"} for n in range(4, 14)]
 
 
@@ -25,10 +24,8 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(
-    data: Path, tokenizer: Tokenizer, source: SourceSettings, *held_out: str, seed: int = 1
-) -> TokenStore:
-    settings = DataSettings((source,), passage_tokens=16, held_out=held_out)
+def read(data: Path, tokenizer: Tokenizer, source: TextSource, *held_out: str, seed: int = 1) -> TokenStore:
+    settings = TextData(sources=(source,), passage_tokens=16, held_out=held_out)
     (store,) = read_text_table(settings, data, data, tokenizer, seed)
     return store
 
@@ -43,13 +40,13 @@ def test_a_title_comes_before_its_text(data: Path, tokenizer: Tokenizer) -> None
 
 
 def test_most_takes_documents_at_random_in_their_order(data: Path, tokenizer: Tokenizer) -> None:
-    few = replace(SOURCE, most=4)
+    few = SOURCE.model_copy(update={"most": 4})
     taken = words(read(data, tokenizer, few))
     assert len(taken) == 4
     assert taken == sorted(taken)
     assert taken == words(read(data, tokenizer, few))
     assert any(words(read(data, tokenizer, few, seed=seed)) != taken for seed in range(2, 6))
-    assert len(read(data, tokenizer, replace(SOURCE, most=100))) == len(DOCUMENTS)
+    assert len(read(data, tokenizer, SOURCE.model_copy(update={"most": 100}))) == len(DOCUMENTS)
 
 
 def test_documents_inside_held_out_collections_are_left_out(data: Path, tokenizer: Tokenizer) -> None:
@@ -61,7 +58,7 @@ def test_documents_inside_held_out_collections_are_left_out(data: Path, tokenize
 def test_a_source_without_documents_and_a_bad_line_are_named(data: Path, tokenizer: Tokenizer) -> None:
     (data / "empty.txt").write_text("\n")
     with pytest.raises(TrainingDataError, match=r"empty\.txt: no document is left"):
-        read(data, tokenizer, replace(SOURCE, path="empty.txt"))
+        read(data, tokenizer, SOURCE.model_copy(update={"path": "empty.txt"}))
     with (data / "documents.jsonl").open("a") as file:
         file.write("{}\n")
     with pytest.raises(TrainingDataError, match=r"documents\.jsonl:12: .text. must be"):

@@ -17,7 +17,7 @@ from training.data.pair_table import read_tables
 from training.m3.development import all_scores, development_figures, judged_side, mean_of, ndcg
 from training.m3.scores import side_scores
 from training.m3.text_encoder import TextEncoder
-from training.settings.data import DataSettings, SourceSettings
+from training.settings.data import PairData, PairSource
 
 
 def test_ndcg_by_hand() -> None:
@@ -38,8 +38,10 @@ def test_a_checkpoint_is_judged_by_what_trains() -> None:
 
 
 def test_figures_rank_the_pool_of_a_table(tmp_path: Path, base_folder: Path, tokenizer: Tokenizer) -> None:
-    source = SourceSettings("pairs.jsonl", "P", "CC0 1.0", development_pairs=8, development_passages=20)
-    settings = DataSettings((source,), query_tokens=8, passage_tokens=16)
+    source = PairSource(
+        path="pairs.jsonl", title="P", licence="CC0 1.0", development_pairs=8, development_passages=20
+    )
+    settings = PairData(sources=(source,), query_tokens=8, passage_tokens=16)
     (table,) = read_tables(settings, tmp_path / "data", tmp_path / "work", tokenizer, 1, 1)
     torch.manual_seed(3)
     heads = Heads(16, 8, EncodingSettings(pooling="mean", max_length=32))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,12 @@ from training.distributed import Ranks
 from training.m3.encoded_texts import EncodedTexts
 from training.m3.finetune import Finetune
 from training.m3.losses import anchor_losses
-from training.run import finetuning, open_base
+from training.run import finetuning
+from training.runs.base import open_base
 from training.runs.log import read_log
 from training.settings.run import RunSettings
 
+SettingsOf = Callable[[dict[str, Any]], Any]
 Run = Callable[..., Any]
 ANCHORS = {"losses.anchor_dense": 100.0, "losses.anchor_colbert": 100.0}
 TEXTS = ["word1 word2 word3", "word7", "word39 word8 word8 word20 word5"]
@@ -122,13 +123,12 @@ def stage_of(settings: RunSettings, tmp_path: Path, name: str) -> Finetune:
 
 
 def test_anchors_have_the_same_gradients_with_and_without_caching(
-    run_settings: RunSettings, tmp_path: Path
+    settings_of: SettingsOf, tmp_path: Path
 ) -> None:
-    losses = replace(run_settings.losses, anchor_dense=2.0, anchor_colbert=3.0)
     found = []
     for cached in (False, True):
-        batches = replace(run_settings.batches, gradient_cache=cached)
-        stage = stage_of(replace(run_settings, losses=losses, batches=batches), tmp_path, str(cached))
+        anchors = {"losses.anchor_dense": 2.0, "losses.anchor_colbert": 3.0}
+        stage = stage_of(settings_of({**anchors, "batches.gradient_cache": cached}), tmp_path, str(cached))
         report = stage.accumulate(0, lambda loss: loss)
         model = stage.encoder.model
         gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
@@ -163,7 +163,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_gradients_are_cached_exactly_where_a_step_exceeds_a_pass(
-    run_settings: RunSettings, tmp_path: Path, calls: list[int]
+    settings_of: SettingsOf, tmp_path: Path, calls: list[int]
 ) -> None:
     # Eight queries of 4 tokens and eight passages of 8 tokens: 96 padded tokens.
     for tokens, given, expected in (
@@ -174,30 +174,29 @@ def test_gradients_are_cached_exactly_where_a_step_exceeds_a_pass(
         (40, False, []),
     ):
         calls.clear()
-        batches = replace(run_settings.batches, sub_batch_tokens=tokens, gradient_cache=given)
-        stage = stage_of(replace(run_settings, batches=batches), tmp_path, f"{tokens}-{given}")
+        changes = {"batches.sub_batch_tokens": tokens, "batches.gradient_cache": given}
+        stage = stage_of(settings_of(changes), tmp_path, f"{tokens}-{given}")
         assert stage.accumulate(0, lambda loss: loss).tokens == 96
         assert calls == expected, (tokens, given)
 
 
 @pytest.mark.parametrize(("given", "expected"), [(None, []), (True, [3])])
 def test_a_frozen_body_needs_no_caching_but_may_have_it(
-    run_settings: RunSettings,
+    settings_of: SettingsOf,
     tmp_path: Path,
     calls: list[int],
     given: bool | None,
     expected: list[int],
 ) -> None:
-    batches = replace(run_settings.batches, sub_batch_tokens=40, gradient_cache=given)
-    optimization = replace(run_settings.optimization, frozen_body=True)
-    stage = stage_of(replace(run_settings, batches=batches, optimization=optimization), tmp_path, "frozen")
+    cached = {"batches.sub_batch_tokens": 40, "batches.gradient_cache": given}
+    stage = stage_of(settings_of({**cached, "optimization.frozen_body": True}), tmp_path, "frozen")
     assert stage.accumulate(0, lambda loss: loss).tokens == 96
     assert calls == expected
 
 
-def test_dropout_of_the_body_can_be_set(run_settings: RunSettings, tmp_path: Path) -> None:
+def test_dropout_of_the_body_can_be_set(settings_of: SettingsOf, tmp_path: Path) -> None:
     for given, expected in ((None, {0.1}), (0.0, {0.0}), (0.3, {0.3})):
-        settings = replace(run_settings, optimization=replace(run_settings.optimization, dropout=given))
+        settings = settings_of({"optimization.dropout": given})
         model = open_base(settings, tmp_path, "cpu", Ranks()).model.train()
         found = {module.p for module in model.body.modules() if isinstance(module, torch.nn.Dropout)}
         assert found == expected

@@ -64,7 +64,9 @@ def test_rare_words_weigh_more_from_the_start(base_folder: Path, tokenizer: Toke
     )
     batch = tokenizer.tokenize([f"word0 word{n} word{n + 1}" for n in range(1, 30)])
     passages = TokenStore(batch.token_ids, batch.offsets)
-    weights = initial_heads(encoder, [passages], HeadSettings(8, idf_scale=0.5, ridge_penalty=0.1), 1)
+    weights = initial_heads(
+        encoder, [passages], HeadSettings(colbert_dimension=8, idf_scale=0.5, ridge_penalty=0.1), 1
+    )
     encoder.model.heads = Heads.from_weights(weights, settings)
     encoder.model.eval()
     found = encoder.encode(tokenizer.tokenize(["word0 word7 word8"])).weights[0].tolist()

@@ -6,7 +6,6 @@ Formulas: BGE-M3 (Chen et al. 2024, arXiv 2402.03216, first and revised version)
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from training.m3.losses import (
     total_loss,
     trained_sides,
 )
-from training.settings.objective import LossSettings
+from training.settings.objective import DenseLosses, LossSettings
 
 TEMPERATURE = 0.5
 # Two queries, three passages. Passage 2 is another positive of query 0.
@@ -63,7 +62,7 @@ def scores() -> dict[str, torch.Tensor]:
 def total(
     settings: LossSettings, found: dict[str, torch.Tensor] | None = None
 ) -> tuple[torch.Tensor, dict[str, Any]]:
-    settings = replace(settings, temperature=TEMPERATURE)
+    settings = settings.model_copy(update={"temperature": TEMPERATURE})
     return total_loss(found or scores(), torch.tensor(OWN), torch.tensor(ALLOWED), settings)
 
 
@@ -137,7 +136,7 @@ def test_without_distillation_the_contrastive_part_counts_whole() -> None:
 def test_a_given_weight_is_the_factor(form: Any, distill: bool) -> None:
     settings = LossSettings(form=form, distill=distill)
     before, terms = total(settings)
-    after, again = total(replace(settings, dense=0.75))
+    after, again = total(settings.model_copy(update={"dense": 0.75}))
     assert terms["dense"] == again["dense"]
     other = {("first", True): 1.0, ("first", False): 1.0, ("revised", True): 1 / 8, ("revised", False): 1 / 4}
     change = (0.75 - other[form, distill]) * info_nce(DENSE)
@@ -169,7 +168,7 @@ def test_the_teacher_gets_no_gradient() -> None:
 
 
 def test_the_dense_stage_needs_no_other_scores() -> None:
-    settings = LossSettings(form="revised").of_dense_alone
+    settings = LossSettings.of_dense_alone(DenseLosses())
     assert trained_sides(settings) == ("dense",)
     loss, terms = total(settings, {"dense": torch.tensor(DENSE)})
     assert loss.item() == pytest.approx(info_nce(DENSE), abs=1e-6)
@@ -198,7 +197,7 @@ def test_the_gradient_equals_finite_differences() -> None:
     sides = [torch.tensor(side, dtype=torch.float64, requires_grad=True) for side in (DENSE, SPARSE, COLBERT)]
 
     def loss(*sides: torch.Tensor) -> torch.Tensor:
-        settings = replace(LossSettings(form="revised", distill=False))
+        settings = LossSettings(form="revised", distill=False)
         return total(settings, dict(zip(("dense", "sparse", "colbert"), sides, strict=True)))[0]
 
     assert torch.autograd.gradcheck(loss, sides)

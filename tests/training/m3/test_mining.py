@@ -20,7 +20,7 @@ from training.m3.miner import Miner, joined
 from training.m3.mining import hard_negatives, mine_negatives
 from training.m3.scores import side_scores
 from training.m3.text_encoder import TextEncoder
-from training.settings.data import DataSettings, SourceSettings
+from training.settings.data import PairData, PairSource
 from training.settings.objective import MiningSettings
 
 
@@ -36,8 +36,8 @@ def encoder(base_folder: Path, tokenizer: Tokenizer) -> TextEncoder:
 
 @pytest.fixture
 def table(tmp_path: Path, tokenizer: Tokenizer) -> PairTable:
-    source = SourceSettings("pairs.jsonl", "P", "CC0 1.0", development_pairs=8)
-    settings = DataSettings((source,), query_tokens=8, passage_tokens=16)
+    source = PairSource(path="pairs.jsonl", title="P", licence="CC0 1.0", development_pairs=8)
+    settings = PairData(sources=(source,), query_tokens=8, passage_tokens=16)
     (table,) = read_tables(settings, tmp_path / "data", tmp_path / "work", tokenizer, 1, 1)
     return table
 

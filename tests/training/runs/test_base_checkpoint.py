@@ -9,11 +9,11 @@ import pytest
 from models.errors import CheckpointError
 from training.errors import BaseWeightsError
 from training.runs.base_checkpoint import locate_base
-from training.settings.data import BaseSettings
+from training.settings.base import BaseSettings
 
 
 def base(**values: str) -> BaseSettings:
-    return BaseSettings("b", "MIT", **values)
+    return BaseSettings(name="b", licence="MIT", **values)
 
 
 def test_a_folder_and_a_package(base_folder: Path, tiny_base: str) -> None:

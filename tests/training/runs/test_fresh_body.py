@@ -15,9 +15,8 @@ from training.distributed import Ranks
 from training.errors import ConfigError
 from training.run import open_base
 from training.runs.fresh_body import write_fresh_base
-from training.settings.data import ArchitectureSettings
-from training.settings.reader import settings_from
-from training.settings.run import RunSettings
+from training.settings.base import ArchitectureSettings
+from training.settings.reading import settings_from
 
 SETTINGS = ArchitectureSettings(layers=3, width=24, attention_heads=3, intermediate=40, positions=20)
 
@@ -55,7 +54,7 @@ def test_weights_depend_on_the_seed_alone_and_leave_other_draws_alone(
 def test_it_is_the_base_of_a_run(run_values: dict[str, Any], tmp_path: Path, pooling: str) -> None:
     sizes = {"layers": 2, "width": 8, "attention_heads": 2, "intermediate": 16, "positions": 24}
     values = {**run_values, "encoder": {}, "architecture": {**sizes, "pooling": pooling}}
-    base = open_base(settings_from(RunSettings, values, ""), tmp_path, "cpu", Ranks())
+    base = open_base(settings_from(values), tmp_path, "cpu", Ranks())
     assert (base.encoding.pooling, base.encoding.max_length) == (pooling, 24)
     assert not base.has_heads
     assert base.folder == tmp_path / "base-0"
@@ -72,14 +71,14 @@ def test_a_source_without_a_tokenizer(tmp_path: Path) -> None:
         ({"layers": 0}, "layers: it is 0, but must be at least 1"),
         ({"attention_heads": 0}, "attention_heads: it is 0, but must be at least 1"),
         ({"intermediate": 0}, "intermediate: it is 0"),
-        ({"width": 0}, "width: it is 0, but must be a multiple of attention_heads, 2"),
+        ({"width": 0}, "width: it is 0, but must be at least 1"),
         ({"width": 9}, "width: it is 9, but must be a multiple of attention_heads, 2"),
         ({"positions": 3}, "positions: it is 3, but must be at least 4"),
-        ({"pooling": "max"}, "pooling: expected one of 'cls', 'mean'"),
+        ({"pooling": "max"}, "pooling: expected one of 'cls' or 'mean'"),
         ({"positions": 24, "passages": 1}, "passages: unknown setting"),
     ],
 )
 def test_bad_sizes_are_refused(run_values: dict[str, Any], changes: dict[str, Any], message: str) -> None:
     sizes = {"layers": 2, "width": 8, "attention_heads": 2, "intermediate": 16, **changes}
     with pytest.raises(ConfigError, match=rf"^architecture\.{message}"):
-        settings_from(RunSettings, {**run_values, "architecture": sizes}, "")
+        settings_from({**run_values, "architecture": sizes})

@@ -10,8 +10,7 @@ import pytest
 
 from training.runs.log import RunLog
 from training.runs.model_card import SourceCount, write_card
-from training.settings.reader import settings_from
-from training.settings.run import RunSettings
+from training.settings.reading import settings_from
 
 VALUES: dict[str, Any] = {
     "name": "carded",
@@ -40,7 +39,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def card(run: Path, kept: int | None) -> str:
-    settings = settings_from(RunSettings, VALUES, "")
+    settings = settings_from(VALUES)
     write_card(run, settings, [SourceCount(12_345, 5), SourceCount(0, 0)], run, "one GPU", kept)
     return (run / "README.md").read_text(encoding="utf-8")
 
@@ -72,5 +71,5 @@ def test_a_run_that_improved_nothing_says_so(run: Path) -> None:
 
 def test_the_settings_in_the_card_make_the_run_again(run: Path) -> None:
     shown = card(run, 2).split("```json\n")[1].split("```")[0]
-    assert settings_from(RunSettings, json.loads(shown), "") == settings_from(RunSettings, VALUES, "")
+    assert settings_from(json.loads(shown)) == settings_from(VALUES)
     assert "null" not in shown

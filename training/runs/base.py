@@ -1,0 +1,118 @@
+"""Opens the checkpoint that a run starts from, as its settings ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torch import nn
+
+from models.checkpoint import (
+    CONFIG_FILE,
+    EncodingSettings,
+    hidden_size,
+    position_limit,
+    read_json,
+    read_settings,
+)
+from models.errors import CheckpointError
+from models.heads import Heads
+from models.tokenizer import Tokenizer
+from models.torch_encoder import EncoderModel, load_body, load_model
+from training.distributed import Ranks
+from training.errors import ConfigError
+from training.runs.base_checkpoint import locate_base
+from training.runs.fresh_body import write_fresh_base
+from training.runs.identity import HEAD_FILES
+from training.settings.objective import HeadSettings
+from training.settings.run import FinetuneRun, PairRun, RunSettings
+
+# Up to this length of a text, the attention weights of a sub-batch fit beside everything else.
+WRITTEN_OUT_TOKENS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The checkpoint that a run starts from.
+
+    has_heads: whether its heads are trained ones; below: digests of the adapters that lie on it.
+    """
+
+    folder: Path
+    encoding: EncodingSettings
+    tokenizer: Tokenizer
+    model: EncoderModel
+    has_heads: bool
+    below: tuple[str, ...] = ()
+
+
+def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Base:
+    """Loads the base, with heads that the stage replaces or leaves alone where it has none.
+
+    run: where a body of random weights is written, if the settings ask for one.
+    """
+    folder = locate_base(settings.base)
+    if settings.architecture is not None:
+        source, folder = folder, run / f"base-{ranks.rank}"
+        write_fresh_base(settings.architecture, source, folder, settings.seed)
+    encoding = encoding_settings(folder, settings)
+    tokenizer = Tokenizer.load(folder, encoding)
+    heads_asked = settings.heads if isinstance(settings, FinetuneRun) else HeadSettings()
+    has_heads = any((folder / name).is_file() for name in HEAD_FILES) and not heads_asked.fresh
+    if has_heads:
+        if heads_asked != HeadSettings():
+            raise ConfigError(
+                "heads: the base has heads, which the run goes on with; leave this table out, or set fresh"
+            )
+        model = load_model(folder, encoding)
+    else:
+        encoding = replace(encoding, colbert_dimension=None)  # that of heads which are not taken
+        width, dimension = hidden_size(folder), heads_asked.colbert_dimension
+        if isinstance(settings, FinetuneRun) and dimension > width:
+            raise ConfigError(
+                f"heads.colbert_dimension: it is {dimension}, but must be at most {width}, the body's width"
+            )
+        heads = Heads(width, dimension, encoding)
+        model = EncoderModel(load_body(folder), heads)
+    if settings.optimization.dropout is not None:
+        for module in model.body.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = settings.optimization.dropout
+    if written_out_attention(settings, device):
+        model.body.set_attn_implementation("eager")  # type: ignore[operator]  # a method
+    if settings.batches.gradient_checkpointing:
+        model.body.activation_checkpointing_enable()  # type: ignore[operator]  # a method
+    return Base(folder, encoding, tokenizer, model, has_heads)
+
+
+def written_out_attention(settings: RunSettings, device: str) -> bool:
+    """Whether attention is computed as it is written, holding all its weights, not by torch's fused kernel.
+
+    On a CPU with AMX that kernel's backward pass in bfloat16 takes more than half of a training step.
+    """
+    reduced = settings.optimization.precision != "float32"
+    lengths = [settings.data.passage_tokens]
+    if isinstance(settings, PairRun):
+        lengths.append(settings.data.query_tokens)
+    return device == "cpu" and reduced and max(lengths) <= WRITTEN_OUT_TOKENS
+
+
+def encoding_settings(base: Path, settings: RunSettings) -> EncodingSettings:
+    """The base's encoding settings, with what the run says otherwise.
+
+    Raises ConfigError where these, or the lengths of training texts, do not fit the base.
+    """
+    given = {name: value for name, value in dict(settings.encoder).items() if value is not None}
+    limit = position_limit(read_json(base / CONFIG_FILE))
+    lengths = {
+        "encoder.max_length": settings.encoder.max_length,
+        "data.query_tokens": settings.data.query_tokens if isinstance(settings, PairRun) else None,
+        "data.passage_tokens": settings.data.passage_tokens,
+    }
+    for name, length in lengths.items():
+        if limit is not None and length is not None and length > limit:
+            raise ConfigError(f"{name}: it is {length}, but the base has positions for {limit} tokens")
+    try:
+        return replace(read_settings(base), **given)
+    except CheckpointError as error:
+        raise ConfigError(f"encoder: {error}") from error

@@ -1,0 +1,70 @@
+"""Settings of `tercet train` about an adapter; `models.adapters.settings` has its kinds and their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, get_args
+
+from pydantic import BeforeValidator, model_validator
+from pydantic_core import PydanticCustomError
+
+from models.adapters.settings import (
+    KINDS,
+    AdapterSettings,
+    BottleneckSettings,
+    Ia3Settings,
+    LoraSettings,
+    PrefixSettings,
+    settings_of,
+)
+from models.errors import CheckpointError
+from training.settings.table import Many, Table, require
+
+AdapterKind = Literal["lora", "ia3", "prefix", "bottleneck"]
+
+
+def _as_on_disk(kind: AdapterKind) -> BeforeValidator:
+    """Reads the table of a kind by the rules of `adapter.json`."""
+
+    def read(values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        try:
+            return settings_of(kind, values)
+        except CheckpointError as error:
+            raise PydanticCustomError("adapter", "{reason}", {"reason": str(error)}) from error
+
+    return BeforeValidator(read)
+
+
+class AdapterTraining(Table):
+    """An adapter trained on a frozen body, in place of the body.
+
+    Of the kinds' tables only that of the chosen one may be given. heads: whether the heads train with it,
+    and are saved with it. below: folders of trained adapters of the same base that lie under it, the
+    innermost first. description, language and domain are saved with it.
+    """
+
+    kind: AdapterKind
+    heads: bool = True
+    below: Many[str] = ()
+    description: str = ""
+    language: str | None = None
+    domain: str | None = None
+    lora: Annotated[LoraSettings | None, _as_on_disk("lora")] = None
+    ia3: Annotated[Ia3Settings | None, _as_on_disk("ia3")] = None
+    prefix: Annotated[PrefixSettings | None, _as_on_disk("prefix")] = None
+    bottleneck: Annotated[BottleneckSettings | None, _as_on_disk("bottleneck")] = None
+
+    @property
+    def chosen(self) -> AdapterSettings:
+        """The settings of the kind."""
+        given: AdapterSettings | None = getattr(self, self.kind)
+        return KINDS[self.kind]() if given is None else given
+
+    @model_validator(mode="after")
+    def _no_other_kind(self) -> AdapterTraining:
+        for kind in get_args(AdapterKind):
+            left_out = kind == self.kind or getattr(self, kind) is None
+            require(left_out, kind, "given", f"left out for an adapter of kind {self.kind}")
+        return self

@@ -1,0 +1,48 @@
+"""Settings of `tercet train` about steps and learning rates; a stage that trains heads has more of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from training.settings.table import AtLeast0, AtLeast1, Factor, Positive, Table, require
+
+Precision = Literal["float32", "bfloat16", "float16"]
+FromZero = Annotated[float, Field(ge=0, lt=1)]
+
+
+class OptimizationSettings(Table):
+    """AdamW with a linear warm-up over `warmup` of the steps, then a linear or cosine decay to zero.
+
+    Either `steps` or `epochs` is given. learning_rate is the body's. dropout: of the body, by default what
+    its configuration says. clip: largest norm of the gradient, 0 for none.
+    """
+
+    learning_rate: Positive
+    steps: AtLeast1 | None = None
+    epochs: AtLeast1 | None = None
+    dropout: FromZero | None = None
+    weight_decay: Factor = 0.01
+    warmup: FromZero = 0.1
+    decay: Literal["linear", "cosine", "none"] = "linear"
+    clip: Factor = 1.0
+    precision: Precision = "float32"
+
+    @model_validator(mode="after")
+    def _one_length(self) -> OptimizationSettings:
+        given = (self.steps is not None) + (self.epochs is not None)
+        require(given == 1, "steps and epochs", given, "1 of the two")
+        return self
+
+
+class FinetuneOptimization(OptimizationSettings):
+    """Of a stage with heads beside the body.
+
+    heads_learning_rate: of the heads, by default the body's. head_warmup_steps: only the heads train for so
+    many steps at first. frozen_body: the body never trains.
+    """
+
+    heads_learning_rate: Positive | None = None
+    head_warmup_steps: AtLeast0 = 0
+    frozen_body: bool = False

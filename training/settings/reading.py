@@ -1,0 +1,120 @@
+"""Reads the settings of a run from TOML or JSON; an error is one line with file, settings, values, limits."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from training.errors import ConfigError
+from training.settings.run import PairSettings, PretrainingSettings, Run, RunSettings
+from training.settings.table import Table, shown
+
+RUNS: tuple[type[Run], ...] = (*get_args(PairSettings), *get_args(PretrainingSettings))
+Key = str | int
+ADAPTER: TypeAdapter[RunSettings] = TypeAdapter(RunSettings)
+# By pydantic's type of error; what is filled in is the value found, and pydantic's limit.
+RULES: Mapping[str, str] = {
+    "missing": "this setting is required",
+    "union_tag_not_found": "this setting is required",
+    "union_tag_invalid": "expected one of {expected_tags}, found {found}",
+    "literal_error": "expected one of {expected}, found {found}",
+    "greater_than": "it is {found}, but must be above {gt:g}",
+    "greater_than_equal": "it is {found}, but must be at least {ge:g}",
+    "less_than": "it is {found}, but must be below {lt:.15g}",
+    "less_than_equal": "it is {found}, but must be at most {le:g}",
+    "finite_number": "expected a finite number, found {found}",
+    "string_type": "expected a text, found {found}",
+    "int_type": "expected a whole number, found {found}",
+    "float_type": "expected a number, found {found}",
+    "bool_type": "expected true or false, found {found}",
+    "tuple_type": "expected a list, found {found}",
+    "model_type": "expected a table of settings, found {found}",
+    "model_attributes_type": "expected a table of settings, found {found}",
+    "dataclass_exact_type": "expected a table of settings, found {found}",
+}
+
+
+def read_settings(path: Path) -> RunSettings:
+    """Settings of a `.toml` or `.json` file. Raises ConfigError naming the file and what is wrong in it."""
+    try:
+        content = path.read_text(encoding="utf-8")
+        values = json.loads(content) if path.suffix == ".json" else tomllib.loads(content)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: cannot be read as {path.suffix or 'TOML'}: {error}") from error
+    try:
+        return settings_from(values)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def settings_from(values: object) -> RunSettings:
+    """Settings from plain values. Raises ConfigError naming each setting at fault by its dotted key."""
+    try:
+        return ADAPTER.validate_python(values)
+    except ValidationError as error:
+        # Unknown keys first: a misspelt one is also missing.
+        found = sorted(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+        raise ConfigError("; ".join(map(_message, found))) from error
+
+
+def _message(error: ErrorDetails) -> str:
+    """What is wrong with one setting."""
+    if error["type"].startswith("union_tag"):
+        place: Sequence[Key] = ("stage",)
+        found = error["input"].get("stage") if isinstance(error["input"], Mapping) else None
+    else:
+        place, found = error["loc"][1:], error["input"]  # the first is the stage
+    context = error.get("ctx", {})
+    if error["type"] == "extra_forbidden":
+        rule = _unknown(str(error["loc"][0]), place)
+    elif error["type"] == "value_error":  # of a rule about several keys, which it names
+        return ".".join(filter(None, [_dotted(place), str(context["error"])]))
+    elif error["type"] in RULES:
+        rule = RULES[error["type"]].format(found=shown(found), **context)
+    else:
+        rule = error["msg"]
+    return f"{_dotted(place) or 'settings'}: {rule}"
+
+
+def _dotted(place: Sequence[Key]) -> str:
+    """`data.sources[0].path`."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in place).removeprefix(".")
+
+
+def _unknown(stage: str, place: Sequence[Key]) -> str:
+    """Says which stages read a key that this one does not, or which keys there are."""
+    *parents, last = place
+    known = {run: _fields(run, parents) for run in RUNS}
+    own = next(names for run, names in known.items() if stage in _stages(run))
+    readers = [stage for run, names in known.items() if last in names for stage in _stages(run)]
+    if readers:
+        return f"not read in stage {stage}, only in {', '.join(readers)}: leave it out"
+    return f"unknown setting (known are {', '.join(sorted(own))})"
+
+
+def _stages(run: type[Run]) -> tuple[str, ...]:
+    return get_args(run.model_fields["stage"].annotation)
+
+
+def _fields(table: type[Table], place: Sequence[Key]) -> set[str]:
+    """Keys of the table at a place of another; none where there is no such table."""
+    tables: list[type[Table]] = [table]
+    for key in place:
+        if not isinstance(key, int):
+            annotations = [t.model_fields[key].annotation for t in tables if key in t.model_fields]
+            tables = [inner for annotation in annotations for inner in _tables_in(annotation)]
+    return {name for inner in tables for name in inner.model_fields}
+
+
+def _tables_in(annotation: Any) -> Iterator[type[Table]]:
+    """The tables of an annotation: itself, or inside an optional or a tuple."""
+    if isinstance(annotation, type) and issubclass(annotation, Table):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _tables_in(argument)
