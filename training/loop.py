@@ -14,7 +14,7 @@ from models.torch_encoder import EncoderModel
 from training.distributed import Ranks, mean_over_all, share_weights, sum_gradients
 from training.errors import DivergedError
 from training.m3.development import judged_side, mean_of
-from training.optimizer import make_optimizer, rate_factor
+from training.optimizer import first_step_of_body, make_optimizer, rate_factor, set_rates
 from training.runs.log import RunLog
 from training.runs.state import (
     BEST_FILE,
@@ -25,7 +25,7 @@ from training.runs.state import (
     save_state,
     write_tensors,
 )
-from training.settings.optimization import FinetuneOptimization, OptimizationSettings
+from training.settings.optimization import OptimizationSettings
 from training.settings.run import RunSettings
 from training.step import Stage
 
@@ -42,7 +42,7 @@ def train(
     set. Raises RunStateError and DivergedError.
     """
     optimization = settings.optimization
-    heads_alone = optimization.head_warmup_steps if isinstance(optimization, FinetuneOptimization) else 0
+    body_from = first_step_of_body(optimization)
     steps = optimization.steps or (optimization.epochs or 0) * stage.steps_per_epoch
     folder.mkdir(parents=True, exist_ok=True)
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -73,10 +73,8 @@ def train(
     while progress.step < steps:
         began = time.monotonic()
         step = progress.step
-        train_body(model, trained, step >= heads_alone)
-        factor = rate_factor(step, steps, optimization)
-        for group in optimizer.param_groups:
-            group["lr"] = factor * group["peak"]
+        train_body(model, trained, step >= body_from)
+        set_rates(optimizer, step, steps, optimization)
         model.train()
         found = stage.accumulate(step, scaler.scale)
         sum_gradients(trained.values(), ranks)
@@ -96,7 +94,8 @@ def train(
                 "step": progress.step,
                 "losses": losses,
                 "gradient_norm": norm if math.isfinite(norm) else None,
-                "learning_rate": factor * optimization.learning_rate,
+                "learning_rate": rate_factor(step, body_from, steps, optimization)
+                * optimization.learning_rate,
                 "tokens": tokens_of_all,
                 "seconds": time.monotonic() - began,
             }

@@ -18,31 +18,49 @@ SCALES = "ia3_l"
 def make_optimizer(model: nn.Module, settings: OptimizationSettings) -> torch.optim.AdamW:
     """AdamW; biases and normalization, which have one dimension, get no weight decay, nor do (IA)³'s scales.
 
-    Each group's `peak` is its largest learning rate.
+    Each group's `peak` is its largest learning rate, `first_step` the step from which it trains.
     """
     heads = set(model.heads.parameters()) if isinstance(model, EncoderModel) else set()
     own = settings.heads_learning_rate if isinstance(settings, FinetuneOptimization) else None
-    rates = (settings.learning_rate, own or settings.learning_rate)
-    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    of_heads = (own or settings.learning_rate, 0)
+    of_body = (settings.learning_rate, first_step_of_body(settings))
+    groups: dict[tuple[float, int, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             decays = parameter.ndim >= LEAST_DIMENSIONS_DECAYED and SCALES not in name
             decay = settings.weight_decay if decays else 0.0
-            groups.setdefault((rates[parameter in heads], decay), []).append(parameter)
+            key = (*(of_heads if parameter in heads else of_body), decay)
+            groups.setdefault(key, []).append(parameter)
     return torch.optim.AdamW(
         [
-            {"params": parameters, "lr": rate, "peak": rate, "weight_decay": decay}
-            for (rate, decay), parameters in groups.items()
+            {"params": parameters, "lr": rate, "peak": rate, "first_step": first, "weight_decay": decay}
+            for (rate, first, decay), parameters in groups.items()
         ]
     )
 
 
-def rate_factor(step: int, steps: int, settings: OptimizationSettings) -> float:
-    """Share of the largest learning rate at a step, counted from 0."""
-    warm = max(1, round(settings.warmup * steps))
-    if step < warm:
-        return (step + 1) / warm
+def first_step_of_body(settings: OptimizationSettings) -> int:
+    """The step from which the body trains, counted from 0."""
+    return settings.head_warmup_steps if isinstance(settings, FinetuneOptimization) else 0
+
+
+def set_rates(
+    optimizer: torch.optim.Optimizer, step: int, steps: int, settings: OptimizationSettings
+) -> None:
+    """Gives each group its learning rate at a step, counted from 0: it warms up from where it trains on."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * rate_factor(step, group["first_step"], steps, settings)
+
+
+def rate_factor(step: int, first: int, steps: int, settings: OptimizationSettings) -> float:
+    """Share of the largest learning rate at a step of what trains from step `first` to the end."""
+    done, length = step - first, steps - first
+    if done < 0:
+        return 0.0
+    warm = max(1, round(settings.warmup * length))
+    if done < warm:
+        return (done + 1) / warm
     if settings.decay == "none":
         return 1.0
-    done = (step - warm) / max(1, steps - warm)
-    return 1 - done if settings.decay == "linear" else (1 + math.cos(math.pi * done)) / 2
+    falling = (done - warm) / max(1, length - warm)
+    return 1 - falling if settings.decay == "linear" else (1 + math.cos(math.pi * falling)) / 2

@@ -9,7 +9,7 @@ import pytest
 from models.checkpoint import EncodingSettings
 from models.heads import Heads
 from models.torch_encoder import EncoderModel, load_body
-from training.optimizer import make_optimizer, rate_factor
+from training.optimizer import make_optimizer, rate_factor, set_rates
 from training.settings.optimization import FinetuneOptimization
 
 SETTINGS = FinetuneOptimization(
@@ -53,12 +53,30 @@ def test_scales_that_start_at_1_do_not_decay(base_folder: Path) -> None:
 )
 def test_rates_by_hand(decay: str, expected: list[float]) -> None:
     settings = SETTINGS.model_copy(update={"decay": decay})  # type: ignore[arg-type]
-    assert [rate_factor(step, 10, settings) for step in range(10)] == pytest.approx(expected)
+    assert [rate_factor(step, 0, 10, settings) for step in range(10)] == pytest.approx(expected)
+
+
+def test_the_body_warms_up_from_where_it_begins_to_train(base_folder: Path) -> None:
+    settings = SETTINGS.model_copy(update={"head_warmup_steps": 4, "warmup": 0.5})
+    model = EncoderModel(load_body(base_folder), Heads(16, 8, EncodingSettings()))
+    optimizer = make_optimizer(model, settings)
+    heads = {id(parameter) for parameter in model.heads.parameters()}
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for step in range(10):
+        set_rates(optimizer, step, 10, settings)
+        for of_heads, rates in found.items():
+            (rate,) = {g["lr"] for g in optimizer.param_groups if (id(g["params"][0]) in heads) == of_heads}
+            rates.append(rate)
+    # Of ten steps the heads warm up for five, the body for three of the six that it trains.
+    assert found[True] == pytest.approx([0.02, 0.04, 0.06, 0.08, 0.1, 0.1, 0.08, 0.06, 0.04, 0.02])
+    assert found[False] == pytest.approx(
+        [0, 0, 0, 0, 0.01 / 3, 0.02 / 3, 0.01, 0.01, 0.02 / 3, 0.01 / 3], abs=1e-12
+    )
 
 
 def test_a_cosine_falls_from_one_to_zero() -> None:
     settings = SETTINGS.model_copy(update={"decay": "cosine", "warmup": 0.0})
-    found = [rate_factor(step, 9, settings) for step in range(10)]
+    found = [rate_factor(step, 0, 9, settings) for step in range(10)]
     assert found[:2] == [1.0, 1.0]
     assert found[5] == pytest.approx(0.5)
     assert found[9] == pytest.approx(0.0)

@@ -15,6 +15,7 @@ FromZero = Annotated[float, Field(ge=0, lt=1)]
 class OptimizationSettings(Table):
     """AdamW with a linear warm-up over `warmup` of the steps, then a linear or cosine decay to zero.
 
+    What begins to train later, after `head_warmup_steps`, warms up then, over `warmup` of the steps left.
     Either `steps` or `epochs` is given. learning_rate is the body's. dropout: of the body, by default what
     its configuration says. clip: largest norm of the gradient, 0 for none.
     """
