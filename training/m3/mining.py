@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 
 from index.candidates import CandidateLimits, Document, Hit, Weights
 from index.collection import Collection
+from index.filters import In
 from index.manifest import CollectionSettings
 from index.snapshot import Snapshot
 from models.batching import PaddedOutputs, pack, plan_batches
@@ -26,6 +28,7 @@ from training.settings.objective import MiningSettings
 
 TEXTS_AT_ONCE = 1024
 SCRATCH = "mining-"
+ROW = "row"
 
 
 def mine_negatives(
@@ -37,17 +40,20 @@ def mine_negatives(
     the plain `sum`. The index lies in a temporary folder below `folder`.
     """
     found: list[Int64] = [np.zeros(0, np.int64)] * len(table.queries)
+    weights = Weights() if side == "sum" else Weights(sparse=0.0, colbert=0.0)
+    limits = CandidateLimits(2 * settings.last, 2 * settings.last if side == "sum" else 0)
     with tempfile.TemporaryDirectory(dir=folder, prefix=SCRATCH) as scratch:
         snapshot = indexed_passages(encoder, table, Path(scratch))
-        weights = Weights() if side == "sum" else Weights(sparse=0.0, colbert=0.0)
-        limits = CandidateLimits(2 * settings.last, 2 * settings.last if side == "sum" else 0)
+        ranked = partial(snapshot.search, weights=weights, candidates=limits)
         for start in range(0, len(table.training), TEXTS_AT_ONCE):
             pairs = table.training[start : start + TEXTS_AT_ONCE]
             queries = represent(encoder, table.queries, pairs)
             for place, pair in enumerate(pairs.tolist()):
-                query = queries.take(np.array([place], np.int64))
-                hits = snapshot.search(query, top_k=settings.last, weights=weights, candidates=limits).hits
-                found[pair] = hard_negatives(hits, table.positives.of(pair), settings)
+                query, own = queries.take(np.array([place], np.int64)), table.positives.of(pair)
+                hits = ranked(query, top_k=settings.last).hits
+                # A positive may score too low to be among the hits, and yet sets the ceiling.
+                best = ranked(query, top_k=1, filter=In(ROW, tuple(own.tolist()))).hits[0].score
+                found[pair] = hard_negatives(hits, own, best, settings)
         snapshot.close()
     return RaggedRows.pack(found)
 
@@ -58,10 +64,12 @@ def discard_unfinished(folder: Path) -> None:
         shutil.rmtree(scratch)
 
 
-def hard_negatives(hits: Sequence[Hit], positives: Int64, settings: MiningSettings) -> Int64:
-    """Rows of the hits from rank `first` on, best first, less positives and likely unlabelled ones."""
+def hard_negatives(hits: Sequence[Hit], positives: Int64, best: float, settings: MiningSettings) -> Int64:
+    """Rows of the hits from rank `first` on, best first, less positives and likely unlabelled ones.
+
+    best: the score of the best positive, whether or not it is among the hits.
+    """
     own = set(positives.tolist())
-    best = max((hit.score for hit in hits if int(hit.document.id) in own), default=float("inf"))
     limit = settings.ceiling * best
     others = [hit for hit in hits if int(hit.document.id) not in own]
     kept = [int(hit.document.id) for hit in others[settings.first - 1 :] if hit.score <= limit]
@@ -79,12 +87,13 @@ def indexed_passages(encoder: TextEncoder, table: PairTable, root: Path) -> Snap
         dense_dimension=heads.sparse.in_features,
         colbert_dimension=heads.colbert.out_features,
         vocabulary_size=encoder.tokenizer.vocabulary_size,
+        fields={ROW: "integer"},
     )
     collection = Collection.create(root, "mining", settings)
     with collection.writer() as writer:
         for start in range(0, len(rows), TEXTS_AT_ONCE):
             part = rows[start : start + TEXTS_AT_ONCE]
-            documents = [Document(str(row), str(row)) for row in part.tolist()]
+            documents = [Document(str(row), str(row), metadata={ROW: row}) for row in part.tolist()]
             writer.add(documents, represent(encoder, table.passages, part))
         writer.publish()
     return collection.snapshot()

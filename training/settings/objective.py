@@ -67,9 +67,9 @@ class MiningSettings(Table):
     (ANCE, Xiong et al. 2020, arXiv 2007.00808).
 
     every_steps: the index is made again after so many steps, 0 for once at the start. Each query takes its
-    negatives at random from the ranks `first` to `last` of the plain sum, less its positives and, where one
-    of these is among the ranks, whatever scores above `ceiling` times the best of them (likely another right
-    answer).
+    negatives at random from the ranks `first` to `last` of the plain sum, less its positives and whatever
+    scores above `ceiling` times the best of these (likely another right answer). So a query whose positives
+    score below all of these ranks gets none.
     """
 
     every_steps: AtLeast0 = 0

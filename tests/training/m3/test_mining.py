@@ -92,11 +92,35 @@ HITS = [hit(4, 2.9), hit(1, 2.0), hit(7, 1.96), hit(3, 1.9), hit(2, 1.0), hit(9,
         ([1], MiningSettings(first=3, ceiling=0.95), [3, 2, 9]),  # 4 and 7 were ranks 1 and 2
         ([1], MiningSettings(first=5, ceiling=0.95), [9]),
         ([1, 2], MiningSettings(first=1, ceiling=0.95), [3, 9]),  # the best positive counts
-        ([8], MiningSettings(first=2, ceiling=0.95), [1, 7, 3, 2, 9]),  # no positive among the ranks
     ],
 )
 def test_first_and_ceiling(positives: list[int], settings: MiningSettings, expected: list[int]) -> None:
-    assert hard_negatives(HITS, np.array(positives), settings).tolist() == expected
+    best = max(found.score for found in HITS if int(found.document.id) in positives)
+    assert hard_negatives(HITS, np.array(positives), best, settings).tolist() == expected
+
+
+def test_the_ceiling_holds_where_the_positive_is_not_among_the_hits() -> None:
+    # Row 8 scores 1.0, below the hits that were asked for: at most 0.95 of that is a negative.
+    assert hard_negatives(HITS, np.array([8]), 1.0, MiningSettings(first=2)).tolist() == [9]
+    assert hard_negatives(HITS[:4], np.array([8]), 1.0, MiningSettings(first=2)).tolist() == []
+
+
+@pytest.mark.parametrize("side", ["sum", "dense"])
+def test_no_mined_row_scores_above_the_ceiling_wherever_the_positive_ranks(
+    tmp_path: Path, encoder: TextEncoder, table: PairTable, side: str
+) -> None:
+    settings = MiningSettings(first=1, last=2, ceiling=0.9)
+    found = mine_negatives(encoder, table, settings, side, tmp_path)
+    scores, order = ranked(encoder, table, ("dense",) if side == "dense" else ("dense", "sparse", "colbert"))
+    trained_on = set(table.training_passages().tolist())
+    below = 0
+    for pair in table.training.tolist():
+        own = table.positives.of(pair)
+        best = [row for row in order[pair].tolist() if row in trained_on][:2]
+        below += not set(own.tolist()) & set(best)
+        mined = found.of(pair).tolist()
+        assert all(scores[pair][row] <= 0.9 * scores[pair][own].max() + 0.02 for row in mined), pair
+    assert below > 0
 
 
 def test_given_and_mined_rows_are_joined() -> None:
