@@ -24,7 +24,7 @@ from models.adapters.body import (
     load_parts,
     path_of,
 )
-from models.adapters.changes import Bottleneck, Change
+from models.adapters.changes import SMALL_STD, Bottleneck, Change
 from models.adapters.files import read_adapter, write_adapter
 from models.adapters.record import Adapter, AdapterBase, ResolvedAdapter
 from models.adapters.settings import (
@@ -197,6 +197,8 @@ def _new_prefix(body: nn.Module, name: str, settings: PrefixSettings) -> Part:
             encoder_hidden_size=shape.hidden_size,
         )
     )
+    # Drawn from N(0, 1), as PEFT leaves them, keys would take most of the attention from the first step on.
+    nn.init.normal_(encoder.embedding.weight, std=SMALL_STD)
     body.add_module(_attribute(name), encoder.to(next(body.parameters()).device))
     return Part({}, lambda layer: _prefix_of(encoder.embedding.weight, layer, shape))
 

@@ -26,6 +26,7 @@ from models.adapters.settings import (  # noqa: E402
     AdapterSettings,
     Ia3Settings,
     LoraSettings,
+    PrefixSettings,
     StackSettings,
     settings_of,
 )
@@ -66,6 +67,14 @@ def test_it_starts_as_the_identity_but_for_prefixes(
     plain = states(load_body(bert), batch)
     attached = states(attach(load_body(bert), kind, settings_by_kind[kind]), batch)
     assert torch.equal(attached, plain) == (kind != "prefix")
+
+
+def test_a_prefix_starts_small(bert: Path, batch: Any) -> None:
+    settings = PrefixSettings(length=40)
+    body = attach(load_body(bert), "small", settings)
+    drawn = torch.cat([tensor.flatten() for tensor in adapter_tensors(body, "small", settings).values()])
+    assert drawn.std().item() == pytest.approx(0.02, rel=0.1)
+    assert drawn.mean().item() == pytest.approx(0.0, abs=0.002)
 
 
 @pytest.mark.parametrize("kind", KINDS)
