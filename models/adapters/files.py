@@ -21,8 +21,8 @@ from models.adapters.settings import (
     BodyShape,
     StackSettings,
     require_adapter_name,
+    settings_from_disk,
     settings_json,
-    settings_of,
 )
 from models.checkpoint import JsonObject, read_json
 from models.errors import CheckpointError
@@ -69,7 +69,7 @@ def read_adapter(folder: Path) -> Adapter:
     record = read_json(path)
     _check_keys(record, path)
     try:
-        settings = settings_of(record["kind"], _object(record, "settings"))
+        settings = settings_from_disk(record["kind"], _object(record, "settings"))
         base = _object(record, "base")
         if base.keys() != BASE_KEYS or not all(isinstance(base[key], str) for key in ("name", "fingerprint")):
             raise CheckpointError(f"base must have {sorted(BASE_KEYS)}, name and fingerprint as strings")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from models.adapters.settings import AdapterSettings, BodyShape, StackSettings, settings_json
+from models.adapters.settings import AdapterSettings, BodyShape, StackSettings, digested_settings
 from models.errors import CheckpointError
 from models.fingerprint import arrays_digest, json_digest
 from models.head_weights import HeadWeights
@@ -78,7 +78,7 @@ class Adapter:
         return json_digest(
             {
                 "kind": self.kind,
-                "settings": settings_json(self.settings),
+                "settings": digested_settings(self.settings),
                 "tensors": arrays_digest(self.tensors()),
             }
         )

@@ -24,15 +24,20 @@ Settings = TypeVar("Settings")
 Role = Literal["query", "key", "value", "attention_output", "intermediate", "output"]
 ROLES: tuple[Role, ...] = get_args(Role)
 Nonlinearity = Literal["relu", "gelu", "tanh", "silu"]
-Placement = Literal["houlsby", "pfeiffer"]
+Placement = Literal["houlsby", "feed_forward"]
 Shapes = dict[str, tuple[int, ...]]
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-# The output of both sub-layers, or that of the feed-forward one only; before residual and layer norm.
+# The output of both sub-layers, or that of the feed-forward one only; before residual and layer norm. The
+# adapter of Pfeiffer et al. (2020, arXiv 2005.00052) is neither: it reads the output of the
+# feed-forward sub-layer after residual and layer norm, adds to it before both, and the norm is taken again.
 PLACES: dict[Placement, tuple[Role, ...]] = {
     "houlsby": ("attention_output", "output"),
-    "pfeiffer": ("output",),
+    "feed_forward": ("output",),
 }
+# What `feed_forward` is called in digests, and in some adapters on disk. Digests are parts of fingerprints,
+# which collections keep.
+FEED_FORWARD_ON_DISK = "pfeiffer"
 LARGEST_ALPHA = 1e6
 # Exported graphs of adapters that one encoder keeps open, unless it is told otherwise.
 ADAPTER_SESSIONS = 4
@@ -147,13 +152,13 @@ class PrefixSettings:
 class BottleneckSettings:
     """A small feed-forward network after a sub-layer. It starts as the identity: U and u are 0.
 
-    width: of its middle; placement: `houlsby` after both sub-layers, `pfeiffer` after the second only.
+    width: of its middle; placement: `houlsby` after both sub-layers, `feed_forward` after the second only.
     """
 
     kind: ClassVar[str] = "bottleneck"
     width: int = 48
     nonlinearity: Nonlinearity = "relu"
-    placement: Placement = "pfeiffer"
+    placement: Placement = "feed_forward"
 
     def __post_init__(self) -> None:
         _require_whole("width", self.width, 1)
@@ -234,6 +239,21 @@ def settings_of_kind(
 def settings_json(settings: AdapterSettings) -> dict[str, Any]:
     """All settings as a JSON object."""
     return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(settings).items()}
+
+
+def settings_from_disk(kind: object, values: Mapping[str, Any]) -> AdapterSettings:
+    """Settings of a kind as `adapter.json` has them. Raises as `settings_of_kind`."""
+    if values.get("placement") == FEED_FORWARD_ON_DISK:
+        values = {**values, "placement": "feed_forward"}
+    return settings_of(kind, values)
+
+
+def digested_settings(settings: AdapterSettings) -> dict[str, Any]:
+    """All settings as digests have them."""
+    found = settings_json(settings)
+    if found.get("placement") == "feed_forward":
+        found["placement"] = FEED_FORWARD_ON_DISK
+    return found
 
 
 def is_adapter_name(name: object) -> bool:

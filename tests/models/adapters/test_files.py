@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save
 
 from models.adapters.files import RECORD_FILE, TENSORS_FILE, is_adapter, read_adapter, write_adapter
 from models.adapters.record import Adapter, AdapterBase
-from models.adapters.settings import BodyShape, LoraSettings
+from models.adapters.settings import BodyShape, BottleneckSettings, LoraSettings, Placement
 from models.errors import CheckpointError
 
 BASE = AdapterBase("tiny", "f" * 64, BodyShape(1, 4, 8))
@@ -99,6 +99,31 @@ def retensor(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]
         edit(tensors_sha256=hashlib.sha256(content).hexdigest())(folder)
 
     return apply
+
+
+@pytest.mark.parametrize(
+    ("placement", "digest"),
+    [
+        ("feed_forward", "453deb0ab0c134ec3c9af927a07b5654378f596728dccb5e1f4d78d0ff884eba"),
+        ("houlsby", "40058f273e71482f2f7f745a6d7e35862d14bd5585dcbce910a2bb4653704130"),
+    ],
+)
+def test_a_bottleneck_keeps_its_digest_and_opens_under_its_former_name(
+    tmp_path: Path, placement: Placement, digest: str
+) -> None:
+    settings = BottleneckSettings(width=2, placement=placement)
+    arrays = {
+        name: np.arange(np.prod(shape), dtype=np.float32).reshape(shape) / 8
+        for name, shape in settings.shapes(BASE.body).items()
+    }
+    write_adapter(tmp_path / "law", Adapter(settings, BASE, arrays))
+    assert read_adapter(tmp_path / "law").digest == digest
+    record = json.loads((tmp_path / "law" / RECORD_FILE).read_text())
+    assert record["settings"]["placement"] == placement
+    if placement == "feed_forward":
+        edit(settings={**record["settings"], "placement": "pfeiffer"})(tmp_path / "law")
+        found = read_adapter(tmp_path / "law")
+        assert (found.settings, found.digest) == (settings, digest)
 
 
 A = "layers.0.query.lora_a"

@@ -43,6 +43,7 @@ def test_tensors_by_hand() -> None:
         "layers.0.output.up.bias": (4,),
     }
     assert BottleneckSettings(placement="houlsby").targets == ("attention_output", "output")
+    assert BottleneckSettings().targets == BottleneckSettings(placement="feed_forward").targets == ("output",)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "stack"])
@@ -70,7 +71,12 @@ def test_settings_survive_json(kind: str) -> None:
         ("prefix", {"length": -1}, "length is -1"),
         ("bottleneck", {"width": "wide"}, "width is 'wide'"),
         ("bottleneck", {"nonlinearity": "sine"}, "nonlinearity is 'sine'"),
-        ("bottleneck", {"placement": ["pfeiffer"]}, "placement is"),
+        ("bottleneck", {"placement": ["feed_forward"]}, "placement is"),
+        (
+            "bottleneck",
+            {"placement": "pfeiffer"},
+            r"placement is 'pfeiffer'; it must be one of \['houlsby', 'feed_forward'\]",
+        ),
         ("stack", {"adapters": ["a"]}, "two adapters or more"),
         ("stack", {"adapters": ["a", "../b"]}, "two adapters or more"),
         ("stack", {}, "two adapters or more"),
