@@ -56,7 +56,10 @@ def gradients_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> d
 
 
 def pretraining_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:
-    """Losses and gradients of this process alone at the first step of pre-training, without dropout."""
+    """Losses and gradients of this process alone at the first step of pre-training, without dropout.
+
+    differentiated: the sum of all that it takes gradients of.
+    """
     settings = settings_from(values)
     assert isinstance(settings, PretrainingRun)
     encoding = EncodingSettings(pooling="mean", max_length=32)
@@ -76,9 +79,16 @@ def pretraining_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) ->
         model = Condenser(body, head, encoding, early_layers=1).eval()
         kind = CoCondenserPretraining if isinstance(settings, CoCondenserRun) else CondenserPretraining
         stage = kind(model, tokenizer, stores, settings, "cpu", ranks)
-    report = stage.accumulate(0, lambda loss: loss)
+    differentiated: list[torch.Tensor] = []
+
+    def scaled(loss: torch.Tensor) -> torch.Tensor:
+        differentiated.append(loss.detach())
+        return loss
+
+    report = stage.accumulate(0, scaled)
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
-    return {"losses": report.losses, "gradients": gradients, "model": model}
+    total = torch.stack(differentiated).sum()
+    return {"losses": report.losses, "gradients": gradients, "model": model, "differentiated": total}
 
 
 def summed_pretraining(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:
@@ -87,7 +97,8 @@ def summed_pretraining(values: dict[str, Any], folder: Path, ranks: Ranks) -> di
     model = found.pop("model")
     sum_gradients(model.parameters(), ranks)
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
-    return {"losses": mean_over_all(found["losses"], ranks), "gradients": gradients}
+    losses = mean_over_all(found["losses"], ranks)
+    return {"losses": losses, "gradients": gradients, "differentiated": found["differentiated"]}
 
 
 def gathered(ranks: Ranks) -> dict[str, Any]:
@@ -120,6 +131,33 @@ def summed(ranks: Ranks) -> list[torch.Tensor | None]:
     return [both.grad, one.grad, none.grad]
 
 
+def summed_in_buckets(ranks: Ranks) -> dict[str, Any]:
+    """Gradients of many parameters, summed one by one and in buckets, and the messages that these took."""
+    random = torch.Generator().manual_seed(ranks.rank)
+    shapes: list[tuple[int, ...]] = [(3, 5), (7,), (), (2, 2, 2), (40,), (1,)] * 5
+    given = [torch.randn(shape, generator=random) for shape in shapes]
+    expected = [gradient.clone() for gradient in given]
+    for gradient in expected:
+        dist.all_reduce(gradient)
+    found = {}
+    for bucket_bytes in (1, 200, 25 * 1024**2):
+        parameters = [torch.zeros(shape, requires_grad=True) for shape in shapes]
+        for parameter, gradient in zip(parameters, given, strict=True):
+            parameter.grad = gradient.clone()
+        messages, all_reduce = 0, dist.all_reduce
+
+        def counted(tensor: torch.Tensor) -> None:
+            nonlocal messages
+            messages += 1
+            all_reduce(tensor)  # noqa: B023  # called in this round
+
+        dist.all_reduce = counted
+        sum_gradients(parameters, ranks, bucket_bytes)
+        dist.all_reduce = all_reduce
+        found[bucket_bytes] = ([parameter.grad for parameter in parameters], messages)
+    return {"expected": expected, "found": found}
+
+
 def main() -> None:
     """Joins the other process through a file in the folder."""
     torch.set_num_threads(1)
@@ -131,6 +169,7 @@ def main() -> None:
     found = {
         "gathered": gathered(ranks),
         "summed": summed(ranks),
+        "summed_in_buckets": summed_in_buckets(ranks),
         "shared": weight.detach(),
         "steps": [
             gradients_of_a_step(values, folder, ranks)

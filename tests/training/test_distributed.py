@@ -166,6 +166,9 @@ def test_two_processes_pre_train_one_model(folder: Path, found: list[dict[str, A
         assert torch.isfinite(gradient).all()
     for name, loss in first["losses"].items():
         assert float(loss) == float(second["losses"][name])
+    # Gradients are summed, so each process takes them of its share of the mean.
+    differentiated = float(first["differentiated"] + second["differentiated"])
+    assert differentiated == pytest.approx(float(first["losses"]["loss"]), rel=1e-5)
     if stage == "cocondenser":  # its spans meet those of the other process
         assert float(first["losses"]["spans"]) > 0
         return
@@ -217,6 +220,16 @@ def test_gradients_are_summed_and_one_that_all_lack_stays_missing(found: list[di
         assert one.tolist() == [5.0, 6.0]
         assert none is None
         assert process["shared"].tolist() == [0.0, 0.0]
+
+
+def test_gradients_travel_in_buckets_and_are_those_summed_one_by_one(found: list[dict[str, Any]]) -> None:
+    # One message tells which there are. Of 30 gradients each fifth, of 160 bytes, fills 200; one is left.
+    messages = {1: 1 + 30, 200: 1 + 6, 25 * 1024**2: 1 + 1}
+    for process in found:
+        expected, by_size = process["summed_in_buckets"].values()
+        assert {size: sent for size, (_, sent) in by_size.items()} == messages
+        for gradients, _ in by_size.values():
+            assert all(torch.equal(a, b) for a, b in zip(gradients, expected, strict=True))
 
 
 def test_one_process_has_nothing_to_gather(monkeypatch: pytest.MonkeyPatch) -> None:

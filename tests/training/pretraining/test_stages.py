@@ -16,6 +16,7 @@ from training.data.document_batches import DocumentBatches
 from training.data.text_table import read_text_table
 from training.distributed import Ranks
 from training.errors import ConfigError
+from training.pretraining.retromae import RetroMaeInputs
 from training.run import pretraining
 from training.runs.base import open_base
 from training.runs.log import read_log
@@ -76,6 +77,7 @@ def test_losses_fall_and_fine_tuning_goes_on_from_the_checkpoint(run: Run, tmp_p
     assert not any(torch.equal(body[key], start[key]) for key in body)
     card = (tmp_path / "pre" / "README.md").read_text()
     assert "| P | CC0 1.0 | 40 documents | 0 |" in card
+    assert "Texts were cut at 16 tokens. What occurs" in card
 
     base = {"name": "pre", "licence": "MIT", "checkpoint": str(tmp_path / "pre")}
     run("fine", {"base": base, "encoder": {}, "optimization.steps": 2})
@@ -116,6 +118,31 @@ def test_sub_batches_equal_the_whole_batch(settings_of: Changed, tmp_path: Path,
         assert set(cut) == set(gradients)
         for key, gradient in gradients.items():
             torch.testing.assert_close(cut[key], gradient, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("decoding", ["basic", "enhanced"])
+def test_the_ratios_are_those_of_the_settings(settings_of: Changed, tmp_path: Path, decoding: str) -> None:
+    # Six words a document: the share of them that is hidden can be counted.
+    for number, (encoder_ratio, decoder_ratio) in enumerate([(1 / 6, 5 / 6), (1 / 2, 1 / 6)]):
+        ratios = {"encoder_ratio": encoder_ratio, "decoder_ratio": decoder_ratio}
+        changes = {**CHANGES, "stage": "retromae", "pretraining": {"decoding": decoding, **ratios}}
+        work = tmp_path / str(number)
+        (work / "tokens-0").mkdir(parents=True)
+        settings = settings_of({**changes, "batches.sub_batch_tokens": 10_000})
+        base = open_base(settings, work, "cpu", Ranks())
+        stage, _, model = pretraining(settings, base, tmp_path / "data", work, "cpu", Ranks())
+        seen: list[RetroMaeInputs] = []
+        model.register_forward_pre_hook(lambda module, given, seen=seen: seen.append(given[0]))  # type: ignore[misc]
+        stage.accumulate(0, lambda loss: loss)
+        (inputs,) = seen
+        assert inputs.encoder.predicted == round(8 * 6 * encoder_ratio)
+        if inputs.visible is None:
+            assert inputs.decoder.predicted == round(8 * 6 * decoder_ratio)
+            continue
+        others = ~torch.eye(8, dtype=torch.bool)
+        others[:, 0] = False  # the embedding, which all see
+        hidden = (~inputs.visible[:, others]).float().mean().item()
+        assert hidden == pytest.approx(decoder_ratio, abs=0.1)
 
 
 class KilledError(Exception):
