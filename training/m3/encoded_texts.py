@@ -14,7 +14,7 @@ from training.distributed import Ranks, gather
 
 SIDES = ("dense", "sparse", "colbert")
 SCORED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"dense": ("dense",), "sparse": ("weights", "token_ids"), "colbert": ("vectors", "vector_mask")}
+    {"dense": ("dense",), "sparse": ("lexical", "token_ids"), "colbert": ("vectors", "vector_mask")}
 )
 """What each side's score reads of `EncodedTexts`."""
 
@@ -23,13 +23,13 @@ SCORED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 class EncodedTexts:
     """B texts, padded on the right.
 
-    dense: float32[B, D]; weights: float32[B, L], exactly 0 for padding and special tokens; token_ids:
+    dense: float32[B, D]; lexical: weights float32[B, L], exactly 0 for padding and special tokens; token_ids:
     int64[B, L]; is_term: bool[B, L], false for padding and special tokens; vectors: float32[B, L−1, C] and
     vector_mask: bool[B, L−1], without the first token.
     """
 
     dense: Tensor
-    weights: Tensor
+    lexical: Tensor
     token_ids: Tensor
     is_term: Tensor
     vectors: Tensor
@@ -45,13 +45,13 @@ class EncodedTexts:
 
     @property
     def representations(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What gradients flow to: dense, weights and vectors."""
-        return self.dense, self.weights, self.vectors
+        """What gradients flow to: dense, lexical weights and vectors."""
+        return self.dense, self.lexical, self.vectors
 
     def detached(self) -> EncodedTexts:
         """The same values as leaves that take gradients of their own."""
-        dense, weights, vectors = (tensor.detach().requires_grad_() for tensor in self.representations)
-        return EncodedTexts(dense, weights, self.token_ids, self.is_term, vectors, self.vector_mask)
+        dense, lexical, vectors = (tensor.detach().requires_grad_() for tensor in self.representations)
+        return EncodedTexts(dense, lexical, self.token_ids, self.is_term, vectors, self.vector_mask)
 
     def of_all(self, ranks: Ranks, sides: Collection[str]) -> EncodedTexts:
         """What these sides read, of the texts of all processes, in order of rank; the rest as it is."""

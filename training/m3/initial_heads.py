@@ -19,9 +19,9 @@ SMALLEST_EIGENVALUE = 1e-2
 def initial_heads(
     encoder: TextEncoder, passages: Sequence[TokenStore], settings: HeadSettings, seed: int
 ) -> HeadWeights:
-    """Sparse weights that predict a scaled root of idf from a token's state, and a projection for ColBERT.
+    """Lexical weights that predict a scaled root of idf from a token's state, and a projection for ColBERT.
 
-    A lexical score multiplies the weights of query and document, so the root makes it a sum of idf, as BM25.
+    A lexical score multiplies those of query and document, so the root makes it a sum of idf, as BM25.
     passages: those of each source.
     """
     tokenizer = encoder.tokenizer

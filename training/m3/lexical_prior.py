@@ -1,8 +1,8 @@
-"""Where lexical weights are pulled to, if the losses ask for it: the weights by which BM25 would score.
+"""Where lexical weights are pulled to, if the losses ask for it: those by which BM25 would score.
 
-A lexical score multiplies the weights of query and passage. So each takes the root of a token's idf: a
-query's times the token's frequency, a passage's times its saturated frequency with the usual length
-normalization. The products add up to BM25, in Lucene's form of idf (Robertson and Zaragoza 2009, 3.4).
+A lexical score multiplies those of query and passage. So each takes the root of a token's idf: a query's
+times the token's frequency, a passage's times its saturated frequency with the usual length normalization.
+The products add up to BM25, in Lucene's form of idf (Robertson and Zaragoza 2009, 3.4).
 Letters in shapes: B texts, L tokens, V vocabulary.
 """
 
@@ -40,10 +40,10 @@ class LexicalPrior:
         return LexicalPrior(torch.from_numpy(idf).to(device), float(lengths.mean()), scale)
 
     def loss(self, texts: EncodedTexts, *, queries: bool) -> Tensor:
-        """Mean squared distance of the weights from their targets, over all tokens that are terms."""
+        """Mean squared distance of the lexical weights from their targets, over all tokens that are terms."""
         terms = texts.is_term
         targets = self.targets(texts.token_ids, terms, queries=queries)
-        return (texts.weights - targets).square()[terms].mean()
+        return (texts.lexical - targets).square()[terms].mean()
 
     def targets(self, token_ids: Tensor, terms: Tensor, *, queries: bool) -> Tensor:
         """float32[B, L]: scale · √idf · frequency in a query, saturated in a passage; 0 where no term is.

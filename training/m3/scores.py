@@ -24,7 +24,7 @@ def side_scores(
         scores["dense"] = dense_scores(queries.dense, passages.dense)
     if "sparse" in sides:
         scores["sparse"] = lexical_scores(
-            queries.weights, queries.token_ids, passages.weights, passages.token_ids
+            queries.lexical, queries.token_ids, passages.lexical, passages.token_ids
         )
     if "colbert" in sides:
         scores["colbert"] = colbert_scores(
@@ -39,28 +39,28 @@ def dense_scores(queries: Tensor, passages: Tensor) -> Tensor:
 
 
 def lexical_scores(
-    query_weights: Tensor,
+    query_lexical: Tensor,
     query_ids: Tensor,
-    passage_weights: Tensor,
+    passage_lexical: Tensor,
     passage_ids: Tensor,
 ) -> Tensor:
-    """s_lex = Σ over shared token ids of the product of both texts' largest weights; float32[B, N].
+    """s_lex = Σ over shared token ids of the product of both texts' largest lexical weights; float32[B, N].
 
-    Weights float32[B, L] and [N, L], at least 0, exactly 0 for padding and special tokens; ids int64.
+    Lexical weights float32[B, L] and [N, L], at least 0, exactly 0 for padding and special tokens; ids int64.
     Only the ids of the batch itself get a column, so the vocabulary's size does not matter.
     """
     columns, column_of = torch.unique(
         torch.cat([query_ids.flatten(), passage_ids.flatten()]), return_inverse=True
     )
     query_columns, passage_columns = column_of.split([query_ids.numel(), passage_ids.numel()])
-    queries = largest_by_column(query_weights, query_columns.view_as(query_ids), len(columns))
-    passages = largest_by_column(passage_weights, passage_columns.view_as(passage_ids), len(columns))
+    queries = largest_by_column(query_lexical, query_columns.view_as(query_ids), len(columns))
+    passages = largest_by_column(passage_lexical, passage_columns.view_as(passage_ids), len(columns))
     return queries @ passages.T
 
 
-def largest_by_column(weights: Tensor, columns: Tensor, width: int) -> Tensor:
-    """Largest weight of each column in each row, 0 where a row lacks it; float32[B, width]."""
-    return weights.new_zeros(len(weights), width).scatter_reduce(1, columns, weights, "amax")
+def largest_by_column(lexical: Tensor, columns: Tensor, width: int) -> Tensor:
+    """Largest lexical weight of each column in each row, 0 where a row lacks it; float32[B, width]."""
+    return lexical.new_zeros(len(lexical), width).scatter_reduce(1, columns, lexical, "amax")
 
 
 def colbert_scores(

@@ -52,7 +52,7 @@ class TextEncoder:
             vector_mask = vector_mask & ((position % every != 0) | last)
         return EncodedTexts(
             dense=heads.dense(states, mask),
-            weights=heads.token_weights(states) * words,
+            lexical=heads.token_weights(states) * words,
             token_ids=ids,
             is_term=words,
             vectors=heads.token_vectors(states[:, 1:]),
@@ -72,5 +72,5 @@ class TextEncoder:
 
 
 def autocast(device: str, precision: Precision) -> torch.autocast:
-    """Products in the precision of the run; weights stay in float32."""
+    """Products in the precision of the run; parameters stay in float32."""
     return torch.autocast(device, PRECISIONS[precision], enabled=precision != "float32")

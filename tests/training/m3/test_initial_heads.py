@@ -69,7 +69,7 @@ def test_rare_words_weigh_more_from_the_start(base_folder: Path, tokenizer: Toke
     )
     encoder.model.heads = Heads.from_weights(weights, settings)
     encoder.model.eval()
-    found = encoder.encode(tokenizer.tokenize(["word0 word7 word8"])).weights[0].tolist()
+    found = encoder.encode(tokenizer.tokenize(["word0 word7 word8"])).lexical[0].tolist()
     assert found[0] == found[4] == 0.0  # special tokens
     assert found[1] < min(found[2], found[3])
     idf = inverse_document_frequencies([passages], tokenizer.vocabulary_size)

@@ -47,7 +47,7 @@ def test_the_same_representations_as_an_engine(encoder: TextEncoder) -> None:
     for row in range(len(TEXTS)):
         token_ids, weights = expected.sparse.row(row)
         largest: dict[int, float] = {}
-        for token, weight in zip(found.token_ids[row].tolist(), found.weights[row].tolist(), strict=True):
+        for token, weight in zip(found.token_ids[row].tolist(), found.lexical[row].tolist(), strict=True):
             if weight > 0:
                 largest[token] = max(weight, largest.get(token, 0.0))
         assert sorted(largest) == token_ids.tolist()
@@ -62,7 +62,7 @@ def test_sub_batches_change_neither_values_nor_order(encoder: TextEncoder) -> No
     encoder.sub_batch_tokens = 9
     assert len(encoder.parts(batch)[0]) > 2
     parts = encoder.encode_all(batch)
-    for name in ("dense", "weights", "token_ids", "vector_mask"):
+    for name in ("dense", "lexical", "token_ids", "vector_mask"):
         torch.testing.assert_close(getattr(parts, name), getattr(whole, name))
     mask = whole.vector_mask
     torch.testing.assert_close(parts.vectors[mask], whole.vectors[mask])
