@@ -10,11 +10,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from models.torch_encoder import EncoderModel
 from training.distributed import Ranks, mean_over_all, share_weights, sum_gradients
 from training.errors import DivergedError
 from training.m3.development import judged_side, mean_of
-from training.optimizer import first_step_of_body, make_optimizer, rate_factor, set_rates
+from training.optimizer import first_step_of_body, in_body, make_optimizer, rate_factor, set_rates
 from training.runs.log import RunLog
 from training.runs.state import (
     BEST_FILE,
@@ -73,7 +72,7 @@ def train(
     while progress.step < steps:
         began = time.monotonic()
         step = progress.step
-        train_body(model, trained, step >= body_from)
+        train_body(trained, step >= body_from)
         set_rates(optimizer, step, steps, optimization)
         model.train()
         found = stage.accumulate(step, scaler.scale)
@@ -111,12 +110,11 @@ def train(
     return progress
 
 
-def train_body(model: nn.Module, trained: dict[str, nn.Parameter], trains: bool) -> None:
-    """Whether gradients flow into the body's trained weights; the heads' always do."""
-    if isinstance(model, EncoderModel):
-        for name, parameter in trained.items():
-            if name.startswith("body."):
-                parameter.requires_grad_(trains)
+def train_body(trained: dict[str, nn.Parameter], trains: bool) -> None:
+    """Whether gradients flow into the body's trained weights; into the others they always do."""
+    for name, parameter in trained.items():
+        if in_body(name):
+            parameter.requires_grad_(trains)
 
 
 def require_finite(

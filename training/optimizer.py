@@ -1,4 +1,4 @@
-"""AdamW over body and heads, and the learning rate of every step."""
+"""AdamW over the body and what trains beside it, and the learning rate of every step."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import math
 import torch
 from torch import nn
 
-from models.torch_encoder import EncoderModel
-from training.settings.optimization import FinetuneOptimization, OptimizationSettings
+from training.settings.optimization import HeadsOptimization, OptimizationSettings
 
 LEAST_DIMENSIONS_DECAYED = 2
 # PEFT's name of the scales of (IA)³, which start at 1: decay would draw them, and what they scale, to 0.
@@ -20,8 +19,7 @@ def make_optimizer(model: nn.Module, settings: OptimizationSettings) -> torch.op
 
     Each group's `peak` is its largest learning rate, `first_step` the step from which it trains.
     """
-    heads = set(model.heads.parameters()) if isinstance(model, EncoderModel) else set()
-    own = settings.heads_learning_rate if isinstance(settings, FinetuneOptimization) else None
+    own = settings.heads_learning_rate if isinstance(settings, HeadsOptimization) else None
     of_heads = (own or settings.learning_rate, 0)
     of_body = (settings.learning_rate, first_step_of_body(settings))
     groups: dict[tuple[float, int, float], list[nn.Parameter]] = {}
@@ -29,7 +27,7 @@ def make_optimizer(model: nn.Module, settings: OptimizationSettings) -> torch.op
         if parameter.requires_grad:
             decays = parameter.ndim >= LEAST_DIMENSIONS_DECAYED and SCALES not in name
             decay = settings.weight_decay if decays else 0.0
-            key = (*(of_heads if parameter in heads else of_body), decay)
+            key = (*(of_body if in_body(name) else of_heads), decay)
             groups.setdefault(key, []).append(parameter)
     return torch.optim.AdamW(
         [
@@ -39,9 +37,14 @@ def make_optimizer(model: nn.Module, settings: OptimizationSettings) -> torch.op
     )
 
 
+def in_body(name: str) -> bool:
+    """Whether a model's parameter is the body's; all others, of heads and decoders, begin earlier."""
+    return name.startswith("body.")
+
+
 def first_step_of_body(settings: OptimizationSettings) -> int:
     """The step from which the body trains, counted from 0."""
-    return settings.head_warmup_steps if isinstance(settings, FinetuneOptimization) else 0
+    return settings.head_warmup_steps if isinstance(settings, HeadsOptimization) else 0
 
 
 def set_rates(

@@ -25,9 +25,10 @@ from training.m3.lexical_prior import LexicalPrior
 from training.m3.losses import trained_sides
 from training.m3.text_encoder import TextEncoder
 from training.pretraining.condenser import Condenser
+from training.pretraining.masked_lm import MaskedLm
 from training.pretraining.mlm_head import load_mlm_head
 from training.pretraining.retromae import RetroMae
-from training.pretraining.stages import CoCondenserPretraining, CondenserPretraining, RetroMaePretraining
+from training.pretraining.stages import CoCondenserPretraining, MaskedPretraining, RetroMaePretraining
 from training.runs.adapting import attach_adapter, write_trained_adapter
 from training.runs.base import Base, open_base
 from training.runs.checkpoint_writer import write_checkpoint
@@ -39,6 +40,7 @@ from training.runs.state import Progress
 from training.settings.run import (
     CoCondenserRun,
     FinetuneRun,
+    MlmRun,
     PairRun,
     PairSettings,
     PretrainingSettings,
@@ -140,7 +142,7 @@ def finetuning(
             f"losses: their terms read {list(sides)}, from which nothing here learns; "
             "give another term a factor above 0"
         )
-    if isinstance(settings, FinetuneRun) and not base.has_heads:
+    if isinstance(settings, FinetuneRun) and not base.has_heads and settings.heads.start == "fitted":
         passages = [table.passages for table in tables if table.settings.train]
         weights = initial_heads(encoder, passages, settings.heads, settings.seed)
         base.model.heads = Heads.from_weights(weights, base.encoding).to(device)
@@ -170,24 +172,23 @@ def pretraining(
     counts = [SourceCount(len(store), 0) for store in stores]
     body = base.model.body
     head, _ = load_mlm_head(body.config, base.folder)
-    model: nn.Module
-    stage: Stage
+    rest = (base.tokenizer, stores)
     if isinstance(settings, RetroMaeRun):
-        model = RetroMae(body, head, base.encoding).to(device)
-        stage = RetroMaePretraining(model, base.tokenizer, stores, settings, device, ranks)
-        return stage, counts, model
+        decoder = RetroMae(body, head, base.encoding).to(device)
+        return RetroMaePretraining(decoder, *rest, settings, device, ranks), counts, decoder
+    if isinstance(settings, MlmRun):
+        alone = MaskedLm(body, head, base.encoding).to(device)
+        return MaskedPretraining(alone, *rest, settings, device, ranks), counts, alone
     chosen = settings.pretraining
     try:
-        model = Condenser(
+        condenser = Condenser(
             body, head, base.encoding, early_layers=chosen.early_layers, head_layers=chosen.head_layers
         ).to(device)
     except ValueError as error:
         raise ConfigError(f"pretraining.early_layers: {error}") from error
     if isinstance(settings, CoCondenserRun):
-        stage = CoCondenserPretraining(model, base.tokenizer, stores, settings, device, ranks)
-    else:
-        stage = CondenserPretraining(model, base.tokenizer, stores, settings, device, ranks)
-    return stage, counts, model
+        return CoCondenserPretraining(condenser, *rest, settings, device, ranks), counts, condenser
+    return MaskedPretraining(condenser, *rest, settings, device, ranks), counts, condenser
 
 
 def device_name(device: str) -> str:

@@ -23,11 +23,12 @@ from training.distributed import Ranks, gather, mean_over_all, share_weights, su
 from training.m3.finetune import Finetune
 from training.m3.text_encoder import TextEncoder
 from training.pretraining.condenser import Condenser
+from training.pretraining.masked_lm import MaskedLm
 from training.pretraining.mlm_head import load_mlm_head
 from training.pretraining.retromae import RetroMae
-from training.pretraining.stages import CoCondenserPretraining, CondenserPretraining, RetroMaePretraining
+from training.pretraining.stages import CoCondenserPretraining, MaskedPretraining, RetroMaePretraining
 from training.settings.reading import settings_from
-from training.settings.run import CoCondenserRun, FinetuneRun, PretrainingRun, RetroMaeRun
+from training.settings.run import CoCondenserRun, CondenserRun, FinetuneRun, MlmRun, RetroMaeRun
 
 
 def gradients_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def pretraining_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) ->
     differentiated: the sum of all that it takes gradients of.
     """
     settings = settings_from(values)
-    assert isinstance(settings, PretrainingRun)
+    assert isinstance(settings, MlmRun | RetroMaeRun | CondenserRun | CoCondenserRun)
     encoding = EncodingSettings(pooling="mean", max_length=32)
     work = folder / f"texts-{ranks.size}-{ranks.rank}"
     work.mkdir(exist_ok=True)
@@ -70,15 +71,20 @@ def pretraining_of_a_step(values: dict[str, Any], folder: Path, ranks: Ranks) ->
     torch.manual_seed(3)
     body = load_body(folder / "base")
     head, _ = load_mlm_head(body.config, None)
-    stage: RetroMaePretraining | CondenserPretraining
+    stage: RetroMaePretraining | MaskedPretraining
     model: torch.nn.Module
     if isinstance(settings, RetroMaeRun):
         model = RetroMae(body, head, encoding).eval()
         stage = RetroMaePretraining(model, tokenizer, stores, settings, "cpu", ranks)
+    elif isinstance(settings, MlmRun):
+        model = MaskedLm(body, head, encoding).eval()
+        stage = MaskedPretraining(model, tokenizer, stores, settings, "cpu", ranks)
     else:
-        model = Condenser(body, head, encoding, early_layers=1).eval()
-        kind = CoCondenserPretraining if isinstance(settings, CoCondenserRun) else CondenserPretraining
-        stage = kind(model, tokenizer, stores, settings, "cpu", ranks)
+        condenser = model = Condenser(body, head, encoding, early_layers=1).eval()
+        if isinstance(settings, CoCondenserRun):
+            stage = CoCondenserPretraining(condenser, tokenizer, stores, settings, "cpu", ranks)
+        else:
+            stage = MaskedPretraining(condenser, tokenizer, stores, settings, "cpu", ranks)
     differentiated: list[torch.Tensor] = []
 
     def scaled(loss: torch.Tensor) -> torch.Tensor:

@@ -55,7 +55,7 @@ def values(batch: int, **batches: Any) -> dict[str, Any]:
     return changed
 
 
-STAGES = ("retromae", "condenser", "cocondenser")
+STAGES = ("mlm", "retromae", "condenser", "cocondenser")
 DOCUMENTS = [" ".join(f"word{(n * 7 + k) % 40}" for k in range(5 + n)) for n in range(4)]
 
 

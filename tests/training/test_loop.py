@@ -45,9 +45,9 @@ def test_a_step_goes_no_further_than_the_clipped_gradient(
     states: list[dict[str, torch.Tensor]] = []
     train = training.loop.train_body
 
-    def watched(model: nn.Module, trained: dict[str, nn.Parameter], trains: bool) -> None:
+    def watched(trained: dict[str, nn.Parameter], trains: bool) -> None:
         states.append({name: parameter.detach().clone() for name, parameter in trained.items()})
-        train(model, trained, trains)
+        train(trained, trains)
 
     monkeypatch.setattr(training.loop, "train_body", watched)
     source = {"path": "pairs.jsonl", "title": "All", "licence": "CC0 1.0"}

@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import training.run
 from models.checkpoint import EncodingSettings
 from models.encoder import encode
 from models.head_weights import read_heads
@@ -242,6 +243,22 @@ def test_the_contrastive_stage_trains_the_dense_side_alone(run: Run, tmp_path: P
     assert progress.best_figure == max(sides["dense"] for sides in figures)
     # Heads are never random, so a base without any leads to a checkpoint without any.
     assert not (tmp_path / "out" / "heads.safetensors").exists()
+
+
+def test_heads_may_start_at_random(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*given: object) -> None:
+        raise AssertionError("fitted")
+
+    monkeypatch.setattr(training.run, "initial_heads", refused)
+    random = {"heads": {"start": "random", "colbert_dimension": 8}, "optimization.steps": 1}
+    run("random", random)
+    run("again", random)
+    run("other", {**random, "seed": 6})
+    found = [read_heads(tmp_path / name, 16).colbert_weight for name in ("random", "again", "other")]
+    assert np.array_equal(found[0], found[1])
+    assert not np.allclose(found[0], found[2], atol=0.05)
+    with pytest.raises(AssertionError, match="fitted"):
+        run("fitted", {"optimization.steps": 1})
 
 
 def test_heads_of_another_width_replace_those_of_the_base(

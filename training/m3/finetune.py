@@ -1,6 +1,6 @@
 """Fine-tuning of all three sides: InfoNCE for each, and distillation from their sum (M3).
 
-With the weights of the lexical and the token-vector side at 0 this is the unsupervised contrastive stage.
+With the terms of the dense side alone this is the unsupervised contrastive stage.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Finetune:
         self._settings = settings
         side = judged_side(settings.stage)
         self._miner = (
-            Miner(encoder, tables, settings.mining, side, folder, ranks) if settings.mining else None
+            Miner(encoder, tables, settings.mining, side, folder, ranks, settings.seed)
+            if settings.mining
+            else None
         )
         self._ranks = ranks
         self._anchor = anchor

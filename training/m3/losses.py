@@ -15,14 +15,14 @@ from torch import Tensor
 from training.m3.encoded_texts import SIDES, EncodedTexts
 from training.settings.objective import LossSettings
 
-SUM_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
+SEARCH_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
         "first": {"dense": 1.0, "sparse": 1.0, "colbert": 1.0},
         "revised": {"dense": 1.0, "sparse": 0.3, "colbert": 1.0},
     }
 )
-"""Weight of each side in s_inter, by form."""
-TERM_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
+"""Search weights in s_inter, by form."""
+TERM_FACTORS: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
         "first": {
             "dense": 1.0,
@@ -47,31 +47,33 @@ TERM_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
 """Factor of each term in the total, by form."""
 
 
-def sum_weights(settings: LossSettings) -> dict[str, float]:
-    """Weight of each side in the summed score, the teacher."""
-    form = SUM_WEIGHTS[settings.form]
+def search_weights(settings: LossSettings) -> dict[str, float]:
+    """Search weights of the summed score, the teacher."""
+    form = SEARCH_WEIGHTS[settings.form]
     return {side: given(getattr(settings, f"sum_{side}"), form[side]) for side in SIDES}
 
 
-def term_weights(settings: LossSettings) -> dict[str, float]:
+def term_factors(settings: LossSettings) -> dict[str, float]:
     """Factor of each term in the total. Terms of factor 0 are left out, and without distillation its terms.
 
     In the revised form the contrastive part then counts whole, since there is nothing to average it with.
     """
     whole = 2.0 if settings.form == "revised" and not settings.distill else 1.0
-    weights = {
+    factors = {
         name: given(getattr(settings, name), whole * form)
-        for name, form in TERM_WEIGHTS[settings.form].items()
+        for name, form in TERM_FACTORS[settings.form].items()
         if settings.distill or not name.startswith("distill_")
     }
-    return {name: weight for name, weight in weights.items() if weight != 0}
+    return {name: factor for name, factor in factors.items() if factor != 0}
 
 
 def trained_sides(settings: LossSettings) -> tuple[str, ...]:
     """The sides whose scores some term reads, itself or in the sum."""
-    terms = set(term_weights(settings))
+    terms = set(term_factors(settings))
     summed = (
-        sum_weights(settings) if any(name == "sum" or name.startswith("distill_") for name in terms) else {}
+        search_weights(settings)
+        if any(name == "sum" or name.startswith("distill_") for name in terms)
+        else {}
     )
     return tuple(side for side in SIDES if {side, f"distill_{side}"} & terms or summed.get(side, 0) != 0)
 
@@ -87,17 +89,18 @@ def total_loss(
     """The weighted sum of all terms, and each term without a graph.
 
     scores: float32[B, N] of each of `trained_sides`. own: int64[B] and allowed: bool[B, N], as in
-    `contrastive_loss`. Terms of weight 0 are not computed.
+    `contrastive_loss`. Terms of factor 0 are not computed.
     """
-    weights = sum_weights(settings)
+    weights = search_weights(settings)
     summed = torch.stack([weights[side] * scores[side] for side in scores]).sum(dim=0)
     sides = {**scores, "sum": summed}
-    factors = term_weights(settings)
+    factors = term_factors(settings)
     terms: dict[str, Tensor] = {}
     for name in factors:
         if name.startswith("distill_"):
             student = sides[name.removeprefix("distill_")]
-            terms[name] = distillation_loss(student, summed, allowed, settings.temperature)
+            temperature = given(settings.distill_temperature, settings.temperature)
+            terms[name] = distillation_loss(student, summed, allowed, temperature)
         else:
             terms[name] = contrastive_loss(sides[name], own, allowed, settings.temperature)
     total = torch.stack([factor * terms[name] for name, factor in factors.items()]).sum()

@@ -12,7 +12,7 @@ import numpy as np
 from training.data.pair_table import PairTable, RaggedRows
 from training.distributed import Ranks, wait_for_all
 from training.errors import RunStateError
-from training.m3.mining import discard_unfinished, mine_negatives
+from training.m3.mining import discard_unfinished, mine_negatives, random_negatives
 from training.m3.text_encoder import TextEncoder
 from training.runs.files import replacing
 from training.settings.objective import MiningSettings
@@ -29,14 +29,16 @@ class Miner:
         side: str,
         folder: Path,
         ranks: Ranks,
+        seed: int,
     ) -> None:
-        """side: what passages are ranked by, `dense` or `sum`; folder: the run's."""
+        """side: what passages are ranked by, `dense` or `sum`; folder: the run's; seed: of random ones."""
         self._encoder = encoder
         self._tables = tables
         self._settings = settings
         self._side = side
         self._folder = folder
         self._ranks = ranks
+        self._seed = seed
         if ranks.rank == 0:
             discard_unfinished(folder)
         self._round = -1
@@ -49,19 +51,23 @@ class Miner:
         if current != self._round:
             path = self._folder / f"negatives-{current:07d}.npz"
             if self._ranks.rank == 0 and not path.is_file():
-                self._mine(path)
+                self._mine(path, current)
             wait_for_all(self._ranks)
             self._negatives = self._read(path)
             self._round = current
         return self._negatives
 
-    def _mine(self, path: Path) -> None:
+    def _mine(self, path: Path, step: int) -> None:
         model = self._encoder.model
         model.eval()
         arrays: dict[str, Any] = {}
         for number, table in enumerate(self._tables):
             if mines(table):
-                mined = mine_negatives(self._encoder, table, self._settings, self._side, self._folder)
+                if self._settings.draw == "random":
+                    generator = np.random.default_rng([self._seed, step, number])
+                    mined = random_negatives(table, self._settings, generator)
+                else:
+                    mined = mine_negatives(self._encoder, table, self._settings, self._side, self._folder)
                 arrays[f"rows_{number}"], arrays[f"offsets_{number}"] = mined.rows, mined.offsets
         model.train()
         with replacing(path) as file:

@@ -58,6 +58,23 @@ def mine_negatives(
     return RaggedRows.pack(found)
 
 
+def random_negatives(
+    table: PairTable, settings: MiningSettings, generator: np.random.Generator
+) -> RaggedRows:
+    """For every training pair as many random passages as `hard_negatives` may find; none for others.
+
+    They are passages of training pairs, and no positives of their own.
+    """
+    found: list[Int64] = [np.zeros(0, np.int64)] * len(table.queries)
+    passages = table.training_passages()
+    count = settings.last - settings.first + 1
+    for pair in table.training.tolist():
+        own = table.positives.of(pair)
+        drawn = generator.choice(passages, min(len(passages), count + len(own)), replace=False)
+        found[pair] = drawn[~np.isin(drawn, own)][:count]
+    return RaggedRows.pack(found)
+
+
 def discard_unfinished(folder: Path) -> None:
     """Removes the indexes of a run that was killed while it mined."""
     for scratch in folder.glob(f"{SCRATCH}*"):

@@ -1,1 +1,1 @@
-"""Pre-training on documents: RetroMAE, Condenser and coCondenser."""
+"""Pre-training on documents: masked language modelling, RetroMAE, Condenser, coCondenser."""

@@ -1,4 +1,4 @@
-"""Pre-training on plain documents: RetroMAE, Condenser and coCondenser as stages of the loop."""
+"""Pre-training on plain documents, as stages of the loop."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from training.gradient_cache import cached_backward
 from training.m3.development import Figures
 from training.m3.text_encoder import autocast
 from training.pretraining.condenser import Condenser
+from training.pretraining.masked_lm import MaskedLm
 from training.pretraining.masking import MaskedText, mask_tokens
 from training.pretraining.masking_vocabulary import MaskingVocabulary
 from training.pretraining.outputs import PretrainingOutputs
 from training.pretraining.retromae import RetroMae, RetroMaeInputs, draw_retromae_inputs
 from training.pretraining.span_contrast import sample_spans, span_contrastive_loss
-from training.settings.run import CoCondenserRun, CondenserRun, RetroMaeRun
+from training.settings.run import CoCondenserRun, CondenserRun, MlmRun, RetroMaeRun
 from training.step import Scaled, StepReport
 
 # Two special tokens, one word to hide and one to show.
@@ -86,17 +87,17 @@ class RetroMaePretraining:
         )
 
 
-class CondenserPretraining:
-    """Batches of documents, predicted from late and from early states."""
+class MaskedPretraining:
+    """Batches of documents with tokens hidden, which the model predicts: alone, or as Condenser does."""
 
     least_tokens = LEAST_TOKENS
 
     def __init__(
         self,
-        model: Condenser,
+        model: MaskedLm | Condenser,
         tokenizer: Tokenizer,
         stores: Sequence[TokenStore],
-        settings: CondenserRun | CoCondenserRun,
+        settings: MlmRun | CondenserRun | CoCondenserRun,
         device: str,
         ranks: Ranks,
     ) -> None:
@@ -136,8 +137,8 @@ class CondenserPretraining:
         return PretrainingOutputs(outputs.embeddings.float(), outputs.losses)
 
 
-class CoCondenserPretraining(CondenserPretraining):
-    """The same with two spans of each document, which are also told from those of other documents."""
+class CoCondenserPretraining(MaskedPretraining):
+    """Condenser with two spans of each document, which are also told from those of other documents."""
 
     # Each of two spans needs what a document needs, but they share the special tokens.
     least_tokens = 2 * LEAST_TOKENS - 2
@@ -152,6 +153,7 @@ class CoCondenserPretraining(CondenserPretraining):
         ranks: Ranks,
     ) -> None:
         super().__init__(model, tokenizer, stores, settings, device, ranks)
+        self._condenser = model
         self._contrast = settings.pretraining
 
     def accumulate(self, step: int, scaled: Scaled) -> StepReport:
@@ -168,7 +170,7 @@ class CoCondenserPretraining(CondenserPretraining):
 
         def embed(part: MaskedText) -> PretrainingOutputs:
             with autocast(self._device, self._settings.optimization.precision):
-                return PretrainingOutputs(self._model.embed(part.to(self._device)).float(), {})
+                return PretrainingOutputs(self._condenser.embed(part.to(self._device)).float(), {})
 
         def contrast(encoded: list[PretrainingOutputs]) -> Tensor:
             embeddings = gather(torch.cat([outputs.embeddings for outputs in encoded]), self._ranks)

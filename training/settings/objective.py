@@ -25,9 +25,10 @@ class LossSettings(DenseLosses):
     first: s_inter = s_dense + s_lex + s_mul; L = L_dense + L_lex + L_mul;
     L' = (L'_dense + L'_lex + L'_mul)/3; the total is L + L'. revised: s_inter = s_dense + 0.3·s_lex + s_mul;
     L = (L_dense + 0.1·L_lex + L_mul + L_inter)/4; L' = (L'_dense + 0.1·L'_lex + L'_mul)/3; the total is
-    (L + L')/2. Any weight that is given replaces the form's: of a side in the sum (`sum_*`), and the factor
-    of a term in the total (`dense` … `distill_colbert`).
-    distill = false leaves self-knowledge distillation out.
+    (L + L')/2. Any search weight (`sum_*`) and any factor of a term
+    (`dense` … `distill_colbert`) that is given replaces the form's.
+    distill = false leaves self-knowledge distillation out. distill_temperature: of teacher and students, by
+    default `temperature`; a higher one softens a teacher that is nearly one-hot.
     anchor_dense, anchor_colbert: factors of terms that hold dense and token vectors near those of the base
     (one minus their cosine; learning without forgetting, Li and Hoiem 2016, arXiv 1606.09282), so that what
     a broadly trained base knows survives narrow data. They cost one more forward pass.
@@ -37,6 +38,7 @@ class LossSettings(DenseLosses):
 
     form: Literal["first", "revised"] = "first"
     distill: bool = True
+    distill_temperature: Positive | None = None
     sum_dense: Factor | None = None
     sum_sparse: Factor | None = None
     sum_colbert: Factor | None = None
@@ -66,12 +68,14 @@ class MiningSettings(Table):
     """Hard negatives from an index of each source's own passages, made with the encoder as trained so far
     (ANCE, Xiong et al. 2020, arXiv 2007.00808).
 
+    draw: `hard`, as follows, or `random`: as many of the passages of other pairs at random, without an index.
     every_steps: the index is made again after so many steps, 0 for once at the start. Each query takes its
     negatives at random from the ranks `first` to `last` of the plain sum, less its positives and whatever
     scores above `ceiling` times the best of these (likely another right answer). So a query whose positives
     score below all of these ranks gets none.
     """
 
+    draw: Literal["hard", "random"] = "hard"
     every_steps: AtLeast0 = 0
     first: AtLeast1 = 2
     last: AtLeast1 = 60
@@ -86,7 +90,8 @@ class MiningSettings(Table):
 class HeadSettings(Table):
     """Where the heads start if the base has none or `fresh` asks for new ones.
 
-    See `training.m3.initial_heads`. A token's first lexical weight is about `idf_scale` times the root of its
+    start: `fitted` to the training passages (`training.m3.initial_heads`), or at `random`, as a control.
+    Of fitted heads, a token's first lexical weight is about `idf_scale` times the root of its
     idf in the training passages. ColBERT starts from a random projection to `colbert_dimension` of states
     whitened by the power `whitening` (0 not at all, 0.5 fully). Texts of about `tokens_each` tokens of each
     source are looked at.
@@ -94,6 +99,7 @@ class HeadSettings(Table):
 
     colbert_dimension: AtLeast1 = 128
     fresh: bool = False
+    start: Literal["fitted", "random"] = "fitted"
     idf_scale: Positive = 0.15
     ridge_penalty: Positive = 1.0
     whitening: Annotated[float, Field(ge=0, le=1)] = 0.3

@@ -37,13 +37,18 @@ class OptimizationSettings(Table):
         return self
 
 
-class FinetuneOptimization(OptimizationSettings):
-    """Of a stage with heads beside the body.
+class HeadsOptimization(OptimizationSettings):
+    """Of a stage that trains more than the body: heads, or what pre-training predicts by and throws away.
 
-    heads_learning_rate: of the heads, by default the body's. head_warmup_steps: only the heads train for so
-    many steps at first. frozen_body: the body never trains.
+    heads_learning_rate: of these, by default the body's. head_warmup_steps: only they train for so many steps
+    at first, so that what begins at random does not spoil a trained body.
     """
 
     heads_learning_rate: Positive | None = None
     head_warmup_steps: AtLeast0 = 0
+
+
+class FinetuneOptimization(HeadsOptimization):
+    """frozen_body: the body never trains."""
+
     frozen_body: bool = False

@@ -17,10 +17,15 @@ class RetroMaeSettings(Table):
     decoder_ratio: Share = 0.5
 
 
-class CondenserSettings(Table):
-    """Of Condenser: see `training.pretraining.condenser`. early_layers: by default half of the body's."""
+class MlmSettings(Table):
+    """Of masked language modelling. ratio: of the tokens that are hidden."""
 
     ratio: Share = 0.15
+
+
+class CondenserSettings(MlmSettings):
+    """Of Condenser: see `training.pretraining.condenser`. early_layers: by default half of the body's."""
+
     early_layers: int | None = None
     head_layers: AtLeast1 = 2
 

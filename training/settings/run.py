@@ -11,11 +11,16 @@ from training.settings.adapter import AdapterTraining
 from training.settings.base import ArchitectureSettings, BaseSettings, EncodingOverrides
 from training.settings.data import BatchSettings, DataSettings, PairBatches, PairData, TextData
 from training.settings.objective import DenseLosses, HeadSettings, LossSettings, MiningSettings
-from training.settings.optimization import FinetuneOptimization, OptimizationSettings
-from training.settings.pretraining import CoCondenserSettings, CondenserSettings, RetroMaeSettings
+from training.settings.optimization import FinetuneOptimization, HeadsOptimization, OptimizationSettings
+from training.settings.pretraining import (
+    CoCondenserSettings,
+    CondenserSettings,
+    MlmSettings,
+    RetroMaeSettings,
+)
 from training.settings.table import AtLeast1, Table, require
 
-Stage = Literal["finetune", "contrastive", "retromae", "condenser", "cocondenser"]
+Stage = Literal["finetune", "contrastive", "mlm", "retromae", "condenser", "cocondenser"]
 NAME_RULE = "letters, digits, underscores, dots and hyphens, the first neither a dot nor a hyphen"
 
 
@@ -124,6 +129,14 @@ class PretrainingRun(Run):
     """A stage that trains the body on documents."""
 
     data: TextData
+    optimization: HeadsOptimization
+
+
+class MlmRun(PretrainingRun):
+    """Masked language modelling alone."""
+
+    stage: Literal["mlm"]
+    pretraining: MlmSettings = MlmSettings()
 
 
 class RetroMaeRun(PretrainingRun):
@@ -148,5 +161,5 @@ class CoCondenserRun(PretrainingRun):
 
 
 PairSettings = FinetuneRun | ContrastiveRun
-PretrainingSettings = RetroMaeRun | CondenserRun | CoCondenserRun
+PretrainingSettings = MlmRun | RetroMaeRun | CondenserRun | CoCondenserRun
 RunSettings = Annotated[PairSettings | PretrainingSettings, Field(discriminator="stage")]

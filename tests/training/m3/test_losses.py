@@ -14,7 +14,7 @@ import torch
 from training.m3.losses import (
     contrastive_loss,
     distillation_loss,
-    sum_weights,
+    search_weights,
     total_loss,
     trained_sides,
 )
@@ -110,6 +110,19 @@ def test_the_first_form_written_out() -> None:
     assert not any(term.requires_grad for term in terms.values())
 
 
+def test_a_softened_teacher() -> None:
+    settings = LossSettings(sum_dense=1 / 3, sum_sparse=1 / 3, sum_colbert=1 / 3)
+    soft, terms = total(settings.model_copy(update={"distill_temperature": 2.5 * TEMPERATURE}))
+    columns, mask = torch.tensor(OWN), torch.tensor(ALLOWED)
+    teacher = torch.tensor([[score / 3 for score in row] for row in summed(1, 1, 1)])
+    for side, given in (("dense", DENSE), ("sparse", SPARSE), ("colbert", COLBERT)):
+        expected = distillation_loss(torch.tensor(given), teacher, mask, 2.5 * TEMPERATURE)
+        assert terms[f"distill_{side}"].item() == pytest.approx(expected.item(), abs=1e-6)
+        alone = contrastive_loss(torch.tensor(given), columns, mask, TEMPERATURE)
+        assert terms[side].item() == pytest.approx(alone.item(), abs=1e-6)
+    assert soft.item() != pytest.approx(total(settings)[0].item(), abs=1e-3)
+
+
 def test_the_revised_form_written_out() -> None:
     loss, terms = total(LossSettings(form="revised"))
     teacher = summed(1, 0.3, 1)
@@ -144,7 +157,7 @@ def test_a_given_weight_is_the_factor(form: Any, distill: bool) -> None:
 
 
 def test_weights_of_the_sum_are_overridden_one_by_one() -> None:
-    assert sum_weights(LossSettings(form="revised", sum_colbert=2.0)) == {
+    assert search_weights(LossSettings(form="revised", sum_colbert=2.0)) == {
         "dense": 1.0,
         "sparse": 0.3,
         "colbert": 2.0,

@@ -17,7 +17,7 @@ from models.torch_encoder import EncoderModel, load_body
 from training.data.pair_table import PairTable, RaggedRows, read_tables
 from training.distributed import Ranks
 from training.m3.miner import Miner, joined
-from training.m3.mining import hard_negatives, mine_negatives
+from training.m3.mining import hard_negatives, mine_negatives, random_negatives
 from training.m3.scores import side_scores
 from training.m3.text_encoder import TextEncoder
 from training.settings.data import PairData, PairSource
@@ -123,6 +123,21 @@ def test_no_mined_row_scores_above_the_ceiling_wherever_the_positive_ranks(
     assert below > 0
 
 
+def test_random_negatives_are_as_many_and_no_positives(
+    tmp_path: Path, encoder: TextEncoder, table: PairTable
+) -> None:
+    settings = MiningSettings(draw="random", first=3, last=10)
+    found = Miner(encoder, [table], settings, "sum", tmp_path, Ranks(), 7).negatives(0)[0]
+    passages = set(table.training_passages().tolist())
+    for pair in range(len(table.queries)):
+        drawn = found.of(pair).tolist()
+        assert len(set(drawn)) == len(drawn) == (0 if pair in table.development else 8)
+        assert set(drawn) <= passages - set(table.positives.of(pair).tolist())
+    other = random_negatives(table, settings, np.random.default_rng(8))
+    assert other.rows.tolist() != found.rows.tolist()
+    assert set(found.rows.tolist()) == passages  # none of 32 is left out of 32 · 8 draws
+
+
 def test_given_and_mined_rows_are_joined() -> None:
     given = RaggedRows.pack([np.array([5, 1]), np.zeros(0, np.int64)])
     mined = RaggedRows.pack([np.array([1, 3]), np.array([2])])
@@ -134,7 +149,7 @@ def test_negatives_are_mined_anew_when_due_and_kept_on_disk(
     tmp_path: Path, encoder: TextEncoder, table: PairTable
 ) -> None:
     settings = MiningSettings(every_steps=10, first=1, last=6)
-    miner = Miner(encoder, [table], settings, "sum", tmp_path, Ranks())
+    miner = Miner(encoder, [table], settings, "sum", tmp_path, Ranks(), 1)
     encoder.model.train()
     (first,) = miner.negatives(0)
     assert encoder.model.training
@@ -145,11 +160,11 @@ def test_negatives_are_mined_anew_when_due_and_kept_on_disk(
     (second,) = miner.negatives(10)
     assert first.rows.tolist() != second.rows.tolist()
     # A run that goes on from step 5 with other weights in memory reads what was mined at step 0.
-    again = Miner(encoder, [table], settings, "sum", tmp_path, Ranks())
+    again = Miner(encoder, [table], settings, "sum", tmp_path, Ranks(), 1)
     assert again.negatives(5)[0].rows.tolist() == first.rows.tolist()
     assert sorted(path.name for path in tmp_path.glob("*.npz")) == [
         "negatives-0000000.npz",
         "negatives-0000010.npz",
     ]
-    once = Miner(encoder, [table], MiningSettings(first=1, last=6), "sum", tmp_path, Ranks())
+    once = Miner(encoder, [table], MiningSettings(first=1, last=6), "sum", tmp_path, Ranks(), 1)
     assert once.negatives(1_000)[0].rows.tolist() == first.rows.tolist()

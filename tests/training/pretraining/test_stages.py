@@ -24,12 +24,14 @@ from training.settings.run import RunSettings
 from training.step import StepReport
 
 STAGES: dict[str, dict[str, Any]] = {
+    "mlm": {"stage": "mlm"},
     "basic": {"stage": "retromae", "pretraining.decoding": "basic"},
     "enhanced": {"stage": "retromae"},
     "condenser": {"stage": "condenser"},
     "cocondenser": {"stage": "cocondenser", "pretraining.span_tokens": 5, "pretraining.span_weight": 0.5},
 }
 TERMS = {
+    "mlm": {"mlm"},
     "basic": {"encoder_mlm", "decoder"},
     "enhanced": {"encoder_mlm", "decoder"},
     "condenser": {"late_mlm", "head_mlm"},
@@ -143,6 +145,20 @@ def test_the_ratios_are_those_of_the_settings(settings_of: Changed, tmp_path: Pa
         others[:, 0] = False  # the embedding, which all see
         hidden = (~inputs.visible[:, others]).float().mean().item()
         assert hidden == pytest.approx(decoder_ratio, abs=0.1)
+
+
+@pytest.mark.parametrize("name", list(STAGES))
+def test_what_predicts_warms_up_on_a_frozen_body(run: Run, tmp_path: Path, name: str) -> None:
+    rates = {"optimization.learning_rate": 1e-9, "optimization.heads_learning_rate": 0.02}
+    changes = {**CHANGES, **STAGES[name], **rates, "optimization.head_warmup_steps": 3, "save_steps": 1}
+    run("warm", {**changes, "optimization.steps": 3})
+    start = load_file(tmp_path / "warm" / "run" / "base-0" / "model.safetensors")
+    weights = torch.load(tmp_path / "warm" / "run" / "state.pt", weights_only=True)["weights"]
+    assert all(torch.equal(weights[f"body.{key}"], tensor) for key, tensor in start.items())
+    # At its own rate all that is no body has moved far from where it was drawn: a bias from 0.
+    moved = [tensor for key, tensor in weights.items() if key.endswith("bias") and "body." not in key]
+    assert moved
+    assert max(float(tensor.abs().max()) for tensor in moved) > 0.01
 
 
 class KilledError(Exception):

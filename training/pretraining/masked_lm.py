@@ -1,0 +1,37 @@
+"""Masked language modelling alone (Devlin et al. 2019, section 3.1): the control of every other objective.
+
+Letters in shapes: B texts, D width.
+"""
+
+from __future__ import annotations
+
+from torch import nn
+
+from models.checkpoint import EncodingSettings
+from models.heads import pool
+from training.pretraining.body_states import last_states, word_embeddings
+from training.pretraining.masking import MaskedText
+from training.pretraining.mlm_head import MlmHead
+from training.pretraining.outputs import PretrainingOutputs
+
+
+class MaskedLm(nn.Module):
+    """A body with its prediction head; after pre-training only `body` is kept."""
+
+    def __init__(self, body: nn.Module, head: MlmHead, settings: EncodingSettings) -> None:
+        """settings: of the checkpoint."""
+        super().__init__()
+        self.body = body
+        self.head = head
+        self.settings = settings
+
+    def forward(self, inputs: MaskedText, batch_predicted: int | None = None) -> PretrainingOutputs:
+        """Loss `mlm`, a mean over the predicted tokens, and embeddings float[B, D], which no loss reads.
+
+        batch_predicted: `predicted` of the whole batch where `inputs` are some of its rows; the losses of all
+        its parts, and their gradients, then add up to those of the whole.
+        """
+        tokens = inputs.predicted if batch_predicted is None else batch_predicted
+        hidden = last_states(self.body, inputs.ids, inputs.mask)
+        loss = self.head.loss(hidden, inputs.labels, word_embeddings(self.body), tokens)
+        return PretrainingOutputs(pool(hidden, inputs.mask, self.settings), {"mlm": loss})
