@@ -23,6 +23,15 @@ ARROWS = {
     "cli": {"service", "evaluation", "training", "ingest", "models", "index"},
 }
 
+# Folder of training → the other folders of training that it may import; what is at the top is for all.
+TRAINING_ARROWS = {
+    "settings": set(),
+    "data": {"settings"},
+    "m3": {"settings", "data"},
+    "pretraining": {"settings", "data"},
+    "runs": {"settings", "data"},
+}
+
 # Library → the places (file or folder) that may import it.
 HOMES = {
     "torch": {
@@ -80,6 +89,16 @@ def test_imports_follow_the_arrows(path: Path) -> None:
         if top in HOMES:
             assert within(place.as_posix(), HOMES[top], "/"), f"{place} imports {module}"
         assert top not in {"tests", "benchmarks", "examples"}, f"{place} imports {module}"
+
+
+@pytest.mark.parametrize("folder", sorted(TRAINING_ARROWS))
+def test_the_folders_of_training_know_those_below(folder: str) -> None:
+    for path in (ROOT / "training" / folder).rglob("*.py"):
+        for module in imported_modules(path):
+            package, _, rest = module.partition(".")
+            other = rest.partition(".")[0]
+            if package == "training" and other in TRAINING_ARROWS and other != folder:
+                assert other in TRAINING_ARROWS[folder], f"{path.relative_to(ROOT)} imports {module}"
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))

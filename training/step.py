@@ -8,8 +8,8 @@ from typing import Protocol
 
 from torch import Tensor
 
-from training.m3.development import Figures
-
+Figures = dict[str, dict[str, float]]
+"""Development figures, nDCG@10 by source, then by side."""
 Scaled = Callable[[Tensor], Tensor]
 """Scales a loss up, so that gradients in float16 do not vanish; the loop scales gradients down again."""
 

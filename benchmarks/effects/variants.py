@@ -24,6 +24,8 @@ ABSTRACTS = {"path": "train/acl-anthology.jsonl.gz", "title": "ACL Anthology", "
 LENGTH = 128
 PRETRAINED_LENGTH = 64
 LONG_COLLECTION = "time"
+# Only XQuAD is of the same origin as a training file, SQuAD.
+HELD_OUT = ["xquad-en"]
 COLLECTIONS = ("cranfield", "cacm", "xquad-en")
 
 
@@ -92,14 +94,14 @@ def as_base(folder: Path) -> Values:
 
 
 def documents(seed: int, scale: Scale, steps: int, changes: Values) -> Values:
-    """A pre-training run. Only SQuAD could hold a paragraph of a test collection, XQuAD."""
+    """A pre-training run."""
     optimization = {"steps": steps, "learning_rate": 3e-4, "dropout": 0.0, "precision": "bfloat16"}
     return {
         "name": "pretrained",
         "seed": seed,
         "data": {
             "passage_tokens": PRETRAINED_LENGTH,
-            "held_out": ["xquad-en"],
+            "held_out": HELD_OUT,
             "sources": [
                 {**source, "format": "texts", "lines": [1, scale.lines]}
                 for source in (SQUAD, DOCUMENTATION, PYTHON, ABSTRACTS)
@@ -141,7 +143,7 @@ def finetuning(seed: int, scale: Scale, base: Values, changes: Values, steps: in
         "data": {
             "query_tokens": 64,
             "passage_tokens": LENGTH,
-            "held_out": [*COLLECTIONS, LONG_COLLECTION],
+            "held_out": HELD_OUT,
             "sources": [
                 {**SQUAD, "join_up_to": 5, "most": scale.pairs // 2},
                 {**DOCUMENTATION, "most": scale.pairs // 2},

@@ -16,10 +16,9 @@ from training.m3.encoded_texts import SIDES, EncodedTexts
 from training.m3.scores import side_scores
 from training.m3.text_encoder import TextEncoder
 from training.settings.run import Stage
+from training.step import Figures
 
 CUTOFF = 10
-Figures = dict[str, dict[str, float]]
-"""nDCG@10 by source, then by side."""
 
 
 def development_figures(

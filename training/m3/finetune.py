@@ -24,7 +24,7 @@ from training.data.batch_plan import (
 from training.data.pair_table import PairTable, RaggedRows
 from training.distributed import Ranks, gather
 from training.gradient_cache import cached_backward
-from training.m3.development import Figures, development_figures, judged_side, judged_sides
+from training.m3.development import development_figures, judged_side, judged_sides
 from training.m3.encoded_texts import EncodedTexts
 from training.m3.lexical_prior import LexicalPrior
 from training.m3.losses import anchor_losses, total_loss, trained_sides
@@ -32,7 +32,7 @@ from training.m3.miner import Miner
 from training.m3.scores import side_scores
 from training.m3.text_encoder import TextEncoder
 from training.settings.run import PairSettings
-from training.step import Scaled, StepReport
+from training.step import Figures, Scaled, StepReport
 
 
 class Finetune:

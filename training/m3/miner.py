@@ -12,9 +12,9 @@ import numpy as np
 from training.data.pair_table import PairTable, RaggedRows
 from training.distributed import Ranks, wait_for_all
 from training.errors import RunStateError
+from training.files import replacing
 from training.m3.mining import discard_unfinished, mine_negatives, random_negatives
 from training.m3.text_encoder import TextEncoder
-from training.runs.files import replacing
 from training.settings.objective import MiningSettings
 
 

@@ -9,8 +9,9 @@ from torch import Tensor
 from models.batching import plan_batches
 from models.representations import TokenBatch
 from models.tokenizer import Tokenizer
-from models.torch_encoder import PRECISIONS, EncoderModel
+from models.torch_encoder import EncoderModel
 from training.m3.encoded_texts import EncodedTexts
+from training.precision import autocast
 from training.settings.optimization import Precision
 
 
@@ -69,8 +70,3 @@ class TextEncoder:
         """All texts, in as many passes as their tokens need, in their order."""
         parts, order = self.parts(batch)
         return EncodedTexts.concatenate([self.encode(part) for part in parts], order)
-
-
-def autocast(device: str, precision: Precision) -> torch.autocast:
-    """Products in the precision of the run; parameters stay in float32."""
-    return torch.autocast(device, PRECISIONS[precision], enabled=precision != "float32")

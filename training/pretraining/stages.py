@@ -15,8 +15,7 @@ from training.data.document_batches import DocumentBatches
 from training.data.token_store import TokenStore
 from training.distributed import Ranks, gather
 from training.gradient_cache import cached_backward
-from training.m3.development import Figures
-from training.m3.text_encoder import autocast
+from training.precision import autocast
 from training.pretraining.condenser import Condenser
 from training.pretraining.masked_lm import MaskedLm
 from training.pretraining.masking import MaskedText, mask_tokens
@@ -25,7 +24,7 @@ from training.pretraining.outputs import PretrainingOutputs
 from training.pretraining.retromae import RetroMae, RetroMaeInputs, draw_retromae_inputs
 from training.pretraining.span_contrast import sample_spans, span_contrastive_loss
 from training.settings.run import CoCondenserRun, CondenserRun, MlmRun, RetroMaeRun
-from training.step import Scaled, StepReport
+from training.step import Figures, Scaled, StepReport
 
 # Two special tokens, one word to hide and one to show.
 LEAST_TOKENS = 4

@@ -21,7 +21,7 @@ from training.data.pair_table import PairTable
 from training.data.token_store import TokenStore
 from training.distributed import Ranks, wait_for_all
 from training.errors import RunStateError
-from training.runs.files import replacing
+from training.files import replacing
 from training.settings.run import RunSettings
 
 IDENTITY_FILE = "identity.json"

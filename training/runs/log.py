@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from training.errors import RunStateError
-from training.runs.files import replacing
+from training.files import replacing
 
 LOG_FILE = "log.jsonl"
 

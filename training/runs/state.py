@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from training.distributed import Ranks, gather
 from training.errors import RunStateError
+from training.files import replacing
 from training.gradient_cache import random_state, set_random_state
-from training.runs.files import replacing
 
 STATE_FILE = "state.pt"
 BEST_FILE = "best.pt"

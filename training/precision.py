@@ -1,0 +1,13 @@
+"""The precision of products while training; everything else is float32."""
+
+from __future__ import annotations
+
+import torch
+
+from models.torch_encoder import PRECISIONS
+from training.settings.optimization import Precision
+
+
+def autocast(device: str, precision: Precision) -> torch.autocast:
+    """Products in the precision of the run; parameters stay in float32."""
+    return torch.autocast(device, PRECISIONS[precision], enabled=precision != "float32")
