@@ -113,11 +113,13 @@ def test_every_score_is_that_of_the_formula(
     assert len(hits) == 80
     for hit in hits:
         wanted = expected[ids.index(hit.document.id)]
-        assert hit.scores.sparse == hit.score == pytest.approx(wanted, abs=2e-6)
+        assert hit.scores.sparse == hit.score == pytest.approx(wanted, rel=2e-6, abs=2e-6)
         terms = snapshot.explain(query, hit.document.id).terms
-        assert terms.products.sum() == pytest.approx(wanted, abs=2e-6)
+        assert terms.products.sum() == pytest.approx(wanted, rel=2e-6, abs=2e-6)
     found_ids, components = snapshot.score_all(query)
-    assert components[:, 1].tolist() == pytest.approx([expected[ids.index(id)] for id in found_ids], abs=2e-6)
+    assert components[:, 1].tolist() == pytest.approx(
+        [expected[ids.index(id)] for id in found_ids], rel=2e-6, abs=2e-6
+    )
 
 
 def lexical_scores_of_the_formula(documents: Representations, query: Representations) -> list[float]:
