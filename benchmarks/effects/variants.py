@@ -34,7 +34,7 @@ class Scale:
     """How much is trained and measured.
 
     Steps: of the small body's MLM, of each pre-training after it, of the warm-up of what predicts within it,
-    of fine-tuning, and of fitting heads on a frozen body. lines: of each file that pre-training reads.
+    of fine-tuning, and of fitting heads on a frozen body. lines: of each file that are read.
     """
 
     seeds: int
@@ -145,8 +145,8 @@ def finetuning(seed: int, scale: Scale, base: Values, changes: Values, steps: in
             "passage_tokens": LENGTH,
             "held_out": HELD_OUT,
             "sources": [
-                {**SQUAD, "join_up_to": 5, "most": scale.pairs // 2},
-                {**DOCUMENTATION, "most": scale.pairs // 2},
+                {**SQUAD, "join_up_to": 5, "most": scale.pairs // 2, "lines": [1, scale.lines]},
+                {**DOCUMENTATION, "most": scale.pairs // 2, "lines": [1, scale.lines]},
             ],
         },
         "batches": {
