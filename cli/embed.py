@@ -16,7 +16,7 @@ from service.exceptions import ServiceError
 if TYPE_CHECKING:
     from models.representations import Output
 
-WINDOW_TOKENS = 16_384
+GROUP_TOKENS = 16_384
 
 
 def embed(
@@ -39,7 +39,7 @@ def embed(
 ) -> None:
     """Write the three representations of texts as arrays."""
     from index.storage import write_atomically
-    from ingest.windows import windows
+    from ingest.groups import groups
     from models.encoder import encode, with_adapter
     from service.answers.binary import BinaryBody
     from service.encoding.service import local_encoder
@@ -58,10 +58,10 @@ def embed(
     encoder = with_adapter(local_encoder(settings), adapter)
     count = tokens = truncated = 0
     with BinaryBody(output.parent) as body:
-        for window in windows(read_texts(texts), str, WINDOW_TOKENS):
-            encoded = encode(encoder, window, input_type, wanted, max_length=max_length)
+        for group in groups(read_texts(texts), str, GROUP_TOKENS):
+            encoded = encode(encoder, group, input_type, wanted, max_length=max_length)
             body.append(replace(encoded, routes=None))  # of millions of texts they would fit into no header
-            count += len(window)
+            count += len(group)
             tokens += int(encoded.tokens.sum())
             truncated += int(encoded.truncated.sum())
         if count == 0:

@@ -31,6 +31,8 @@ def evaluate(
     lexical: options.Lexical = None,
     bm25: options.Bm25 = False,
     bm25_language: options.Bm25Language = None,
+    window_tokens: options.WindowTokens = None,
+    window_overlap: options.WindowOverlap = None,
     checkpoint: options.Checkpoint = None,
     engine: options.Engine = None,
     revision: options.Revision = None,
@@ -58,6 +60,7 @@ def evaluate(
             f"tercet eval needs more packages ({error}): pip install -c constraints.txt -e '.[cpu,eval]'"
         ) from error
     language = options.bm25_language(bm25_language, bm25=bm25) or (DEFAULT_LANGUAGE if bm25 else None)
+    window = options.window_from(window_tokens, window_overlap)
     settings = options.settings_from(
         checkpoint=checkpoint,
         engine=engine,
@@ -76,6 +79,7 @@ def evaluate(
             dense_kind=dense_kind,
             lexical=lexical,
             bm25_language=language,
+            window=window,
             progress=progress,
         )
     if as_json:
@@ -88,12 +92,17 @@ def _adapter_words(adapter: str | None) -> str:
     return "" if adapter is None else f" with adapter {adapter}"
 
 
+def _window_words(window: dict[str, int] | None) -> str:
+    return "" if window is None else f"windows of {window['tokens']}, overlap {window['overlap']}, "
+
+
 def _print_table(report: EvaluationReport) -> None:
     way = "every document scored" if report["exhaustive"] else "through the index"
     out = console()
     out.print(
         f"{report['dataset']}: {report['documents']:,} documents, {report['queries']:,} queries, "
-        f"{report['checkpoint']}{_adapter_words(report['adapter'])}, lexical {report['lexical']}, {way}"
+        f"{report['checkpoint']}{_adapter_words(report['adapter'])}, lexical {report['lexical']}, "
+        f"{_window_words(report['window'])}{way}"
     )
     table = Table(box=None, padding=(0, 2))
     table.add_column("ranking")

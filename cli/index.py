@@ -58,6 +58,7 @@ def _described(inspection: Inspection) -> dict[str, Any]:
         "name": settings.name,
         "snapshot": inspection.snapshot,
         "documents": inspection.documents,
+        "windows": inspection.windows,
         "token_vectors": inspection.tokens,
         "encoder": settings.encoder,
         "adapter": settings.adapter,
@@ -70,6 +71,7 @@ def _described(inspection: Inspection) -> dict[str, Any]:
         "lexical": settings.lexical,
         "bm25": settings.bm25,
         "bm25_language": settings.bm25_language if settings.bm25 else None,
+        "window": None if settings.window is None else asdict(settings.window),
         "fields": dict(settings.fields),
         "defaults": None if inspection.defaults is None else _defaults(inspection.defaults, settings),
         "bytes": {**inspection.part_bytes, "total": inspection.total_bytes},
@@ -96,6 +98,10 @@ def _flattened(description: dict[str, Any]) -> dict[str, Any]:
     }
     lines["adapter"] = description["adapter"] or "none"
     lines["bm25"] = description["bm25_language"] or "no"
+    window = description["window"]
+    lines["window"] = f"{window['tokens']} tokens, overlap {window['overlap']}" if window else "none"
+    if window is None:
+        del lines["windows"]
     lines["snapshot"] = description["snapshot"] or "none yet"
     lines["fields"] = ", ".join(f"{name}: {kind}" for name, kind in description["fields"].items()) or "none"
     lines["defaults"] = _defaults_line(description["defaults"])

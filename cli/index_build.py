@@ -52,6 +52,8 @@ def build(
     lexical: options.Lexical = None,
     bm25: options.Bm25 = False,
     bm25_language: options.Bm25Language = None,
+    window_tokens: options.WindowTokens = None,
+    window_overlap: options.WindowOverlap = None,
     adapter: options.Adapter = None,
     adapters: options.Adapters = None,
     data: options.Data = None,
@@ -82,6 +84,7 @@ def build(
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     fields = parse_fields(field)
     language = options.bm25_language(bm25_language, bm25=bm25)
+    window = options.window_from(window_tokens, window_overlap)
     settings = options.settings_from(
         data=data,
         adapters=adapters,
@@ -106,6 +109,7 @@ def build(
                 lexical=lexical,
                 bm25=bm25 or None,
                 bm25_language=language,
+                window=window,
                 adapter=adapter,
                 mark=mark,
                 progress=report,
@@ -222,6 +226,8 @@ def _print_report(done: BuildReport, folder: Path) -> None:
         "time": f"{done.seconds:,.1f} s ({rate})",
         "size": megabytes(folder_bytes(folder)),
     }
+    if done.windows is not None:
+        pairs["windows"] = done.windows
     if done.truncated:
         pairs["truncated"] = f"{done.truncated:,} documents are longer than the encoder's limit and were cut"
     if done.skipped:

@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from index.bm25.languages import Bm25Language as Language
+    from index.window_settings import WindowSettings
     from service.settings import Settings
 
 Data = Annotated[
@@ -68,6 +69,20 @@ Bm25Language = Annotated[
         show_default=False,
     ),
 ]
+WindowTokens = Annotated[
+    int | None,
+    typer.Option(
+        help="Encode a new collection's long documents in windows of at most so many tokens, special tokens "
+        "included. [default: one text, cut at the encoder's limit]",
+        show_default=False,
+    ),
+]
+WindowOverlap = Annotated[
+    int | None,
+    typer.Option(
+        help="Tokens that neighbouring windows share. [default: a quarter of a window]", show_default=False
+    ),
+]
 Adapters = Annotated[
     Path | None,
     typer.Option(
@@ -83,6 +98,21 @@ def settings_from(**given: object) -> Settings:
     from service.settings import load_settings
 
     return load_settings(given)
+
+
+def window_from(tokens: int | None, overlap: int | None) -> WindowSettings | None:
+    """The windows that two flags ask for. Raises typer.BadParameter."""
+    from index.window_settings import WindowSettings, default_overlap
+
+    if tokens is None:
+        if overlap is not None:
+            raise typer.BadParameter("give --window-tokens too", param_hint="--window-overlap")
+        return None
+    try:
+        return WindowSettings(tokens, default_overlap(tokens) if overlap is None else overlap)
+    except ValueError as error:
+        hint = "--window-overlap" if "overlap" in str(error) else "--window-tokens"
+        raise typer.BadParameter(str(error), param_hint=hint) from error
 
 
 def collections_root(settings: Settings) -> Path:

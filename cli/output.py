@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from index.candidates import Hit
+from index.candidates import Hit, Window
 
 EXCERPT_LINES = 2  # that a text may take
 SIDES = ("dense", "sparse", "colbert")
@@ -66,17 +66,23 @@ def print_hits(hits: Sequence[Hit], out: Console) -> None:
 
 
 def _described(hit: Hit, cells: int) -> Text:
-    """Id and title, then the text's beginning in at most EXCERPT_LINES lines of so many cells."""
+    """Id and title, then in at most EXCERPT_LINES lines of so many cells how the text begins, or the window
+    that matches best.
+    """
     head = Text(one_line(hit.document.id), style="green")
     if hit.document.title:
         head.append(f"  {one_line(hit.document.title)}", style="bold")
-    text = one_line(hit.document.text)
+    text = one_line(hit.document.text if hit.window is None else _passage(hit.document.text, hit.window))
     lines = Text(text[: cells * (EXCERPT_LINES + 1)]).wrap(Console(width=cells), cells)
     if len(lines) > EXCERPT_LINES:
         last = lines[EXCERPT_LINES - 1]
         last.truncate(cells - 1)
         last.append("…")
     return Text("\n").join([head, *(line for line in lines[:EXCERPT_LINES])])
+
+
+def _passage(text: str, window: Window) -> str:
+    return ("…" if window.start else "") + text[window.start : window.end]
 
 
 def megabytes(size: int) -> str:

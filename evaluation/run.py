@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TypedDict
 
@@ -21,6 +22,7 @@ from index.dense import DenseKind
 from index.fusion import best
 from index.query import check_bm25_weight
 from index.snapshot import Snapshot
+from index.window_settings import WindowSettings
 from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
 from models.encoder import Encoder, encode
@@ -47,6 +49,7 @@ class EvaluationReport(TypedDict):
     adapter: str | None
     lexical: LexicalKind
     bm25_language: Bm25Language | None
+    window: dict[str, int] | None
     exhaustive: bool
     results: dict[str, dict[str, float]]
     index_seconds: float
@@ -64,6 +67,7 @@ def evaluate(
     dense_kind: DenseKind | None = None,
     lexical: LexicalKind | None = None,
     bm25_language: Bm25Language | None = None,
+    window: WindowSettings | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
 ) -> EvaluationReport:
     """nDCG@10, recall@100 and reciprocal rank@10 of a BEIR folder.
@@ -71,8 +75,8 @@ def evaluate(
     The documents go into a temporary collection below `work_dir`, by default where the system keeps
     temporary files. exhaustive: score every document instead of the candidates; weights: of the ranking
     called `sum`; lexical: of the collection, by default what the encoder recommends; bm25_language: gives it
-    the BM25 side, too; progress: told how far its build is. Queries without a judged relevant document are
-    left out and counted.
+    the BM25 side, too; window: of the collection, by default none; progress: told how far its build is.
+    Queries without a judged relevant document are left out and counted.
     Raises DatasetError or SourceError for a bad line, and what encoder and index raise.
     """
     dataset = read_dataset(folder)
@@ -86,6 +90,7 @@ def evaluate(
             lexical=lexical,
             bm25=bm25_language is not None,
             bm25_language=bm25_language,
+            window=window,
             progress=progress,
         )
         snapshot = Collection.open(Path(scratch), COLLECTION).snapshot()
@@ -103,6 +108,7 @@ def evaluate(
         adapter=encoder.info.adapter,
         lexical=snapshot.settings.lexical,
         bm25_language=bm25_language,
+        window=None if window is None else asdict(window),
         exhaustive=exhaustive,
         results={name: measure(dataset.qrels, ranking) for name, ranking in rankings.items()},
         index_seconds=built.seconds,

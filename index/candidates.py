@@ -65,9 +65,23 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def head(self) -> str:
+        """What precedes the text: the title's line, or nothing."""
+        return f"{self.title}\n" if self.title else ""
+
+    @property
     def encoded_text(self) -> str:
         """What the encoder sees."""
-        return f"{self.title}\n{self.text}" if self.title else self.text
+        return self.head + self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One of a document's windows: its place among them, its first character and its end in the text."""
+
+    index: int
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +96,15 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result: its document, weighted sum, and the sum's parts."""
+    """One result: its document, weighted sum, and the sum's parts.
+
+    window: the one that matches best, None in a collection without windows.
+    """
 
     document: Document
     score: float
     scores: Scores
+    window: Window | None = None
 
 
 @dataclass(frozen=True, slots=True)

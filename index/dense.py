@@ -73,11 +73,11 @@ def require_device(device: Device) -> None:
         )
 
 
-def choose_kind(documents: int, collection_documents: int) -> DenseKind:
-    """The kind that suits a segment of this many documents, in a collection of so many up to its last."""
-    if documents <= FLAT_DOCUMENTS:
+def choose_kind(vectors: int, collection_vectors: int) -> DenseKind:
+    """The kind that suits a segment of this many vectors, in a collection of so many up to its last."""
+    if vectors <= FLAT_DOCUMENTS:
         return "flat"
-    return "hnsw" if collection_documents <= HNSW_DOCUMENTS else "ivfpq"
+    return "hnsw" if collection_vectors <= HNSW_DOCUMENTS else "ivfpq"
 
 
 def _kind_used(kind: DenseKind, documents: int) -> DenseKind:

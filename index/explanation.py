@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.bm25.explanation import Bm25Terms
+from index.candidates import Window
 from index.idf import CollectionIdf
 from index.query import CheckedQuery
-from index.scoring import Float64
+from index.scoring import Float64, packed_maxsim
 from index.segment import Segment
 from models.representations import Int32, Int64
 
@@ -18,14 +19,16 @@ from models.representations import Int32, Int64
 class MatchingTerms:
     """The token ids that query and document share, those with the largest product first.
 
-    `s_lex` is the sum of the products. idf: the collection's idf(t) / m, or 1 where it has none.
-    token_ids: int32[T]; the rest: float64[T].
+    `s_lex` is the sum of the products. idf: the collection's idf(t) / m, or 1 where it has none; windows:
+    int64[T], the first of the document's windows where a term weighs most, None in a collection without
+    windows. token_ids: int32[T]; the rest: float64[T].
     """
 
     token_ids: Int32
     query_weights: Float64
     idf: Float64
     document_weights: Float64
+    windows: Int64 | None
 
     @property
     def products(self) -> Float64:
@@ -39,6 +42,7 @@ class MatchingTerms:
             self.query_weights[places],
             self.idf[places],
             self.document_weights[places],
+            None if self.windows is None else self.windows[places],
         )
 
 
@@ -48,10 +52,13 @@ class Alignment:
 
     Both count token vectors from 0: since the first token of a text has none, vector 0 belongs to its
     second token. Empty where either has none. document_vectors: int64[N]; similarities: float64[N].
+    window: the one whose `s_mul` counts, and whose token vectors these are; None in a collection without
+    windows.
     """
 
     document_vectors: Int64
     similarities: Float64
+    window: Window | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +85,22 @@ def _terms(segment: Segment, row: int, query: CheckedQuery, idf: CollectionIdf |
         query.weights[in_query].astype(np.float64),
         np.ones(len(shared)) if idf is None else idf.of_terms(shared),
         weights[in_document].astype(np.float64),
+        None if segment.windows is None else segment.windows.of_terms(row, shared),
     )
     return terms.take(np.argsort(-terms.products, kind="stable"))  # of equal products, the ids ascend
 
 
 def _alignment(segment: Segment, row: int, query: CheckedQuery) -> Alignment:
-    store = segment.token_vectors
-    nothing = Alignment(np.zeros(0, np.int64), np.zeros(0))
-    if store is None or query.colbert is None:
-        return nothing
-    vectors = store.vectors(np.arange(store.offsets[row], store.offsets[row + 1]))
+    store, tokens = segment.token_vectors, query.colbert
+    if store is None or tokens is None:
+        return Alignment(np.zeros(0, np.int64), np.zeros(0), None)
+    text, window = row, None
+    if segment.windows is not None:
+        windows = segment.windows.of(row)
+        best = int(np.argmax(packed_maxsim(tokens, store, windows, precise=True)))
+        text, window = int(windows[best]), segment.windows.window(row, best)
+    vectors = store.of(text)
     if len(vectors) == 0:
-        return nothing
-    similarity = query.colbert.astype(np.float64) @ vectors.astype(np.float64).T  # (N, L)
-    return Alignment(similarity.argmax(axis=1), similarity.max(axis=1))
+        return Alignment(np.zeros(0, np.int64), np.zeros(0), window)
+    similarity = tokens.astype(np.float64) @ vectors.astype(np.float64).T  # (N, L)
+    return Alignment(similarity.argmax(axis=1), similarity.max(axis=1), window)

@@ -25,6 +25,11 @@ class ForwardRowsWriter:
         self._indptr.append(np.zeros(1, np.int64))
 
     @property
+    def rows(self) -> int:
+        """Rows so far."""
+        return self._indptr.rows - 1
+
+    @property
     def total_bytes(self) -> int:
         """Bytes so far."""
         return self._indptr.total_bytes + self._token_ids.total_bytes + self._weights.total_bytes

@@ -21,15 +21,20 @@ _PARTS = (
     ("id", "documents"),
     ("field", "fields"),
     ("bm25", "bm25"),
+    ("window", "windows"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentInspection:
-    """One segment: counts of documents and token vectors, dense kind, and bytes of each part."""
+    """One segment: counts of documents, windows and token vectors, dense kind, and bytes of each part.
+
+    windows: None in a collection without them.
+    """
 
     id: str
     documents: int
+    windows: int | None
     tokens: int
     dense_kind: DenseKind
     part_bytes: dict[str, int]
@@ -48,6 +53,13 @@ class Inspection:
     def documents(self) -> int:
         """Documents of all segments."""
         return sum(segment.documents for segment in self.segments)
+
+    @property
+    def windows(self) -> int | None:
+        """Windows of all segments; None in a collection without them."""
+        if self.settings.window is None:
+            return None
+        return sum(segment.windows or 0 for segment in self.segments)
 
     @property
     def tokens(self) -> int:
@@ -81,7 +93,9 @@ def inspect_collection(root: Path, name: str) -> Inspection:
         for file, description in entry.files.items():
             sizes[_part(file)] += description.size_bytes
         segments.append(
-            SegmentInspection(entry.id, entry.documents, entry.tokens, entry.dense_kind, dict(sizes))
+            SegmentInspection(
+                entry.id, entry.documents, entry.windows, entry.tokens, entry.dense_kind, dict(sizes)
+            )
         )
     return Inspection(collection.settings, defaults, manifest.name, segments)
 

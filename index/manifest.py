@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,6 +15,7 @@ from index.errors import DamagedIndexError, InvalidNameError
 from index.fields import FieldType
 from index.storage import json_bytes, missing, read_json_object, write_atomically, write_json_atomically
 from index.token_vectors import TokenCodec
+from index.window_settings import WindowSettings
 from models.representations import LexicalKind
 
 FORMAT_VERSION = 1
@@ -32,6 +33,7 @@ _UNWRITTEN: Mapping[str, object] = {
     "lexical": "plain",
     "bm25": False,
     "bm25_language": DEFAULT_LANGUAGE,
+    "window": None,
 }
 _MANIFEST_KEYS = {"format_version", "settings_sha256", "documents", "segments", "deletes", "ledger_position"}
 
@@ -52,7 +54,8 @@ class CollectionSettings:
     encoder: the encoder's name, for people; adapter: that of its adapter, if any; fingerprint: of the
     encoder with its adapter, what must match to add or search. Dimensions count float values. lexical:
     whether a query's lexical weights are multiplied by the collection's idf (`index/idf.py`); bm25: whether
-    documents have a BM25 side (`index/bm25/`), bm25_language: that of their words.
+    documents have a BM25 side (`index/bm25/`), bm25_language: that of their words; window: how long documents
+    are divided, without it they are cut at the encoder's limit.
     Raises InvalidNameError for a bad name, ValueError for another bad value.
     """
 
@@ -69,6 +72,7 @@ class CollectionSettings:
     lexical: LexicalKind = "plain"
     bm25: bool = False
     bm25_language: Bm25Language = DEFAULT_LANGUAGE
+    window: WindowSettings | None = None
 
     def __post_init__(self) -> None:
         check_collection_name(self.name)
@@ -98,6 +102,8 @@ class CollectionSettings:
             raise ValueError(
                 f"adapter is {self.adapter!r}; use a name that matches {_COLLECTION_NAME.pattern}"
             )
+        if self.window is not None and not isinstance(self.window, WindowSettings):
+            raise ValueError(f"window is {self.window!r}; use WindowSettings")
         self._check_fields()
 
     def _check_fields(self) -> None:
@@ -119,6 +125,8 @@ class CollectionSettings:
         """The bytes of `collection.json`."""
         values = {name: getattr(self, name) for name in self.__slots__}
         written = {name: value for name, value in values.items() if _is_written(name, value)}
+        if self.window is not None:
+            written["window"] = asdict(self.window)
         return json_bytes({"format_version": FORMAT_VERSION, **written, "fields": dict(self.fields)})
 
     @property
@@ -139,9 +147,12 @@ class CollectionSettings:
         expected = {name for name, value in values.items() if _is_written(name, value)}
         _check_keys(record, {"format_version", *expected}, path)
         del record["format_version"]
-        if not isinstance(record["fields"], dict):
-            raise DamagedIndexError(f"{path}: fields is no object; restore the file")
+        for name in ("fields", "window"):
+            if name in record and not isinstance(record[name], dict):
+                raise DamagedIndexError(f"{path}: {name} is no object; restore the file")
         try:
+            if "window" in record:
+                record["window"] = WindowSettings(**record["window"])
             return CollectionSettings(**record)
         except (ValueError, TypeError, InvalidNameError) as error:
             raise DamagedIndexError(f"{path}: {error}") from error
@@ -157,13 +168,17 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """One immutable segment: its folder's name, counts, resolved dense kind, and every file."""
+    """One immutable segment: its folder's name, counts, resolved dense kind, and every file.
+
+    windows: of all its documents, None in a collection without them.
+    """
 
     id: str
     documents: int
     tokens: int
     dense_kind: DenseKind
     files: Mapping[str, FileEntry]
+    windows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +268,7 @@ def _segment_record(segment: SegmentEntry) -> dict[str, Any]:
     return {
         "id": segment.id,
         "documents": segment.documents,
+        **({} if segment.windows is None else {"windows": segment.windows}),
         "tokens": segment.tokens,
         "dense_kind": segment.dense_kind,
         "files": {
@@ -265,7 +281,8 @@ def _segment_record(segment: SegmentEntry) -> dict[str, Any]:
 def _parse_segment(record: object, path: Path) -> SegmentEntry:
     if not isinstance(record, dict):
         raise DamagedIndexError(f"{path}: a segment is no object; restore it or rebuild")
-    _check_keys(record, set(SegmentEntry.__slots__), path)
+    expected = set(SegmentEntry.__slots__)
+    _check_keys(record, expected if record.get("windows") is not None else expected - {"windows"}, path)
     identifier, kind, files = record["id"], record["dense_kind"], record["files"]
     if not isinstance(identifier, str) or not _SEGMENT_ID.fullmatch(identifier):
         raise DamagedIndexError(f"{path}: segment id {identifier!r} is not understood; restore it or rebuild")
@@ -279,6 +296,7 @@ def _parse_segment(record: object, path: Path) -> SegmentEntry:
         _count(record["tokens"], path),
         kind,
         {name: _parse_file(name, entry, path) for name, entry in files.items()},
+        _count(record["windows"], path) if "windows" in record else None,
     )
 
 

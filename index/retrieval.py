@@ -62,7 +62,7 @@ def retrieve(
     for place, segment in enumerate(segments):
         allowed = None if condition is None else evaluate(condition, segment.columns, len(segment))
         if query.dense is not None and limits.dense > 0:
-            dense.add(place, *segment.dense_index.search(query.dense, limits.dense, allowed, options))
+            dense.add(place, *segment.search_dense(query.dense, limits.dense, allowed, options))
         if len(query.token_ids) and limits.sparse > 0:
             found = segment.inverted.search(query.token_ids, query.weights, limits.sparse, allowed)
             sparse.add(place, *found)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.bm25.segment import Bm25Segment, SegmentTerms
+from index.candidates import DenseOptions
 from index.dense import DenseIndex, Device
 from index.documents import DocumentStore
 from index.errors import DamagedIndexError
@@ -22,13 +23,18 @@ from index.sparse import InvertedIndex
 from index.storage import missing, open_array, sha256_of
 from index.term_statistics import TermStatistics
 from index.token_vectors import TokenVectorStore
-from models.representations import Float32, Int32, Int64, SparseRows
+from index.window_scores import Scorer, best_of_windows, search_documents
+from index.windows import WindowStore
+from models.representations import Bool, Float32, Int32, Int64, SparseRows
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The parts of a segment. vectors: float16[N, D]; token_vectors is None for the codec none, statistics in
-    a collection without idf, bm25 in one without that.
+    """The parts of a segment of N documents.
+
+    vectors: float16[N, D], or [W, D] of all windows; token_vectors: of documents, or of windows, None for the
+    codec none; statistics is None in a collection without idf, bm25 in one without that, windows in one
+    without them.
     """
 
     vectors: npt.NDArray[np.float16]
@@ -40,6 +46,7 @@ class Segment:
     columns: Mapping[str, Column]
     statistics: TermStatistics | None
     bm25: Bm25Segment | None
+    windows: WindowStore | None
 
     @staticmethod
     def open(
@@ -55,12 +62,16 @@ class Segment:
         for name, file in entry.files.items():
             if name.endswith(".faiss") and sha256_of(folder / name) != file.sha256:
                 raise DamagedIndexError(f"{folder / name} was altered; restore it or rebuild the collection")
-        vectors = open_array(folder / DENSE_FILE, np.float16, (settings.dense_dimension,), entry.documents)
+        texts, windows = entry.documents, None
+        if settings.window is not None:
+            texts = entry.windows or 0
+            windows = WindowStore.open(folder, entry.documents, texts)
+        vectors = open_array(folder / DENSE_FILE, np.float16, (settings.dense_dimension,), texts)
         forward = open_forward_rows(folder, entry.documents)
         token_vectors = None
         if settings.stores_token_vectors:
             token_vectors = TokenVectorStore.open(
-                folder, settings.token_codec, entry.documents, settings.colbert_dimension
+                folder, settings.token_codec, texts, settings.colbert_dimension
             )
         inverted, statistics = InvertedIndex.open(folder, forward), None
         if settings.lexical == "idf":
@@ -77,14 +88,30 @@ class Segment:
             open_columns(folder, settings.fields, entry.documents),
             statistics,
             Bm25Segment.open(folder, entry.documents) if settings.bm25 else None,
+            windows,
         )
 
     def __len__(self) -> int:
+        return len(self.forward)
+
+    @property
+    def encodings(self) -> int:
+        """Its encoded texts: windows, or documents in a collection without them."""
         return len(self.vectors)
+
+    def search_dense(
+        self, query: Float32, k: int, allowed: Bool | None, options: DenseOptions
+    ) -> tuple[Int64, Float32]:
+        """The k documents of highest `s_dense`, as `DenseIndex.search`."""
+        if self.windows is None:
+            return self.dense_index.search(query, k, allowed, options)
+        return search_documents(self.dense_index, self.windows, query, k, allowed, options)
 
     def dense_scores(self, query: Float32 | None, rows: Int64) -> Float64:
         """`s_dense` of the rows; 0 for a query without a dense vector."""
-        return np.zeros(len(rows)) if query is None else dense_scores(query, self.vectors, rows)
+        if query is None:
+            return np.zeros(len(rows))
+        return self._best(rows, lambda texts: dense_scores(query, self.vectors, texts))
 
     def lexical_scores(self, token_ids: Int32, weights: Float32, rows: Int64) -> Float64:
         """`s_lex` of the rows."""
@@ -98,9 +125,13 @@ class Segment:
 
     def colbert_scores(self, query: Float32 | None, rows: Int64, *, precise: bool) -> Float64:
         """`s_mul` of the rows; 0 where query or segment has no token vectors."""
-        if query is None or self.token_vectors is None:
+        store = self.token_vectors
+        if query is None or store is None:
             return np.zeros(len(rows))
-        return packed_maxsim(query, self.token_vectors, rows, precise=precise)
+        return self._best(rows, lambda texts: packed_maxsim(query, store, texts, precise=precise))
+
+    def _best(self, rows: Int64, score: Scorer) -> Float64:
+        return score(rows) if self.windows is None else best_of_windows(self.windows, rows, score)
 
 
 def check_sizes(folder: Path, entry: SegmentEntry) -> None:

@@ -23,12 +23,11 @@ from index.segment import Segment
 from index.sparse import build_inverted
 from index.term_statistics import FREQUENCIES_FILE, MASSES_FILE, TermStatistics
 from index.token_vectors import TokenVectorStore
+from index.window_contents import Fault, window_faults
+from index.windows import LEXICAL_STEM
 from models.representations import SparseRows
 
 ROWS_AT_ONCE = 16_384
-
-# A file's name and what is wrong in it.
-Fault = tuple[str, str]
 
 
 def segment_faults(
@@ -46,6 +45,10 @@ def segment_faults(
     ]
     if segment.bm25 is not None:
         yield from _bm25_faults(folder, segment.bm25)
+    if segment.windows is not None:
+        lexical = segment.windows.lexical
+        lexical_faults = list(_forward_faults(lexical, settings.vocabulary_size, LEXICAL_STEM))
+        yield from lexical_faults or window_faults(segment, segment.windows)
     if segment.token_vectors is not None:
         yield from _token_faults(segment.token_vectors)
     stored = 0 if segment.token_vectors is None else len(segment.token_vectors.codes)

@@ -18,6 +18,7 @@ from index.sparse import build_inverted
 from index.storage import ArrayWriter, open_array, sha256_of, sync_file, sync_folder
 from index.term_statistics import TermStatistics
 from index.token_vectors import TokenVectorWriter
+from index.windows import WindowWriter
 
 DENSE_FILE = "dense.npy"
 
@@ -35,11 +36,11 @@ class SegmentWriter:
     """Streams documents into `<id>.partial`, which `finish` completes and renames to `<id>`."""
 
     def __init__(
-        self, segments: Path, identifier: str, settings: CollectionSettings, collection_documents: int = 0
+        self, segments: Path, identifier: str, settings: CollectionSettings, collection_encodings: int = 0
     ) -> None:
-        """collection_documents: those in segments before this one."""
+        """collection_encodings: the encoded texts in segments before this one."""
         self._identifier = identifier
-        self._collection_documents = collection_documents
+        self._collection_encodings = collection_encodings
         self._settings = settings
         self._final = segments / identifier
         self._folder = segments / f"{identifier}.partial"
@@ -48,15 +49,21 @@ class SegmentWriter:
         self._forward = ForwardRowsWriter(self._folder)
         self._documents = DocumentWriter(self._folder)
         self._fields = FieldsWriter(self._folder, settings.fields)
+        self._windows = None if settings.window is None else WindowWriter(self._folder)
         self._tokens: TokenVectorWriter | None = None
         if settings.stores_token_vectors:
             self._tokens = TokenVectorWriter(self._folder, settings.token_codec, settings.colbert_dimension)
         self._bm25 = Bm25Writer(self._folder, settings.bm25_language) if settings.bm25 else None
 
     @property
-    def documents(self) -> int:
-        """Documents so far."""
+    def encodings(self) -> int:
+        """Encoded texts so far: windows, or documents in a collection without them."""
         return self._dense.rows
+
+    @property
+    def within_document(self) -> bool:
+        """Whether further windows of the last document are to come."""
+        return self._windows is not None and self._windows.within_document
 
     @property
     def total_bytes(self) -> int:
@@ -69,15 +76,20 @@ class SegmentWriter:
         return self._fields.held_bytes + (0 if self._bm25 is None else self._bm25.held_bytes)
 
     def append(self, batch: CheckedBatch) -> None:
-        """Adds documents, one row each."""
+        """Adds documents; one that continues has its row once its last window is here."""
+        lexical = batch.sparse
+        if self._windows is not None and batch.windows is not None:
+            lexical = self._windows.append(batch.windows, batch.sparse)
         self._dense.append(batch.dense)
-        self._forward.append(batch.sparse)
-        self._documents.append(batch.documents)
-        self._fields.append(batch.fields)
         if self._tokens is not None and batch.colbert is not None:
             self._tokens.append(batch.colbert)
-        if self._bm25 is not None and batch.texts is not None:
-            self._bm25.append(batch.texts)
+        complete = len(lexical)
+        if complete:  # else all of the batch lies within one document
+            self._forward.append(lexical)
+            self._documents.append(batch.documents[:complete])
+            self._fields.append(batch.fields[:complete])
+            if self._bm25 is not None and batch.texts is not None:
+                self._bm25.append(batch.texts[:complete])
 
     def finish(self) -> SegmentEntry:
         """Builds the indexes, forces every file to the disk, and describes the finished segment."""
@@ -88,8 +100,14 @@ class SegmentWriter:
         sync_folder(self._folder)
         self._folder.rename(self._final)
         sync_folder(self._final.parent)
-        tokens = 0 if self._tokens is None else self._tokens.tokens
-        return SegmentEntry(self._identifier, self.documents, tokens, kind, files)
+        return SegmentEntry(
+            self._identifier,
+            self._forward.rows,
+            0 if self._tokens is None else self._tokens.tokens,
+            kind,
+            files,
+            None if self._windows is None else self.encodings,
+        )
 
     def close(self) -> None:
         """Closes what is open; the folder stays for the cleaner."""
@@ -104,6 +122,7 @@ class SegmentWriter:
             self._fields,
             self._tokens,
             self._bm25,
+            self._windows,
         ]
         return [stream for stream in streams if stream is not None]
 
@@ -111,12 +130,12 @@ class SegmentWriter:
         """Works from memory maps of the streamed files, so memory stays far below their size."""
         kind = self._settings.dense_kind
         if kind == "auto":
-            kind = choose_kind(self.documents, self._collection_documents + self.documents)
+            kind = choose_kind(self.encodings, self._collection_encodings + self.encodings)
         vectors = open_array(
-            self._folder / DENSE_FILE, np.float16, (self._settings.dense_dimension,), self.documents
+            self._folder / DENSE_FILE, np.float16, (self._settings.dense_dimension,), self.encodings
         )
         build_dense(kind, vectors, self._folder)
-        forward = open_forward_rows(self._folder, self.documents)
+        forward = open_forward_rows(self._folder, self._forward.rows)
         build_inverted(forward, self._settings.vocabulary_size, self._folder)
         if self._settings.lexical == "idf":
             TermStatistics.of(forward, self._settings.vocabulary_size).write(self._folder)

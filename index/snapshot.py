@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from index.best_window import best_window
 from index.blas import one_blas_thread
 from index.bm25.explanation import explain_bm25
 from index.bm25.query import Bm25Statistics
@@ -160,8 +161,9 @@ class Snapshot:
         ids: list[str] = []
         parts: list[Float64] = [np.empty((0, self._sides))]
         for place, segment in enumerate(self._opened()):
-            for start in range(0, len(segment), SCORED_ROWS):
-                rows = np.arange(start, min(start + SCORED_ROWS, len(segment)), dtype=np.int64)
+            step = max(1, SCORED_ROWS * len(segment) // max(1, segment.encodings))
+            for start in range(0, len(segment), step):
+                rows = np.arange(start, min(start + step, len(segment)), dtype=np.int64)
                 ids.extend(segment.documents.ids_of(rows))
                 dense = segment.dense_scores(checked.dense, rows)
                 sparse = segment.lexical_scores(checked.token_ids, checked.weights, rows)
@@ -254,19 +256,24 @@ class Snapshot:
         sums = weighted_sum(components, weights)
         order = best(sums, top_k, lambda places: ids_at(segments, found.segments[places], found.rows[places]))
         stored = self.settings.stores_token_vectors and query.colbert is not None
-        return [
-            Hit(
-                segments[int(found.segments[place])].documents.get(int(found.rows[place])),
-                float(sums[place]),
-                Scores(
-                    float(components[place, 0]),
-                    float(components[place, 1]),
-                    float(components[place, 2]) if stored else None,
-                    float(components[place, 3]) if query.bm25 is not None else None,
-                ),
+        hits = []
+        for place in order.tolist():
+            segment, row = segments[int(found.segments[place])], int(found.rows[place])
+            dense, sparse, colbert, *bm25 = components[place].tolist()
+            hits.append(
+                Hit(
+                    segment.documents.get(row),
+                    float(sums[place]),
+                    Scores(
+                        dense,
+                        sparse,
+                        colbert if stored else None,
+                        bm25[0] if query.bm25 is not None else None,
+                    ),
+                    best_window(segment, row, query, weights),
+                )
             )
-            for place in order.tolist()
-        ]
+        return hits
 
     @property
     def _sides(self) -> int:

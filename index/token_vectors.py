@@ -62,6 +62,10 @@ class TokenVectorStore:
         _unpack_int8(self.codes, self.scales, positions, vectors)
         return vectors
 
+    def of(self, row: int) -> Float32:
+        """The token vectors of one text, float32[L, C]."""
+        return self.vectors(np.arange(self.offsets[row], self.offsets[row + 1]))
+
 
 def code_dtype(codec: TokenCodec) -> np.dtype[Any]:
     """What one value of the codec is stored as."""

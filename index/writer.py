@@ -12,13 +12,19 @@ from types import TracebackType
 
 from index.batch import CheckedBatch, check_batch
 from index.candidates import Document
-from index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
+from index.errors import (
+    CollectionNotFoundError,
+    DamagedIndexError,
+    InvalidDocumentError,
+    SearchIndexError,
+)
 from index.id_register import IdRegister
 from index.layout import CollectionLayout
 from index.lock import ExclusiveLock
 from index.manifest import CollectionSettings, Manifest, SegmentEntry, is_manifest_name, segment_id
 from index.segment_writer import SegmentWriter
 from index.storage import sync_folder, write_atomically
+from index.windows import DocumentWindows
 from models.representations import Representations
 
 
@@ -26,7 +32,8 @@ from models.representations import Representations
 class SegmentLimits:
     """When a segment is complete and the next begins.
 
-    documents; total_bytes: of its streamed files; held_bytes: of memory that waits for its end.
+    documents: or windows, in a collection with them; total_bytes: of its streamed files; held_bytes: of
+    memory that waits for its end. A document's windows stay together, so it may pass the limits.
     """
 
     documents: int = 250_000
@@ -36,7 +43,7 @@ class SegmentLimits:
     def reached_by(self, segment: SegmentWriter) -> bool:
         """Whether the segment is complete."""
         return (
-            segment.documents >= self.documents
+            segment.encodings >= self.documents
             or segment.total_bytes >= self.total_bytes
             or segment.held_bytes >= self.held_bytes
         )
@@ -68,6 +75,7 @@ class SnapshotWriter:
         self._segments: list[SegmentEntry] = []
         self._open: SegmentWriter | None = None
         self._name = ""
+        self._continued: bytes | None = None  # id of the document that the next batch goes on with
         self._writable = False
 
     def __enter__(self) -> SnapshotWriter:
@@ -105,24 +113,38 @@ class SnapshotWriter:
         """Documents added so far."""
         return len(self._ids)
 
-    def add(self, documents: Sequence[Document], representations: Representations) -> None:
-        """Adds documents with all outputs of one encoder pass, one row each.
+    def add(
+        self,
+        documents: Sequence[Document],
+        representations: Representations,
+        windows: DocumentWindows | None = None,
+    ) -> None:
+        """Adds documents with all outputs of one encoder pass: one row each, or one for each window.
 
+        windows: in a collection with them, those of each document. A document may come in several batches,
+        so that a long one takes no more memory than others.
         Raises InvalidDocumentError or DuplicateDocumentError, naming the document, before anything of
-        the batch is written: the writer can go on without it. After an OSError it cannot.
+        the batch is written: the writer can go on without it, unless a document of it had begun before. After
+        an OSError it cannot.
         """
         self._require_writable()
-        batch = check_batch(documents, representations, self._settings)
-        self._ids.add([document.id for document in batch.documents])
+        batch = check_batch(documents, representations, self._settings, windows)
+        ids = [document.id for document in batch.documents]
+        self._ids.add(self._new_ids(ids))
         self._writable = False
         start = 0
         while start < len(batch):
             start += self._append_some(batch, start)
+        self._continued = ids[-1] if batch.continues else None
         self._writable = True
 
     def publish(self) -> str:
         """Completes the segments, makes them the current snapshot and returns its name, such as "000007"."""
         self._require_writable()
+        if self._continued is not None:
+            raise SearchIndexError(
+                f"document {self._continued.decode()!r} lacks its last windows; add them before publishing"
+            )
         self._writable = False
         self._finish_segment()
         manifest = Manifest(self._name, self._settings.sha256, tuple(self._segments))
@@ -139,13 +161,23 @@ class SnapshotWriter:
         """Adds as many documents as the open segment has room for; returns how many."""
         if self._open is None:
             identifier = segment_id(self._name, len(self._segments), self._mark)
-            written = sum(segment.documents for segment in self._segments)
+            written = sum(segment.windows or segment.documents for segment in self._segments)
             self._open = SegmentWriter(self._layout.segments, identifier, self._settings, written)
-        stop = min(len(batch), start + self._limits.documents - self._open.documents)
+        stop = batch.fitting(start, self._limits.documents - self._open.encodings)
         self._open.append(batch.span(start, stop))
-        if self._limits.reached_by(self._open):
+        if self._limits.reached_by(self._open) and not self._open.within_document:
             self._finish_segment()
         return stop - start
+
+    def _new_ids(self, ids: list[bytes]) -> list[bytes]:
+        """The ids of a batch but for one that the batch before began with. Raises InvalidDocumentError."""
+        if self._continued is None:
+            return ids
+        if ids[:1] != [self._continued]:
+            raise InvalidDocumentError(
+                f"document {self._continued.decode()!r} lacks its last windows; begin the next batch with it"
+            )
+        return ids[1:]
 
     def _finish_segment(self) -> None:
         if self._open is not None:

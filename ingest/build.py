@@ -1,14 +1,15 @@
 """The offline pipeline: from a source of documents to a published snapshot. Plain Python, no HTTP.
 
 Reading and writing happen in the calling thread while the encoder works in others, so each waits for
-the slower of the two only. Memory is bounded by two windows of documents and what they encode to.
+the slower of the two only. What is encoded are documents, or their windows in a collection with them. Memory
+is bounded by two groups of these and what they encode to: a long document's windows go on in the next group.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,22 +18,24 @@ import numpy as np
 import numpy.typing as npt
 
 from index.bm25.languages import Bm25Language
-from index.candidates import Document
 from index.dense import DenseKind
 from index.fields import FieldType
 from index.manifest import check_collection_name
 from index.token_vectors import TokenCodec
+from index.window_settings import WindowSettings
 from index.writer import SnapshotWriter
 from ingest.document_encoders import DocumentEncoder
+from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
 from ingest.errors import BuildCancelledError, SourceError
+from ingest.groups import estimated_tokens, groups
 from ingest.sources.reader import DocumentReader, OnError, Skipped, source_files
 from ingest.target import chosen_adapter, open_or_create, remove_unpublished
-from ingest.windows import estimated_tokens, windows
 from models.encoder import EncoderInfo
 from models.representations import LexicalKind, Representations
+from models.text_windows import WindowCutter
 
-WINDOW_TOKENS = 32_768
-WINDOW_VECTOR_BYTES = 64 * 2**20
+GROUP_TOKENS = 32_768
+GROUP_VECTOR_BYTES = 64 * 2**20
 SLICE_TOKENS = 8192
 
 
@@ -53,7 +56,9 @@ class BuildProgress:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What a finished build did. `truncated` counts documents longer than the encoder's limit."""
+    """What a finished build did. `truncated` counts documents longer than the encoder's limit; `windows` is
+    None in a collection without them.
+    """
 
     collection: str
     snapshot: str
@@ -63,6 +68,7 @@ class BuildReport:
     skipped: int
     skips: list[Skipped]
     seconds: float
+    windows: int | None = None
 
 
 def build_collection(
@@ -78,6 +84,7 @@ def build_collection(
     lexical: LexicalKind | None = None,
     bm25: bool | None = None,
     bm25_language: Bm25Language | None = None,
+    window: WindowSettings | None = None,
     adapter: str | None = None,
     mark: str | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
@@ -88,12 +95,14 @@ def build_collection(
     The collection is created where it is missing, and removed again should this first build fail. One
     that exists keeps its settings, and its present snapshot until the new one is published.
     lexical: of a new collection, by default what the encoder recommends; bm25: whether a new collection has
-    that side, by default not, and bm25_language the language of its words. adapter: of a new collection; one
-    that exists goes with its own. mark: of the snapshot, see `Collection.writer`.
+    that side, by default not, and bm25_language the language of its words; window: of a new collection, by
+    default none: documents are cut at the encoder's limit. adapter: of a new collection; one that exists goes
+    with its own. mark: of the snapshot, see `Collection.writer`.
 
     Raises SourceError for a bad record (with `on_error` "stop") or a source without documents,
     FingerprintMismatchError where the collection belongs to another encoder or adapter, CollectionExistsError
-    where it has other settings than those asked for, BuildCancelledError, and what encoder and index raise.
+    where it has other settings than those asked for, UnsupportedError for windows that the encoder does not
+    take, BuildCancelledError, and what encoder and index raise.
     """
     check_collection_name(name)
     encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
@@ -105,13 +114,15 @@ def build_collection(
         "lexical": lexical,
         "bm25": bm25,
         "bm25_language": bm25_language,
+        "window": window,
     }
     settings = {key: value for key, value in asked.items() if value is not None}
     collection, created = open_or_create(collections_root, name, encoder.info, settings)
     try:
+        cutter = cutter_for(collection.settings, encoder.tokenizer)
         reader = DocumentReader(source, on_error=on_error, fields=collection.settings.fields)
         with collection.writer(mark=mark) as writer:
-            return _Build(name, encoder, reader, writer, progress, cancelled).run()
+            return _Build(name, encoder, cutter, reader, writer, progress, cancelled).run()
     except BaseException:
         if created:
             remove_unpublished(collection, collections_root)
@@ -119,12 +130,13 @@ def build_collection(
 
 
 class _Build:
-    """One build: windows of documents are encoded while earlier ones are written."""
+    """One build: groups of texts are encoded while earlier ones are written."""
 
     def __init__(
         self,
         name: str,
         encoder: DocumentEncoder,
+        cutter: WindowCutter | None,
         reader: DocumentReader,
         writer: SnapshotWriter,
         progress: Callable[[BuildProgress], None],
@@ -132,12 +144,13 @@ class _Build:
     ) -> None:
         self._name = name
         self._encoder = encoder
+        self._cutter = cutter
         self._reader = reader
         self._writer = writer
         self._progress = progress
         self._cancelled = cancelled
         self._started = time.monotonic()
-        self._read = self._documents = self._tokens = self._truncated = 0
+        self._read = self._encoded = self._documents = self._tokens = self._truncated = 0
 
     def run(self) -> BuildReport:
         """Encodes and writes everything, publishes, and says what was done."""
@@ -165,30 +178,37 @@ class _Build:
             self._reader.skipped,
             self._reader.skips,
             time.monotonic() - self._started,
+            None if self._cutter is None else self._encoded,
         )
 
     def _encode_and_write(self, pool: ThreadPoolExecutor) -> None:
-        waiting: deque[_Window] = deque()
-        for documents in windows(self._reader, _encoded_text, window_tokens(self._encoder.info)):
-            self._read += len(documents)
-            waiting.append(_Window.submit(pool, self._encoder, documents))
+        waiting: deque[_Group] = deque()
+        for texts in groups(self._texts(), _text_of, group_tokens(self._encoder.info)):
+            self._read += len(texts)
+            waiting.append(_Group.submit(pool, self._encoder, texts))
             if len(waiting) > self._encoder.concurrency:
                 self._write(waiting.popleft())
         while waiting:
             self._write(waiting.popleft())
 
-    def _write(self, window: _Window) -> None:
+    def _texts(self) -> Iterator[EncodedText]:
+        for document in self._reader:
+            yield from encoded_texts(document, self._cutter)
+
+    def _write(self, group: _Group) -> None:
         parts = []
-        for future in window.futures:
+        for rows, future in group.slices:
             part = future.result()
             parts.append(part)
-            self._documents += len(part)
+            self._encoded += len(part)
+            self._documents += sum(group.texts[row].last for row in rows.tolist())
             self._tokens += int(part.tokens.sum())
             self._truncated += int(part.truncated.sum())
             self._report_progress()
-        inverse = np.empty(len(window.order), np.int64)
-        inverse[window.order] = np.arange(len(window.order))
-        self._writer.add(window.documents, Representations.concatenate(parts).take(inverse))
+        order = np.concatenate([rows for rows, _ in group.slices])
+        encoded = Representations.concatenate(parts).take(np.argsort(order))
+        documents, windows = windows_of(group.texts)
+        self._writer.add(documents, encoded, None if self._cutter is None else windows)
 
     def _report_progress(self, *, publishing: bool = False) -> None:
         if self._cancelled():
@@ -199,7 +219,7 @@ class _Build:
                 total=self._reader.total,
                 tokens=self._tokens,
                 skipped=self._reader.skipped,
-                fraction=self._reader.fraction * self._documents / max(1, self._read),
+                fraction=self._reader.fraction * self._encoded / max(1, self._read),
                 seconds=time.monotonic() - self._started,
                 publishing=publishing,
             )
@@ -207,36 +227,32 @@ class _Build:
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
-    """Documents in source order, and their texts being encoded in slices of similar length.
+class _Group:
+    """Texts in source order that are being encoded in slices of similar length: rows int64[n] of each."""
 
-    order: int64[B], the documents from the shortest to the longest, as the slices hold them.
-    """
-
-    documents: list[Document]
-    order: npt.NDArray[np.int64]
-    futures: list[Future[Representations]]
+    texts: list[EncodedText]
+    slices: list[tuple[npt.NDArray[np.int64], Future[Representations]]]
 
     @staticmethod
-    def submit(pool: ThreadPoolExecutor, encoder: DocumentEncoder, documents: list[Document]) -> _Window:
-        texts = [document.encoded_text for document in documents]
+    def submit(pool: ThreadPoolExecutor, encoder: DocumentEncoder, texts: list[EncodedText]) -> _Group:
         limit = encoder.info.max_length
-        lengths = np.array([min(estimated_tokens(text), limit) for text in texts], np.int64)
+        lengths = np.array([min(estimated_tokens(each.text), limit) for each in texts], np.int64)
         order = np.argsort(lengths, kind="stable")
         edges = np.searchsorted(
             np.cumsum(lengths[order]), np.arange(SLICE_TOKENS, lengths.sum(), SLICE_TOKENS)
         )
-        slices = (rows for rows in np.split(order, np.unique(edges)) if len(rows))
-        return _Window(
-            documents, order, [pool.submit(encoder.encode, [texts[row] for row in rows]) for rows in slices]
+        slices = [rows for rows in np.split(order, np.unique(edges)) if len(rows)]
+        return _Group(
+            texts,
+            [(rows, pool.submit(encoder.encode, [texts[row].text for row in rows])) for rows in slices],
         )
 
 
-def _encoded_text(document: Document) -> str:
-    return document.encoded_text
+def _text_of(encoded: EncodedText) -> str:
+    return encoded.text
 
 
-def window_tokens(info: EncoderInfo) -> int:
-    """Tokens of one window, so that its token vectors stay within a fixed number of bytes."""
-    vectors = WINDOW_VECTOR_BYTES // (4 * max(1, info.colbert_dimension))
-    return max(1, min(WINDOW_TOKENS, vectors))
+def group_tokens(info: EncoderInfo) -> int:
+    """Tokens of one group, so that its token vectors stay within a fixed number of bytes."""
+    vectors = GROUP_VECTOR_BYTES // (4 * max(1, info.colbert_dimension))
+    return max(1, min(GROUP_TOKENS, vectors))

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from models.encoder import Encoder, EncoderInfo, encode, with_adapter
 from models.representations import Representations
+from models.tokenizer import Tokenizer
 
 
 class DocumentEncoder(Protocol):
@@ -14,6 +15,9 @@ class DocumentEncoder(Protocol):
 
     @property
     def info(self) -> EncoderInfo: ...
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
 
     @property
     def concurrency(self) -> int: ...
@@ -46,6 +50,10 @@ class LocalDocuments:
     @property
     def info(self) -> EncoderInfo:
         return self._encoder.info
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._encoder.tokenizer
 
     def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
         """What a name stands for."""

@@ -14,6 +14,7 @@ from index.errors import (
     SearchIndexError,
 )
 from index.manifest import CollectionSettings
+from index.window_settings import WindowSettings
 from ingest.encoder_match import adapter_of, require_encoder
 from models.encoder import EncoderInfo
 
@@ -34,11 +35,15 @@ def open_or_create(
         present = getattr(collection.settings, key)
         if present != value:
             raise CollectionExistsError(
-                f"collection {name!r} exists with {key} {present!r}, not {value!r}; settings are fixed at "
-                "creation. Leave the option out, build under another name, or delete the collection first "
-                "(DELETE /collections/NAME, or remove its folder)."
+                f"collection {name!r} exists with {key} {_shown(present)}, not {_shown(value)}; settings are "
+                "fixed at creation. Leave the option out, build under another name, or delete the collection "
+                "first (DELETE /collections/NAME, or remove its folder)."
             )
     return collection, False
+
+
+def _shown(setting: object) -> str:
+    return str(setting) if isinstance(setting, WindowSettings) else repr(setting)
 
 
 def settings_for(name: str, encoder: EncoderInfo, settings: Mapping[str, Any]) -> CollectionSettings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from tokenizers import Tokenizer as Vocabulary
 
 from models.checkpoint import EncodingSettings
 from models.errors import CheckpointError, TextTooLongError, UnsupportedError
-from models.representations import Bool, InputType, Int32, TokenBatch, offsets_of
+from models.representations import Bool, InputType, Int32, Int64, TokenBatch, offsets_of
 
 TOKENIZER_FILE = "tokenizer.json"
 SPECIAL_NAMES = frozenset(
@@ -28,6 +29,23 @@ CHARACTERS_PER_TOKEN = 16
 CUT_MARGIN_TOKENS = 128
 # The library holds some 200 bytes for each token of the texts that it is given together.
 TEXTS_AT_A_TIME = 32
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSpans:
+    """Where the L tokens of a text lie in it: first characters and ends, int64[L]; begins_word: bool[L]."""
+
+    starts: Int64
+    ends: Int64
+    begins_word: Bool
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def word_start(self, most: int, least: int) -> int:
+        """The last token from `least` to `most` that begins a word, or `most` where there is none."""
+        found = np.flatnonzero(self.begins_word[least : most + 1])
+        return least + int(found[-1]) if len(found) else most
 
 
 class Tokenizer:
@@ -120,6 +138,20 @@ class Tokenizer:
         lengths = np.fromiter(map(len, contents), np.int64, len(contents))
         token_ids = np.concatenate(contents) if contents else np.zeros(0, np.int32)
         return TokenBatch(token_ids, offsets_of(lengths), np.zeros(len(contents), np.bool_))
+
+    def spans(self, text: str) -> TokenSpans:
+        """Where the tokens of a text lie, without special tokens and instruction."""
+        encoding = self._vocabulary.encode(valid_text(text), add_special_tokens=False)
+        offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+        words = np.array([-1 if word is None else word for word in encoding.word_ids], np.int64)
+        begins_word = np.ones(len(words), np.bool_)
+        begins_word[1:] = words[1:] != words[:-1]
+        return TokenSpans(offsets[:, 0], offsets[:, 1], begins_word)
+
+    def document_room(self, limit: int) -> int:
+        """Tokens of a document's text that fit into `limit` beside special tokens and instruction."""
+        instruction = self._vocabulary.encode(self.settings.document_instruction, add_special_tokens=False)
+        return self._room(limit) - len(instruction)
 
     def _limit(self, max_length: int | None) -> int:
         most = self.settings.max_length

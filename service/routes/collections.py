@@ -8,6 +8,8 @@ from fastapi import Path, Response
 
 from index.bm25.languages import DEFAULT_LANGUAGE
 from index.errors import InvalidNameError
+from index.window_settings import WindowSettings, default_overlap
+from ingest.document_windows import cutter_for
 from ingest.target import settings_for
 from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError, NotFoundError
@@ -19,6 +21,7 @@ from service.schemas.collections import (
     CollectionRequest,
     CollectionResponse,
     DocumentResponse,
+    WindowRequest,
 )
 from service.search.answers import sides_record
 
@@ -65,6 +68,7 @@ async def create_collection(
                 "dense_kind": wanted.dense_kind or "auto",
                 "token_codec": wanted.token_codec or "int8",
                 "fields": wanted.fields or {},
+                "window": _window(wanted.window),
                 **({} if wanted.lexical is None else {"lexical": wanted.lexical}),
                 "bm25": bool(wanted.bm25),
                 "bm25_language": wanted.bm25_language or DEFAULT_LANGUAGE,
@@ -72,6 +76,7 @@ async def create_collection(
         )
     except (ValueError, InvalidNameError) as error:
         raise InvalidRequestError(str(error), "fields") from error
+    cutter_for(settings, services.encoding.tokenizer)  # refuses windows that the encoder does not take
     return json_response(
         _record(await services.pools.operations.run(services.collections.create, name, settings)), 201
     )
@@ -116,6 +121,16 @@ async def get_document(
     )
 
 
+def _window(wanted: WindowRequest | None) -> WindowSettings | None:
+    if wanted is None:
+        return None
+    overlap = default_overlap(wanted.tokens) if wanted.overlap is None else wanted.overlap
+    try:
+        return WindowSettings(wanted.tokens, overlap)
+    except ValueError as error:
+        raise InvalidRequestError(str(error), "window.overlap") from error
+
+
 def _record(description: CollectionDescription) -> dict[str, Any]:
     settings, defaults = description.settings, description.defaults
     return {
@@ -133,6 +148,7 @@ def _record(description: CollectionDescription) -> dict[str, Any]:
         "lexical": settings.lexical,
         "bm25": settings.bm25,
         "bm25_language": settings.bm25_language if settings.bm25 else None,
+        "window": settings.window,
         "fields": dict(settings.fields),
         "defaults": defaults
         and {

@@ -11,8 +11,9 @@ from index.dense import DenseKind
 from index.fields import FieldType
 from index.manifest import MAX_FIELDS
 from index.token_vectors import TokenCodec
+from index.window_settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
-from service.schemas.base import AdapterName, Request
+from service.schemas.base import WHOLE, AdapterName, Request
 from service.schemas.search import CandidatesResponse, WeightsResponse
 
 
@@ -21,6 +22,18 @@ def _few_fields(value: object) -> object:
     if isinstance(value, dict) and len(value) > MAX_FIELDS:
         raise ValueError(f"{len(value)} fields are declared; the limit is {MAX_FIELDS}")
     return value
+
+
+class WindowRequest(Request):
+    """Windows in which documents beyond them are encoded."""
+
+    tokens: Annotated[int, Field(ge=SMALLEST_WINDOW_TOKENS, le=LARGEST_WINDOW_TOKENS), WHOLE] = Field(
+        description="Tokens of a window at most, special tokens included; no more than the encoder takes."
+    )
+    overlap: Annotated[int, Field(ge=0), WHOLE] | None = Field(
+        None,
+        description="Tokens that neighbours share, at most three quarters of a window; by default a quarter.",
+    )
 
 
 class CollectionRequest(Request):
@@ -51,6 +64,11 @@ class CollectionRequest(Request):
         description="An adapter or router for its documents and queries; by default none. Of a fixed router "
         "the adapter that it chooses now is kept.",
     )
+    window: WindowRequest | None = Field(
+        None,
+        description="Encode long documents in overlapping windows; by default they are cut at the encoder's "
+        "limit.",
+    )
     fields: Annotated[dict[str, FieldType], BeforeValidator(_few_fields)] | None = Field(
         None, description="Metadata fields that filters may use."
     )
@@ -61,6 +79,13 @@ class DefaultsResponse(BaseModel):
 
     weights: WeightsResponse
     candidates: CandidatesResponse
+
+
+class WindowResponse(BaseModel):
+    """Windows in which documents beyond them are encoded."""
+
+    tokens: int
+    overlap: int
 
 
 class CollectionResponse(BaseModel):
@@ -80,6 +105,7 @@ class CollectionResponse(BaseModel):
     lexical: LexicalKind
     bm25: bool
     bm25_language: Bm25Language | None = Field(description="Null without `bm25`.")
+    window: WindowResponse | None = Field(description="Null where documents are encoded whole.")
     fields: dict[str, FieldType]
     defaults: DefaultsResponse | None = Field(description="Null where none are stored.")
 

@@ -160,6 +160,11 @@ class TermMatch(BaseModel):
     idf: float = Field(description="The collection's idf(t) / m; 1 where its `lexical` is `plain`.")
     document_weight: float
     product: float
+    window: int | None = Field(
+        None,
+        description="The first of the document's windows in which the token weighs most; only in a "
+        "collection with windows.",
+    )
 
 
 class TokenAlignment(BaseModel):
@@ -173,6 +178,11 @@ class TokenAlignment(BaseModel):
     document_position: int
     document_token: str | None
     similarity: float
+    window: int | None = Field(
+        None,
+        description="The document's window whose token vectors these are, the one of highest colbert score; "
+        "only in a collection with windows.",
+    )
 
 
 class WordMatch(BaseModel):
@@ -196,12 +206,21 @@ class ExplanationResponse(BaseModel):
     bm25: list[WordMatch] | None = Field(None, description="Only where the hit has a BM25 score.")
 
 
+class HitWindowResponse(BaseModel):
+    """The window of a document that matches best: the one that would score highest by itself."""
+
+    index: int = Field(description="Its place among the document's windows, from 0.")
+    start: int = Field(description="Its first character in `text`, counted in Unicode code points.")
+    end: int = Field(description="The character after its last.")
+
+
 class HitResponse(BaseModel):
     """A document found."""
 
     id: str
     score: float
     scores: HitScoresResponse
+    window: HitWindowResponse | None = Field(None, description="Only in a collection with windows.")
     title: str | None
     text: str
     metadata: dict[str, Any]

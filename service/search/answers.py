@@ -66,6 +66,7 @@ def _hit(hit: Hit, absent: Collection[Output], *, bm25: bool) -> dict[str, Any]:
         "id": document.id,
         "score": hit.score,
         "scores": {**sides_record(hit.scores, bm25=bm25), **dict.fromkeys(absent)},
+        **({} if hit.window is None else {"window": asdict(hit.window)}),
         "title": document.title,
         "text": document.text,
         "metadata": document.metadata,

@@ -7,10 +7,12 @@ from itertools import chain, pairwise, repeat
 from typing import NotRequired, TypedDict
 
 from index.bm25.explanation import Bm25Terms
-from index.candidates import Hit
+from index.candidates import Document, Hit
 from index.explanation import Alignment, MatchingTerms
 from index.snapshot import Snapshot
+from ingest.document_windows import cutter_for, text_of_window
 from models.representations import Int32, Int64, Representations
+from models.text_windows import WindowCutter
 from models.tokenizer import Tokenizer
 from service.exceptions import InvalidRequestError
 
@@ -21,6 +23,7 @@ class ExplainedTerm(TypedDict):
     """A token that query and document share; the products add up to the sparse score.
 
     idf: idf(t) / m of the collection, 1 where it has none; a product is of the two weights and the idf.
+    window: where the document has windows, the first of those where the token weighs most.
     """
 
     token_id: int
@@ -29,12 +32,14 @@ class ExplainedTerm(TypedDict):
     idf: float
     document_weight: float
     product: float
+    window: NotRequired[int]
 
 
 class AlignedToken(TypedDict):
     """A query token and the document's nearest; positions count token vectors from 0.
 
-    The tokens are None where their text is not known.
+    The tokens are None where their text is not known. window: where the document has windows, the one whose
+    token vectors are compared.
     """
 
     query_position: int
@@ -42,6 +47,7 @@ class AlignedToken(TypedDict):
     document_position: int
     document_token: str | None
     similarity: float
+    window: NotRequired[int]
 
 
 class ExplainedWord(TypedDict):
@@ -86,16 +92,23 @@ def explain_hits(
     query_tokens: list[str | None] = []
     if text is not None:
         query_tokens += tokenizer.token_strings(tokenizer.tokenize([text], "query").token_ids[1:])
-    batch = tokenizer.tokenize([hit.document.encoded_text for hit in hits], "document")
+    cutter = cutter_for(snapshot.settings, tokenizer)
+    found = [snapshot.explain(query, hit.document.id, text) for hit in hits]
+    texts = [
+        _aligned_text(hit.document, explanation.alignment, cutter)
+        for hit, explanation in zip(hits, found, strict=True)
+    ]
+    batch = tokenizer.tokenize([aligned or "" for aligned in texts], "document")
     explanations = []
-    for hit, (start, stop) in zip(hits, pairwise(batch.offsets.tolist()), strict=True):
-        explanation = snapshot.explain(query, hit.document.id, text)
-        alignment = explanation.alignment
-        ids = batch.token_ids[start + 1 : stop]  # the first token of a text has no vector
-        nearest = _tokens_at(ids, alignment.document_vectors, tokenizer)
+    for explanation, aligned, (start, stop) in zip(
+        found, texts, pairwise(batch.offsets.tolist()), strict=True
+    ):
+        # The first token of a text has no vector.
+        ids = batch.token_ids[start + 1 : start if aligned is None else stop]
+        nearest = _tokens_at(ids, explanation.alignment.document_vectors, tokenizer)
         explained: HitExplanation = {
             "terms": _terms(explanation.terms, tokenizer),
-            "alignment": _aligned(alignment, query_tokens, nearest),
+            "alignment": _aligned(explanation.alignment, query_tokens, nearest),
         }
         if explanation.bm25 is not None:
             explained["bm25"] = _words(explanation.bm25)
@@ -103,8 +116,15 @@ def explain_hits(
     return explanations
 
 
+def _aligned_text(document: Document, alignment: Alignment, cutter: WindowCutter | None) -> str | None:
+    """What was encoded into the token vectors that were compared; None where that is not known."""
+    if cutter is None:
+        return document.encoded_text
+    return None if alignment.window is None else text_of_window(document, alignment.window, cutter)
+
+
 def _terms(terms: MatchingTerms, tokenizer: Tokenizer) -> list[ExplainedTerm]:
-    return [
+    explained: list[ExplainedTerm] = [
         {
             "token_id": id,
             "token": token,
@@ -123,6 +143,10 @@ def _terms(terms: MatchingTerms, tokenizer: Tokenizer) -> list[ExplainedTerm]:
             strict=True,
         )
     ]
+    if terms.windows is not None:
+        for term, window in zip(explained, terms.windows.tolist(), strict=True):
+            term["window"] = window
+    return explained
 
 
 def _words(terms: Bm25Terms) -> list[ExplainedWord]:
@@ -150,7 +174,7 @@ def _words(terms: Bm25Terms) -> list[ExplainedWord]:
 def _aligned(
     alignment: Alignment, query_tokens: Sequence[str | None], document_tokens: Sequence[str | None]
 ) -> list[AlignedToken]:
-    return [
+    aligned: list[AlignedToken] = [
         {
             "query_position": position,
             "query_token": query_token,
@@ -168,6 +192,10 @@ def _aligned(
             )
         )
     ]
+    if alignment.window is not None:
+        for token in aligned:
+            token["window"] = alignment.window.index
+    return aligned
 
 
 def _tokens_at(ids: Int32, positions: Int64, tokenizer: Tokenizer) -> list[str | None]:

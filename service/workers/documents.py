@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from models.encoder import EncoderInfo
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
+from models.tokenizer import Tokenizer
 from service.exceptions import OverloadedError
 from service.settings import WorkerAccess
 from service.workers.encoding import RemoteEncoding
@@ -45,6 +46,10 @@ class RemoteDocuments:
     @property
     def info(self) -> EncoderInfo:
         return self._info
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._remote.tokenizer
 
     def resolve_adapter(self, name: str, collection: str | None = None) -> str | None:
         """What a name stands for, as `Encoder.resolve_adapter`."""

@@ -92,6 +92,47 @@ def test_bm25_is_a_fourth_column(tercet: Run, source: Path) -> None:
     assert tercet("index", "verify", "words").returncode == 0
 
 
+def test_long_documents_in_windows(tercet: Run, source: Path, data: Path) -> None:
+    text = "Trains run on rails. " * 40 + "Honey is made by bees."
+    source.write_text(json.dumps({"id": "long", "text": text}) + '\n{"id": "short", "text": "Tea."}')
+    options = ["--window-tokens", "64", "--window-overlap", "8"]
+    done = tercet("index", "build", str(source), "--collection", "long", *options)
+    assert done.returncode == 0, done.stderr
+    assert [line.split() for line in done.stdout.splitlines() if "windows" in line] == [["windows", "5"]]
+    assert "truncated" not in done.stdout
+    found = json.loads(tercet("index", "inspect", "long", "--json").stdout)
+    assert (found["documents"], found["windows"]) == (2, 5)
+    assert found["window"] == {"tokens": 64, "overlap": 8}
+    assert found["bytes"]["windows"] > 0
+    lines = tercet("index", "inspect", "long").stdout.splitlines()
+    assert [" ".join(line.split()) for line in lines if line.startswith("window ")] == [
+        "window 64 tokens, overlap 8"
+    ]
+    assert tercet("index", "verify", "long").returncode == 0
+    hit = json.loads(tercet("search", "long", "honey", "--json").stdout)["hits"][0]
+    assert hit["window"]["index"] == 3
+    assert text[hit["window"]["start"] : hit["window"]["end"]].endswith("Honey is made by bees.")
+    assert "…on rails. Trains run" in tercet("search", "long", "honey").stdout
+    done = tercet("index", "build", str(source), "--collection", "long", "--window-tokens", "32")
+    assert done.returncode == 1
+    assert "exists with window 64 tokens, overlap 8, not 32 tokens, overlap 8" in done.stderr
+
+
+def test_windows_out_of_range_are_wrong_usage(tercet: Run, source: Path, data: Path) -> None:
+    build = ["index", "build", str(source), "--collection", "x"]
+    for options, part in (
+        (["--window-tokens", "7"], "use an integer from 8"),
+        (["--window-tokens", "16", "--window-overlap", "13"], "use an integer from 0 to 12"),
+        (["--window-overlap", "13"], "give --window-tokens too"),
+    ):
+        done = tercet(*build, *options)
+        assert done.returncode == 2
+        assert part in " ".join(done.stderr.replace("│", " ").split())
+    done = tercet(*build, "--window-tokens", "1000")
+    assert (done.returncode, collections(data)) == (1, [])
+    assert "this encoder takes at most 512" in done.stderr
+
+
 def test_verify_names_the_damaged_file(tercet: Run, built: Path) -> None:
     segment = next((built / "collections" / "small" / "segments").iterdir())
     victim = max(segment.iterdir(), key=lambda path: path.stat().st_size)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from cli.output import one_line, print_hits
 from cli.search import parse_weights
-from index.candidates import Document, Hit, Scores, Weights
+from index.candidates import Document, Hit, Scores, Weights, Window
 from service.schemas.search import SearchResponse
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -67,6 +67,14 @@ def test_a_text_that_fits_two_lines_is_shown_whole() -> None:
         out = Console(width=80, record=True, force_terminal=False)
         print_hits([Hit(Document("a4", text), score, Scores(0.139, score, 0.237))], out)
         assert "…" not in out.export_text()
+
+
+def test_a_window_is_shown_instead_of_the_beginning() -> None:
+    document = Document("book", "It begins here. And it ends there.")
+    for window, shown in ((Window(1, 16, 34), "…And it ends there."), (Window(0, 0, 15), "It begins here.")):
+        out = Console(width=80, record=True, force_terminal=False)
+        print_hits([Hit(document, 1.5, Scores(0.5, 0.25, 0.75), window)], out)
+        assert out.export_text().rstrip().endswith(shown)
 
 
 def test_weights_by_name_and_number() -> None:

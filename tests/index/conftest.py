@@ -12,12 +12,17 @@ import pytest
 from index.candidates import Document
 from index.collection import Collection
 from index.manifest import CollectionSettings, Manifest
+from index.window_settings import WindowSettings
+from index.windows import DocumentWindows
 from index.writer import SegmentLimits
 from models.representations import Int64, Representations, SparseRows, TokenVectors, offsets_of
 
 DENSE, COLBERT, VOCABULARY = 16, 8, 60
 
+WINDOW = WindowSettings(tokens=16, overlap=4)
+
 Corpus = tuple[list[Document], Representations]
+Windowed = tuple[list[Document], Representations, DocumentWindows]
 Build = Callable[..., Collection]
 
 
@@ -192,3 +197,59 @@ def random_corpus() -> Callable[..., Corpus]:
 
 def _tags(number: int) -> list[str]:
     return [tag for tag, divisor in (("two", 2), ("three", 3), ("five", 5)) if number % divisor == 0]
+
+
+@pytest.fixture(scope="session")
+def windowed_corpus() -> Callable[..., Windowed]:
+    """Random documents of one to `most` windows of five characters each, with a year."""
+
+    def corpus(count: int, seed: int, most: int = 6) -> Windowed:
+        random = np.random.default_rng(seed)
+        counts = random.integers(1, most + 1, count)
+        offsets = offsets_of(counts)
+        documents = [
+            Document(f"d{name:04d}", "x" * 5 * int(windows), None, {"year": 2000 + int(name) % 7})
+            for name, windows in zip(random.permutation(count), counts, strict=True)
+        ]
+        first = 5 * (np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts))
+        spans = np.stack([first, first + 5], axis=1)
+        return documents, random_representations(int(offsets[-1]), seed), DocumentWindows(offsets, spans)
+
+    return corpus
+
+
+@pytest.fixture(scope="session")
+def windows_between() -> Callable[[Windowed, int, int], Windowed]:
+    """The windows from one place up to another, with the documents that they belong to."""
+    return part_of
+
+
+def part_of(corpus: Windowed, start: int, stop: int) -> Windowed:
+    documents, encoded, windows = corpus
+    first = int(np.searchsorted(windows.offsets, start, "right")) - 1
+    last = int(np.searchsorted(windows.offsets, stop - 1, "right")) - 1
+    offsets = np.clip(windows.offsets[first : last + 2], start, stop) - start
+    return (
+        documents[first : last + 1],
+        encoded.take(np.arange(start, stop)),
+        DocumentWindows(offsets, windows.spans[start:stop], bool(windows.offsets[last + 1] > stop)),
+    )
+
+
+@pytest.fixture
+def build_windowed(root: Path) -> Build:
+    """Creates a collection with windows, written in batches of at most `batch` windows."""
+
+    def build_collection(
+        corpus: Windowed, name: str = "demo", batch: int = 10_000, segment: int = 250_000, **changes: Any
+    ) -> Collection:
+        encoded = corpus[1]
+        settings = settings_for(encoded, name, window=WINDOW, fields={"year": "integer"}, **changes)
+        collection = Collection.create(root, name, settings)
+        with collection.writer(SegmentLimits(documents=segment)) as writer:
+            for start in range(0, len(encoded), batch):
+                writer.add(*part_of(corpus, start, min(start + batch, len(encoded))))
+            writer.publish()
+        return collection
+
+    return build_collection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from index.manifest import (
     check_collection_name,
     is_manifest_name,
 )
+from index.window_settings import WindowSettings
 
 VALUES: dict[str, Any] = {
     "name": "demo",
@@ -193,6 +195,27 @@ def test_altered_settings_are_damage(tmp_path: Path, change: Callable[[dict[str,
         CollectionSettings.read(path)
 
 
+@pytest.mark.parametrize(
+    "window",
+    [
+        {},
+        {"tokens": 16},
+        {"tokens": 16, "overlap": 13},
+        {"tokens": 16, "overlap": 4, "stride": 1},
+        [16, 4],
+        "16",
+    ],
+)
+def test_altered_windows_are_damage(tmp_path: Path, window: object) -> None:
+    path = tmp_path / "collection.json"
+    settings = CollectionSettings(**VALUES, window=WindowSettings(16, 4))
+    settings.write(path)
+    assert CollectionSettings.read(path) == settings
+    alter(path, lambda record: record.update(window=window))
+    with pytest.raises(DamagedIndexError, match=r"collection\.json"):
+        CollectionSettings.read(path)
+
+
 def alter(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     record = json.loads(path.read_text())
     change(record)
@@ -242,6 +265,20 @@ def test_altered_manifests_are_damage(tmp_path: Path, change: Callable[[dict[str
     alter(path, change)
     with pytest.raises(DamagedIndexError, match=r"000007\.json"):
         Manifest.read(path)
+
+
+def test_windows_are_counted_only_where_there_are_some(tmp_path: Path) -> None:
+    path = tmp_path / "000007.json"
+    segment = dataclasses.replace(MANIFEST.segments[0], windows=5)
+    manifest = Manifest("000007", "c" * 64, (segment,))
+    manifest.write(path)
+    assert Manifest.read(path) == manifest
+    for wrong in (None, -1, 2.0):
+        alter(path, lambda record, value=wrong: record["segments"][0].update(windows=value))
+        with pytest.raises(DamagedIndexError, match=r"000007\.json"):
+            Manifest.read(path)
+    MANIFEST.write(path)
+    assert '"windows"' not in path.read_text()
 
 
 def test_a_missing_manifest_is_damage(tmp_path: Path) -> None:

@@ -212,6 +212,31 @@ def test_inconsistent_contents_are_found(
     assert any(name in problem and fault in problem for problem in problems), problems
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "fault"),
+    [
+        ("window_offsets.npy", lambda a: replaced(a, 1, 0), "does not divide"),
+        ("window_spans.npy", lambda a: replaced(a, (0, 1), 31), "outside its document's text"),
+        ("window_spans.npy", lambda a: replaced(a, (0, 0), -1), "outside its document's text"),
+        ("window_spans.npy", lambda a: replaced(a, 0, (6, 8)), "before the one before"),
+        ("window_lexical_indptr.npy", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
+        ("window_lexical_token_ids.npy", lambda a: replaced(a, 2, 60), "outside the vocabulary of 60"),
+        ("window_lexical_weights.npy", lambda a: replaced(a, 2, 0), "above 0"),
+        ("window_lexical_weights.npy", lambda a: replaced(a, 2, 9), "are not the largest weights"),
+        ("forward_weights.npy", lambda a: a / 2, "are not the largest weights"),
+    ],
+)
+def test_inconsistent_windows_are_found(
+    build_windowed: Any, windowed_corpus: Any, root: Path, name: str, change: Any, fault: str
+) -> None:
+    collection = build_windowed(windowed_corpus(30, 1), segment=60)
+    assert verify(root, "demo") == []
+    forge(collection, name, change(stored(collection, name)))
+    problems = verify(root, "demo")
+    assert any(fault in problem for problem in problems), problems
+    assert any("window" in problem for problem in problems)
+
+
 def test_ids_must_differ_between_segments(collection: Collection, root: Path) -> None:
     ids: Int64 = stored(collection, "ids.npy")
     forge(collection, "ids.npy", np.concatenate([ids[:45], np.frombuffer(b"d0029", np.uint8)]), segment=1)

@@ -14,7 +14,7 @@ from ingest import build
 from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
 from ingest.errors import BuildCancelledError, SourceError
-from ingest.windows import estimated_tokens, windows
+from ingest.groups import estimated_tokens, groups
 from models.encoder import EncoderInfo, encode
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
@@ -30,8 +30,8 @@ def corpus(path: Path, count: int) -> Path:
 
 
 def test_documents_keep_their_own_representations(tmp_path: Path, tiny: Any, monkeypatch: Any) -> None:
-    """Small windows and slices, so that sorting, splitting and reordering all happen."""
-    monkeypatch.setattr(build, "WINDOW_TOKENS", 100)
+    """Small groups and slices, so that sorting, splitting and reordering all happen."""
+    monkeypatch.setattr(build, "GROUP_TOKENS", 100)
     monkeypatch.setattr(build, "SLICE_TOKENS", 30)
     source = corpus(tmp_path / "x.jsonl", 57)
     report = build_collection(LocalDocuments(tiny), tmp_path, "many", source, token_codec="float16")
@@ -52,7 +52,7 @@ def test_documents_keep_their_own_representations(tmp_path: Path, tiny: Any, mon
 
 
 def test_progress_is_honest(tmp_path: Path, tiny: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(build, "WINDOW_TOKENS", 100)
+    monkeypatch.setattr(build, "GROUP_TOKENS", 100)
     seen: list[BuildProgress] = []
     build_collection(
         LocalDocuments(tiny), tmp_path, "x", corpus(tmp_path / "x.jsonl", 40), progress=seen.append
@@ -102,7 +102,7 @@ def test_a_failed_rebuild_leaves_the_former_snapshot(tmp_path: Path, tiny: Any) 
 
 
 def test_cancelling(tmp_path: Path, tiny: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(build, "WINDOW_TOKENS", 50)
+    monkeypatch.setattr(build, "GROUP_TOKENS", 50)
     done: list[BuildProgress] = []
     with pytest.raises(BuildCancelledError):
         build_collection(
@@ -163,11 +163,11 @@ def test_an_encoder_that_fails_ends_the_build(tmp_path: Path, tiny: Any) -> None
     assert not (tmp_path / "x").exists()
 
 
-def test_windows_hold_about_so_many_tokens() -> None:
+def test_groups_hold_about_so_many_tokens() -> None:
     texts = ["a" * 30] * 10  # 12 estimated tokens each
-    assert [len(window) for window in windows(texts, str, 30)] == [3, 3, 3, 1]
-    assert [len(window) for window in windows(["x" * 10_000, "y"], str, 30)] == [1, 1]
-    assert list(windows([], str, 30)) == []
+    assert [len(group) for group in groups(texts, str, 30)] == [3, 3, 3, 1]
+    assert [len(group) for group in groups(["x" * 10_000, "y"], str, 30)] == [1, 1]
+    assert list(groups([], str, 30)) == []
     assert estimated_tokens("") == 2
     assert estimated_tokens("빵을 굽다") == 2 + 13 // 3
     assert estimated_tokens("\ud800" * 3) == 2 + 3

@@ -30,6 +30,7 @@ async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any)
         **body,
         "bm25": False,
         "bm25_language": None,
+        "window": None,
         "defaults": None,
     }
     assert (await client.get("/collections/mine")).json() == created.json()

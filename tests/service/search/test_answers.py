@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from index.candidates import CandidateLimits, Document, Hit, Scores, Weights
+from index.candidates import CandidateLimits, Document, Hit, Scores, Weights, Window
 from service.schemas.search import SearchResponse
 from service.search.answers import answer_head, answer_hits
 from service.search.explanations import ExplainedTerm, ExplainedWord, HitExplanation
@@ -62,6 +62,14 @@ def test_hits_by_hand() -> None:
     assert (second["title"], second["scores"]["colbert"]) == (None, None)
 
 
+def test_a_hit_has_its_window_where_there_are_some() -> None:
+    hit = replace(OUTCOME.hits[0], window=Window(2, 4, 14))
+    (shaped,) = answer_hits(replace(OUTCOME, hits=[hit]))
+    assert shaped["window"] == {"index": 2, "start": 4, "end": 14}
+    answer = {**answer_head(OUTCOME), "hits": [shaped]}
+    assert SearchResponse.model_validate(answer).hits[0].window is not None
+
+
 def test_a_side_that_the_query_lacked_has_no_score() -> None:
     scores = [hit["scores"] for hit in answer_hits(OUTCOME, ["sparse"])]
     assert scores[0] == {"dense": 1.0, "sparse": None, "colbert": 0.25}
@@ -85,7 +93,7 @@ def test_explanations_go_with_their_hits_and_the_schema_knows_it_all() -> None:
     shaped = SearchResponse.model_validate(answer)
     assert [hit.explanation is not None for hit in shaped.hits] == [True, True]
     assert shaped.hits[0].explanation is not None
-    assert shaped.hits[0].explanation.model_dump() == first
+    assert shaped.hits[0].explanation.model_dump(exclude_unset=True) == first
 
 
 def test_bm25_is_named_where_the_collection_has_it() -> None:

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
+from index.window_settings import WindowSettings
+from ingest import build
 from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments
 from models.encoder import encode
@@ -61,6 +63,30 @@ def test_building_through_workers_gives_the_same(tmp_path: Path, tiny: Any, make
     query = encode(tiny, ["tea 7"], "query")
     scores = [Collection.open(tmp_path, name).snapshot().score_all(query)[1] for name in ("local", "remote")]
     np.testing.assert_array_equal(scores[0], scores[1])
+
+
+def test_workers_encode_windows(tmp_path: Path, tiny: Any, make_server: Any, monkeypatch: Any) -> None:
+    """A book's windows go through workers in many groups, and give what they give here."""
+    monkeypatch.setattr(build, "GROUP_TOKENS", 200)
+    source = tmp_path / "book.jsonl"
+    text = "the train leaves a station " * 400 + "green leaf"
+    source.write_text(json.dumps({"id": "book", "text": text}) + '\n{"id": "note", "text": "tea"}')
+    window = WindowSettings(tokens=32, overlap=8)
+    build_collection(LocalDocuments(tiny), tmp_path, "local", source, window=window)
+    with make_server(create=create_worker_app) as one, make_server(create=create_worker_app) as other:
+        workers = RemoteDocuments([one, other], WorkerAccess())
+        try:
+            report = build_collection(workers, tmp_path, "remote", source, window=window)
+        finally:
+            workers.close()
+    assert (report.documents, report.truncated) == (2, 0)
+    query = encode(tiny, ["green leaf"], "query")
+    local, remote = (
+        Collection.open(tmp_path, name).snapshot().search(query).hits for name in ("local", "remote")
+    )
+    assert local == remote
+    assert remote[0].window is not None
+    assert text[remote[0].window.start : remote[0].window.end].endswith("green leaf")
 
 
 def test_an_abandoned_build_waits_for_no_worker(make_server: Any, held: Any) -> None:

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-WINDOW_ITEMS = 4096
+GROUP_ITEMS = 4096
 
 T = TypeVar("T")
 
 
-def windows(items: Iterable[T], text_of: Callable[[T], str], tokens: int) -> Iterator[list[T]]:
+def groups(items: Iterable[T], text_of: Callable[[T], str], tokens: int) -> Iterator[list[T]]:
     """Consecutive items in groups whose texts have about this many tokens, at least one item each."""
-    window: list[T] = []
+    group: list[T] = []
     size = 0
     for item in items:
-        window.append(item)
+        group.append(item)
         size += estimated_tokens(text_of(item))
-        if size >= tokens or len(window) >= WINDOW_ITEMS:
-            yield window
-            window, size = [], 0
-    if window:
-        yield window
+        if size >= tokens or len(group) >= GROUP_ITEMS:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def estimated_tokens(text: str) -> int:

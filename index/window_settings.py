@@ -1,0 +1,37 @@
+"""How a collection divides documents that are too long for one window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SMALLEST_WINDOW_TOKENS = 8
+LARGEST_WINDOW_TOKENS = 2**20
+OVERLAP_SHARE = 0.75  # of a window: beyond it, a token would be encoded more than four times
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSettings:
+    """Windows of at most `tokens` tokens, special tokens included, of which neighbours share `overlap`.
+
+    Raises ValueError for a size or an overlap out of range.
+    """
+
+    tokens: int
+    overlap: int
+
+    def __post_init__(self) -> None:
+        _require_within("window.tokens", self.tokens, SMALLEST_WINDOW_TOKENS, LARGEST_WINDOW_TOKENS)
+        _require_within("window.overlap", self.overlap, 0, int(OVERLAP_SHARE * self.tokens))
+
+    def __str__(self) -> str:
+        return f"{self.tokens} tokens, overlap {self.overlap}"
+
+
+def default_overlap(tokens: int) -> int:
+    """The overlap of windows for which none is asked: a quarter of them."""
+    return tokens // 4
+
+
+def _require_within(name: str, value: object, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"{name} is {value!r}; use an integer from {least} to {most}")

@@ -1,0 +1,187 @@
+"""The windows of one segment's documents: which belong to which, where they lie, their lexical weights.
+
+A document of several windows has a dense vector and token vectors for each of them, one after the other:
+
+    window_offsets.npy           int64[N+1]   boundaries of the documents' windows, at least one each
+    window_spans.npy             int32[W, 2]  first character and end of each in the document's text
+    window_lexical_indptr.npy    int64[W+1]   boundaries of the windows' lexical rows
+    window_lexical_token_ids.npy, window_lexical_weights.npy
+
+N documents, W windows. The forward rows and the inverted index are of documents: the largest weight of each
+term in any window. A document of one window has no lexical row here, since its forward row is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from index.candidates import Window
+from index.errors import DamagedIndexError
+from index.forward_rows import ForwardRowsWriter, open_forward_rows
+from index.packed_bytes import open_offsets
+from index.storage import ArrayWriter, open_array
+from models.representations import Int32, Int64, SparseRows, offsets_of
+
+LEXICAL_STEM = "window_lexical"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentWindows:
+    """The windows of B documents, W in all, document by document.
+
+    offsets: int64[B+1], the windows of each document, at least one; spans: int64[W, 2], the first character
+    and the end of each in its document's text; continues: whether further windows of the last document
+    follow in the next batch, which then begins with that document.
+    """
+
+    offsets: Int64
+    spans: Int64
+    continues: bool = False
+
+    def span(self, start: int, stop: int) -> DocumentWindows:
+        """The windows of the documents from `start` up to `stop`."""
+        first, last = int(self.offsets[start]), int(self.offsets[stop])
+        return DocumentWindows(
+            self.offsets[start : stop + 1] - first,
+            self.spans[first:last],
+            self.continues and stop == len(self.offsets) - 1,
+        )
+
+
+def largest_weights(rows: SparseRows, offsets: Int64) -> SparseRows:
+    """One row for each stretch of rows: the largest weight of every term in any of them.
+
+    offsets: int64[B+1], boundaries of the stretches. Token ids ascend within a row.
+    """
+    terms = np.diff(rows.indptr[offsets])  # (B,)
+    keys = np.repeat(np.arange(len(terms), dtype=np.int64) << 32, terms) | rows.token_ids
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    begins = np.ones(len(keys), np.bool_)
+    begins[1:] = keys[1:] != keys[:-1]
+    starts = np.flatnonzero(begins)
+    weights = np.maximum.reduceat(rows.weights[order], starts) if len(starts) else rows.weights[:0]
+    counts = np.bincount(keys[starts] >> 32, minlength=len(terms))
+    return SparseRows(offsets_of(counts), (keys[starts] & 0xFFFFFFFF).astype(np.int32), weights)
+
+
+class WindowWriter:
+    """Streams the windows of one segment, also of a document that comes in several batches."""
+
+    def __init__(self, folder: Path) -> None:
+        self._offsets = ArrayWriter(folder / "window_offsets.npy", np.int64)
+        self._spans = ArrayWriter(folder / "window_spans.npy", np.int32, (2,))
+        self._lexical = ForwardRowsWriter(folder, LEXICAL_STEM)
+        self._offsets.append(np.zeros(1, np.int64))
+        self._begun: SparseRows | None = None
+
+    @property
+    def within_document(self) -> bool:
+        """Whether further windows of the last document are to come."""
+        return self._begun is not None
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes so far."""
+        return self._offsets.total_bytes + self._spans.total_bytes + self._lexical.total_bytes
+
+    def append(self, windows: DocumentWindows, lexical: SparseRows) -> SparseRows:
+        """Adds windows with their lexical rows. Returns the rows of the documents that are complete now."""
+        ends = self._spans.rows + windows.offsets[1:]
+        self._spans.append(windows.spans)
+        self._lexical.append(_of_several(lexical, windows, continued=self.within_document))
+        rows = largest_weights(*self._with_begun(lexical, windows.offsets))
+        complete = len(ends) - 1 if windows.continues else len(ends)
+        self._offsets.append(ends[:complete])
+        self._begun = rows.take(np.array([complete], np.int64)) if windows.continues else None
+        return rows.take(np.arange(complete, dtype=np.int64))
+
+    def finish(self) -> None:
+        """Completes the files."""
+        for writer in (self._offsets, self._spans, self._lexical):
+            writer.finish()
+
+    def close(self) -> None:
+        """Abandons the files."""
+        for writer in (self._offsets, self._spans, self._lexical):
+            writer.close()
+
+    def _with_begun(self, lexical: SparseRows, offsets: Int64) -> tuple[SparseRows, Int64]:
+        """The rows with what the first document has so far as one more of its windows."""
+        if self._begun is None:
+            return lexical, offsets
+        return SparseRows.concatenate([self._begun, lexical]), np.append(0, offsets[1:] + 1)
+
+
+def _of_several(lexical: SparseRows, windows: DocumentWindows, *, continued: bool) -> SparseRows:
+    """The rows, but empty ones for windows that are the only one of their document.
+
+    continued: whether the first document has windows in an earlier batch.
+    """
+    counts = np.diff(windows.offsets)
+    alone = counts == 1
+    alone[0] &= not continued
+    alone[-1] &= not windows.continues
+    kept = np.repeat(~alone, counts)  # (W,)
+    lengths = np.diff(lexical.indptr)
+    terms = np.repeat(kept, lengths)
+    return SparseRows(offsets_of(lengths * kept), lexical.token_ids[terms], lexical.weights[terms])
+
+
+@dataclass(frozen=True, slots=True)
+class WindowStore:
+    """Memory-mapped windows of one segment. offsets: int64[N+1]; spans: int32[W, 2]; lexical: W rows, empty
+    for windows that are their document's only one.
+    """
+
+    offsets: Int64
+    spans: Int32
+    lexical: SparseRows
+
+    @staticmethod
+    def open(folder: Path, documents: int, windows: int) -> WindowStore:
+        """Maps the files. Raises DamagedIndexError naming the file."""
+        path = folder / "window_offsets.npy"
+        offsets = open_offsets(path, documents)
+        if offsets[-1] != windows or not (offsets[1:] > offsets[:-1]).all():
+            raise DamagedIndexError(
+                f"{path} does not divide {windows} windows among {documents} documents; restore it or "
+                "rebuild the collection"
+            )
+        return WindowStore(
+            offsets,
+            open_array(folder / "window_spans.npy", np.int32, (2,), windows),
+            open_forward_rows(folder, windows, LEXICAL_STEM),
+        )
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def of(self, row: int) -> Int64:
+        """The windows of a document, int64[n]."""
+        return np.arange(self.offsets[row], self.offsets[row + 1])
+
+    def documents_of(self, windows: Int64) -> Int64:
+        """The document of each window."""
+        return np.searchsorted(self.offsets, windows, "right") - 1
+
+    def window(self, row: int, place: int) -> Window:
+        """One of a document's windows, by its place among them."""
+        start, end = self.spans[int(self.offsets[row]) + place].tolist()
+        return Window(place, start, end)
+
+    def of_terms(self, row: int, token_ids: Int32) -> Int64:
+        """For terms int32[T] of a document, ascending, the first of its windows where each weighs most."""
+        windows = self.of(row)
+        if len(windows) == 1:
+            return np.zeros(len(token_ids), np.int64)
+        rows = self.lexical.take(windows)
+        owners = np.repeat(np.arange(len(windows)), np.diff(rows.indptr))
+        kept = np.isin(rows.token_ids, token_ids)
+        ids, weights, owners = rows.token_ids[kept], rows.weights[kept], owners[kept]
+        order = np.lexsort((owners, -weights, ids))
+        first = np.unique(ids[order], return_index=True)[1]
+        return owners[order[first]]

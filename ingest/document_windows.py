@@ -1,0 +1,76 @@
+"""What is encoded of a document: the whole of it, or windows of its text, each after the title."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from index.candidates import Document, Window
+from index.manifest import CollectionSettings
+from index.windows import DocumentWindows
+from models.text_windows import Span, WindowCutter
+from models.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedText:
+    """A document, or one of its windows, as the encoder sees it.
+
+    start, end: the part of the document's text that it holds, in characters; last: whether it ends the
+    document.
+    """
+
+    document: Document
+    text: str
+    start: int
+    end: int
+    last: bool
+
+
+def cutter_for(settings: CollectionSettings, tokenizer: Tokenizer) -> WindowCutter | None:
+    """What cuts a collection's documents; None where they are encoded whole. Raises UnsupportedError."""
+    window = settings.window
+    return None if window is None else WindowCutter.of(tokenizer, window.tokens, window.overlap)
+
+
+def encoded_texts(document: Document, cutter: WindowCutter | None) -> Iterator[EncodedText]:
+    """The windows of a document, in order, or the document as it is where nothing cuts it."""
+    if cutter is None:
+        yield EncodedText(document, document.encoded_text, 0, len(document.text), last=True)
+        return
+    head, text, shift = document.head, document.text, 0
+    if not cutter.takes(head):  # a title as long as a window is cut like text
+        head, text, shift = "", document.encoded_text, len(head)
+
+    def encoded(span: Span, *, last: bool) -> EncodedText:
+        start, end = span
+        return EncodedText(document, head + text[start:end], max(0, start - shift), max(0, end - shift), last)
+
+    spans = cutter.cut(text, head)
+    held = next(spans)
+    for span in spans:
+        yield encoded(held, last=False)
+        held = span
+    yield encoded(held, last=True)
+
+
+def windows_of(texts: Sequence[EncodedText]) -> tuple[list[Document], DocumentWindows]:
+    """Consecutive texts as documents, each once, and their windows."""
+    begins = [place for place, text in enumerate(texts) if place == 0 or texts[place - 1].last]
+    windows = DocumentWindows(
+        np.array([*begins, len(texts)], np.int64),
+        np.array([(text.start, text.end) for text in texts], np.int64).reshape(-1, 2),
+        continues=not texts[-1].last,
+    )
+    return [texts[place].document for place in begins], windows
+
+
+def text_of_window(document: Document, window: Window, cutter: WindowCutter) -> str | None:
+    """What was encoded of a window; None where the document's title is too long to tell."""
+    if window == Window(0, 0, len(document.text)):
+        return document.encoded_text
+    if not cutter.takes(document.head):
+        return None
+    return document.head + document.text[window.start : window.end]

@@ -1,0 +1,350 @@
+"""Documents in several windows: worked numbers, brute force, any batches and segments, what each hit says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from index import dense
+from index.candidates import CandidateLimits, Document, SearchResult, Weights, Window
+from index.collection import Collection
+from index.errors import DamagedIndexError, InvalidDocumentError, SearchIndexError
+from index.filters import parse_filter
+from index.inspection import inspect_collection
+from index.manifest import Manifest
+from index.verify import verify
+from index.window_settings import WindowSettings
+from index.windows import DocumentWindows, largest_weights
+from models.representations import Int64, Representations, SparseRows
+
+ALL = CandidateLimits(10_000, 10_000)
+
+Windowed = tuple[list[Document], Representations, DocumentWindows]
+
+
+@pytest.fixture
+def two(plain_representations: Any) -> Windowed:
+    """A document of three windows and one of a single window, in two dimensions.
+
+    For the query of `three_query`, dense (1, 0), terms 1 (weight 2) and 2 (weight 1), token vectors (1, 0)
+    and (0, 1), the windows of "book" by themselves have
+
+    | window | dense | lexical | token vectors | sum |
+    | 0 | 0 | 2 · 0.5 = 1 | (0 + 1) / 2 | 1.5 |
+    | 1 | 1 | 0 | (1 + 0) / 2 | 1.5 |
+    | 2 | 0.5 | 2 · 0.25 + 1 · 1 = 1.5 | (0.5 + 0.5) / 2 | 2.5 |
+
+    and the book 1 + (2 · 0.5 + 1 · 1) + 0.5 = 3.5. "note" has 0.5 + 0 + 0.25 = 0.75.
+    """
+    documents = [
+        Document("book", "one two three", "Numbers", {"year": 2001}),
+        Document("note", "four", None, {"year": 2002}),
+    ]
+    encoded = plain_representations(
+        [[0, 1], [1, 0], [0.5, 0.5], [0.5, 0]],
+        [{1: 0.5, 4: 1.0}, {5: 3.0}, {1: 0.25, 2: 1.0}, {7: 1.0}],
+        [[[0, 1]], [[1, 0]], [[0.5, 0.5]], [[0.5, 0]]],
+    )
+    spans = np.array([[0, 4], [4, 8], [8, 13], [0, 4]], np.int64)
+    return documents, encoded, DocumentWindows(np.array([0, 3, 4], np.int64), spans)
+
+
+def described(result: SearchResult) -> list[Any]:
+    return [(hit.document.id, hit.score, hit.scores, hit.window) for hit in result.hits]
+
+
+def brute_force(corpus: Windowed, query: Representations) -> Any:
+    """The exact sums of all documents from unrounded representations, and each window's own sum."""
+    documents, encoded, windows = corpus
+    assert encoded.dense is not None
+    assert encoded.sparse is not None
+    assert encoded.colbert is not None
+    assert query.dense is not None
+    assert query.sparse is not None
+    assert query.colbert is not None
+    wanted = dict(zip(*query.sparse.row(0), strict=True))
+    dense_products = encoded.dense @ query.dense[0]
+    lexical = [
+        {t: w * wanted.get(t, 0) for t, w in zip(*encoded.sparse.row(row), strict=True)}
+        for row in range(len(encoded))
+    ]
+    tokens = [encoded.colbert.row(row) for row in range(len(encoded))]
+    late = np.array(
+        [(query.colbert.row(0) @ v.T).max(axis=1).mean() if len(v) else 0 for v in tokens], np.float64
+    )
+    own = dense_products + np.array([sum(terms.values()) for terms in lexical]) + late
+    sums = {}
+    for row, document in enumerate(documents):
+        span = slice(int(windows.offsets[row]), int(windows.offsets[row + 1]))
+        terms: dict[int, float] = {}
+        for each in lexical[span]:
+            terms = {t: max(terms.get(t, 0), each.get(t, 0)) for t in terms.keys() | each.keys()}
+        sums[document.id] = dense_products[span].max() + sum(terms.values()) + late[span].max()
+    return sums, own
+
+
+def test_the_best_window_and_the_largest_weights_count(
+    build_windowed: Any, two: Windowed, three_query: Any
+) -> None:
+    snapshot = build_windowed(two, token_codec="float16").snapshot()
+    book, note = snapshot.search(three_query).hits
+    assert (book.document, book.score) == (two[0][0], 3.5)
+    assert (book.scores.dense, book.scores.sparse, book.scores.colbert) == (1.0, 2.0, 0.5)
+    assert (note.document.id, note.score) == ("note", 0.75)
+    assert snapshot.documents == 2
+
+
+@pytest.mark.parametrize(
+    ("weights", "best"), [(Weights(), 2), (Weights(1, 0, 0), 1), (Weights(0, 1, 0), 2), (Weights(0, 0, 1), 0)]
+)
+def test_a_hit_names_the_window_of_highest_sum(
+    build_windowed: Any, two: Windowed, three_query: Any, weights: Weights, best: int
+) -> None:
+    """By token vectors alone the three are equal, so the first is named."""
+    hits = build_windowed(two, token_codec="float16").snapshot().search(three_query, weights=weights).hits
+    windows = {hit.document.id: hit.window for hit in hits}
+    assert windows == {"book": Window(best, *((0, 4), (4, 8), (8, 13))[best]), "note": Window(0, 0, 4)}
+
+
+def test_bm25_goes_with_windows(
+    build_windowed: Any, windows_between: Any, two: Windowed, three_query: Any, root: Path
+) -> None:
+    """Its words are of the whole document, however many batches that comes in; it favours no window."""
+    whole = build_windowed(two, "whole", token_codec="float16", bm25=True).snapshot()
+    parts = build_windowed(two, "parts", batch=1, token_codec="float16", bm25=True).snapshot()
+    assert verify(root, "parts") == []
+    for snapshot in (whole, parts):
+        (book,) = snapshot.search(
+            three_query, text="three", weights=Weights(0, 0, 0, 1), candidates=CandidateLimits(0, 0, 5)
+        ).hits
+        assert (book.document.id, book.score) == ("book", book.scores.bm25)
+        assert book.window == Window(2, 8, 13)
+    both = (
+        snapshot.search(three_query, text="three", weights=Weights(1, 1, 1, 1)) for snapshot in (whole, parts)
+    )
+    left, right = map(described, both)
+    assert left == right
+
+
+def test_explain_names_the_windows(build_windowed: Any, two: Windowed, three_query: Any) -> None:
+    snapshot = build_windowed(two, token_codec="float16").snapshot()
+    explanation = snapshot.explain(three_query, "book")
+    assert explanation.terms.token_ids.tolist() == [1, 2]
+    assert explanation.terms.products.tolist() == [1.0, 1.0]
+    assert explanation.terms.windows.tolist() == [0, 2]
+    assert explanation.alignment.window == Window(0, 0, 4)
+    assert explanation.alignment.similarities.tolist() == [0, 1]
+    alone = snapshot.explain(three_query, "note")
+    assert alone.terms.windows.tolist() == []
+    assert alone.alignment.window == Window(0, 0, 4)
+
+
+def test_without_token_vectors_the_other_sides_choose(
+    build_windowed: Any, two: Windowed, three_query: Any
+) -> None:
+    snapshot = build_windowed(two, token_codec="none").snapshot()
+    book = snapshot.search(three_query).hits[0]
+    assert (book.score, book.scores.colbert, book.window) == (3.0, None, Window(2, 8, 13))
+    assert snapshot.explain(three_query, "book").alignment.window is None
+
+
+@pytest.mark.parametrize("codec", ["int8", "float16"])
+def test_search_equals_brute_force(
+    build_windowed: Any, windowed_corpus: Any, random_texts: Any, codec: str
+) -> None:
+    corpus = windowed_corpus(80, 5)
+    snapshot = build_windowed(corpus, token_codec=codec, segment=90).snapshot()
+    for seed in range(4):
+        query = random_texts(1, 100 + seed)
+        expected, own = brute_force(corpus, query)
+        result = snapshot.search(query, top_k=80, candidates=ALL)
+        assert len(result.hits) == 80
+        rows = {document.id: row for row, document in enumerate(corpus[0])}
+        for hit in result.hits:
+            assert hit.score == pytest.approx(expected[hit.document.id], abs=0.02)
+            first, last = corpus[2].offsets[rows[hit.document.id] : rows[hit.document.id] + 2]
+            assert own[first + hit.window.index] == pytest.approx(own[first:last].max(), abs=0.02)
+            assert (hit.window.start, hit.window.end) == (5 * hit.window.index, 5 * hit.window.index + 5)
+        ids, scores = snapshot.score_all(query)
+        sums = dict(zip(ids, scores.sum(axis=1).tolist(), strict=True))
+        assert sums == pytest.approx({hit.document.id: hit.score for hit in result.hits}, abs=1e-5)
+
+
+@pytest.mark.parametrize("batch", [1, 4, 10_000])
+@pytest.mark.parametrize("segment", [1, 30, 250_000])
+def test_batches_and_segments_do_not_show(
+    build_windowed: Any, windowed_corpus: Any, random_texts: Any, root: Path, batch: int, segment: int
+) -> None:
+    """Also where a document's windows come in several batches."""
+    corpus = windowed_corpus(40, 3)
+    one = build_windowed(corpus, "one").snapshot()
+    collection = build_windowed(corpus, "parts", batch=batch, segment=segment)
+    parts = collection.snapshot()
+    assert verify(root, "parts") == []
+    manifest = Manifest.read(collection.layout.manifest("000001"))
+    assert sum(each.windows or 0 for each in manifest.segments) == len(corpus[1])
+    assert {1: 40, 250_000: 1}.get(segment, len(manifest.segments)) == len(manifest.segments)
+    for limits in (ALL, CandidateLimits(7, 3), CandidateLimits(5, 0)):
+        for condition in (None, parse_filter({"lt": {"year": 2003}})):
+            query = random_texts(1, 11)
+            left, right = (
+                snapshot.search(query, top_k=20, candidates=limits, filter=condition)
+                for snapshot in (one, parts)
+            )
+            assert described(left) == described(right)
+
+
+@pytest.mark.parametrize(("kind", "shared"), [("flat", 1.0), ("hnsw", 0.95), ("ivfpq", 0.95)])
+def test_dense_retrieval_gives_as_many_documents_as_asked(
+    build_windowed: Any,
+    windowed_corpus: Any,
+    random_texts: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    shared: float,
+) -> None:
+    """However many windows belong to one, through graph and lists too; flat gives the very best."""
+    monkeypatch.setattr(dense, "ROWS_PER_EF", 0)
+    corpus = windowed_corpus(150, 7, most=20)
+    assert len(corpus[1]) > dense.SMALLEST_INDEX
+    snapshot = build_windowed(corpus, dense_kind=kind).snapshot()
+    vectors = corpus[1].dense.astype(np.float16).astype(np.float64)
+    for seed in range(3):
+        query = random_texts(1, 50 + seed)
+        assert query.dense is not None
+        best = np.maximum.reduceat(vectors @ query.dense[0].astype(np.float64), corpus[2].offsets[:-1])
+        expected = [corpus[0][row].id for row in np.argsort(-best)]
+        for limit in (1, 40, 150):
+            hits = snapshot.search(
+                query, top_k=limit, weights=Weights(1, 0, 0), candidates=CandidateLimits(limit, 0)
+            ).hits
+            found = {hit.document.id for hit in hits}
+            assert len(hits) == limit
+            assert len(found & set(expected[:limit])) >= shared * limit
+
+
+def test_filters_leave_only_passing_documents(
+    build_windowed: Any, windowed_corpus: Any, random_texts: Any
+) -> None:
+    corpus = windowed_corpus(50, 9)
+    passing = {document.id for document in corpus[0] if document.metadata["year"] == 2003}
+    hits = (
+        build_windowed(corpus, segment=60)
+        .snapshot()
+        .search(random_texts(1, 4), top_k=50, candidates=ALL, filter=parse_filter({"eq": {"year": 2003}}))
+        .hits
+    )
+    assert {hit.document.id for hit in hits} == passing
+
+
+def test_a_document_of_many_windows_does_not_hide_others(build_windowed: Any, random_texts: Any) -> None:
+    """The 500 windows of one document are all nearer to the query than the single one of another."""
+    encoded = random_texts(502, 1)
+    assert encoded.dense is not None
+    encoded.dense[:501] = encoded.dense[0]
+    documents = [Document(id, "x") for id in ("long", "near", "far")]
+    offsets = np.array([0, 500, 501, 502], np.int64)
+    corpus = documents, encoded, DocumentWindows(offsets, np.zeros((502, 2), np.int64))
+    hits = (
+        build_windowed(corpus)
+        .snapshot()
+        .search(encoded.take(np.array([0])), weights=Weights(1, 0, 0), candidates=CandidateLimits(2, 0))
+        .hits
+    )
+    assert [hit.document.id for hit in hits] == ["long", "near"]
+
+
+def test_collections_without_windows_keep_their_files(build: Any, three: Any, make_settings: Any) -> None:
+    collection = build(three)
+    assert not list(collection.layout.segments.glob("*/window*"))
+    assert "window" not in json.loads(collection.layout.settings.read_bytes())
+    record = json.loads(collection.layout.manifest("000001").read_bytes())
+    assert "windows" not in record["segments"][0]
+
+
+def test_settings_and_counts_come_back(build_windowed: Any, two: Windowed, root: Path) -> None:
+    collection = build_windowed(two)
+    assert json.loads(collection.layout.settings.read_bytes())["window"] == {"tokens": 16, "overlap": 4}
+    assert Collection.open(root, "demo").settings.window == WindowSettings(16, 4)
+    found = inspect_collection(root, "demo")
+    assert (found.documents, found.windows, found.segments[0].windows) == (2, 4, 4)
+    assert "windows" in found.part_bytes
+    collection.layout.settings.write_text(
+        collection.layout.settings.read_text().replace('"overlap": 4', '"overlap": 13')
+    )
+    with pytest.raises(DamagedIndexError, match=r"window.overlap is 13; use an integer from 0 to 12"):
+        Collection.open(root, "demo")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "overlap"), [(7, 0), (0, 0), (True, 0), (256.0, 0), (256, -1), (256, 193)]
+)
+def test_windows_out_of_range_are_refused(tokens: Any, overlap: Any) -> None:
+    with pytest.raises(ValueError, match=r"window\.(tokens|overlap) is"):
+        WindowSettings(tokens, overlap)
+
+
+def test_windows_must_fit_their_documents(
+    build_windowed: Any, two: Windowed, root: Path, make_settings: Any
+) -> None:
+    documents, encoded, windows = two
+    collection = build_windowed(two)
+
+    def refused(match: str, **changes: Int64) -> None:
+        values = {"offsets": windows.offsets, "spans": windows.spans, **changes}
+        with collection.writer() as writer, pytest.raises(InvalidDocumentError, match=match):
+            writer.add(documents, encoded, DocumentWindows(**values))
+
+    refused("'note': it has no window", offsets=np.array([0, 4, 4]))
+    refused("window offsets must ascend from 0 to 4", offsets=np.array([0, 2, 3]))
+    refused("'note': a window lies outside", spans=windows.spans + np.array([[0, 0], [0, 0], [0, 0], [0, 1]]))
+    refused("'book': a window lies outside", spans=windows.spans - np.array([[1, 0], [0, 0], [0, 0], [0, 0]]))
+    with collection.writer() as writer:
+        with pytest.raises(InvalidDocumentError, match="has windows of 16 tokens, overlap 4"):
+            writer.add(documents, encoded)
+        with pytest.raises(InvalidDocumentError, match="4 windows came with 3 representations"):
+            writer.add(documents, encoded.take(np.arange(3)), windows)
+    plain = Collection.create(root, "plain", make_settings(encoded, "plain"))
+    with plain.writer() as writer, pytest.raises(InvalidDocumentError, match="has no windows"):
+        writer.add(documents, encoded, windows)
+
+
+def test_a_document_that_has_begun_must_be_finished(
+    build_windowed: Any, windows_between: Any, two: Windowed
+) -> None:
+    collection = build_windowed(two)
+    with collection.writer() as writer:
+        writer.add(*windows_between(two, 0, 2))
+        with pytest.raises(SearchIndexError, match="'book' lacks its last windows; add them"):
+            writer.publish()
+        with pytest.raises(InvalidDocumentError, match="'book' lacks its last windows; begin"):
+            writer.add(*windows_between(two, 3, 4))
+        writer.add(*windows_between(two, 2, 4))
+        assert writer.documents == 2
+        writer.publish()
+    assert collection.snapshot().documents == 2
+
+
+def test_a_document_stays_in_one_segment(build_windowed: Any, windowed_corpus: Any) -> None:
+    """Segments roll by windows, after the document that reaches the limit."""
+    corpus = windowed_corpus(30, 8)
+    collection = build_windowed(corpus, batch=2, segment=9)
+    segments = Manifest.read(collection.layout.manifest("000001")).segments
+    assert all(9 <= (segment.windows or 0) < 9 + 6 for segment in segments[:-1])
+
+
+def test_the_largest_weight_of_each_term_is_kept() -> None:
+    rows = SparseRows(
+        np.array([0, 2, 4, 4, 5]),
+        np.array([3, 7, 3, 9, 7], np.int32),
+        np.array([0.5, 2.0, 0.75, 1.0, 0.25], np.float32),
+    )
+    largest = largest_weights(rows, np.array([0, 3, 4]))
+    assert largest.indptr.tolist() == [0, 3, 4]
+    assert largest.token_ids.tolist() == [3, 7, 9, 7]
+    assert largest.weights.tolist() == [0.75, 2.0, 1.0, 0.25]
+    assert len(largest_weights(rows.take(np.array([2])), np.array([0, 1])).token_ids) == 0

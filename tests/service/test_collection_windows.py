@@ -1,0 +1,100 @@
+"""Collections with windows over HTTP: created, described, searched, explained."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from index.candidates import Document
+from index.window_settings import WindowSettings
+from ingest.build import build_collection
+from ingest.document_encoders import LocalDocuments
+from ingest.document_windows import encoded_texts
+from models.text_windows import WindowCutter
+from models.tokenizer import Tokenizer
+
+TEXT = "the train leaves a station " * 10 + "green leaf black steam"
+
+
+@pytest.fixture
+def long(data: Path, tiny: Any, tmp_path: Path) -> str:
+    """A document of several windows, whose last words occur nowhere else, and a short one."""
+    source = tmp_path / "long.jsonl"
+    documents = [
+        {"id": "story", "title": "hot tea", "text": TEXT},
+        {"id": "note", "text": "water"},
+    ]
+    source.write_text("\n".join(map(json.dumps, documents)))
+    build_collection(LocalDocuments(tiny), data / "collections", "long", source, window=WindowSettings(16, 4))
+    return "long"
+
+
+async def hits(client: httpx.AsyncClient, collection: str, **body: Any) -> dict[str, dict[str, Any]]:
+    response = await client.post("/search", json={"collection": collection, "query": "green leaf", **body})
+    assert response.status_code == 200, response.text
+    return {hit["id"]: hit for hit in response.json()["hits"]}
+
+
+async def test_a_hit_shows_its_best_window(client: httpx.AsyncClient, long: str) -> None:
+    found = await hits(client, long)
+    assert found["note"]["window"] == {"index": 0, "start": 0, "end": 5}
+    window = found["story"]["window"]
+    assert window["index"] > 2
+    passage = TEXT[window["start"] : window["end"]]
+    assert passage.endswith("green leaf black steam")
+    assert found["story"]["text"] == TEXT
+    assert all("window" not in hit for hit in (await hits(client, "demo")).values())
+
+
+async def test_an_explanation_shows_the_windows(client: httpx.AsyncClient, long: str, tiny: Any) -> None:
+    tokenizer: Tokenizer = tiny.tokenizer
+    cutter = WindowCutter.of(tokenizer, 16, 4)
+    texts = [part.text for part in encoded_texts(Document("story", TEXT, "hot tea"), cutter)]
+    explanation = (await hits(client, long, explain=True))["story"]["explanation"]
+    assert {term["token"] for term in explanation["terms"]} == {"green", "leaf"}
+    for term in explanation["terms"]:
+        assert term["window"] == next(place for place, text in enumerate(texts) if term["token"] in text)
+    alignment = explanation["alignment"]
+    (window,) = {aligned["window"] for aligned in alignment}
+    tokens = tokenizer.token_strings(tokenizer.tokenize([texts[window]]).token_ids[1:])
+    for aligned in alignment:
+        assert aligned["document_token"] == tokens[aligned["document_position"]]
+    assert [aligned["document_token"] for aligned in alignment[:2]] == ["green", "leaf"]
+    for hit in (await hits(client, "demo", explain=True)).values():
+        assert all("window" not in part for parts in hit["explanation"].values() for part in parts)
+
+
+@pytest.mark.parametrize(("asked", "overlap"), [({}, 4), ({"overlap": None}, 4), ({"overlap": 0}, 0)])
+async def test_windows_are_set_at_creation(
+    client: httpx.AsyncClient, asked: dict[str, Any], overlap: int
+) -> None:
+    created = await client.put("/collections/mine", json={"window": {"tokens": 16, **asked}})
+    assert created.status_code == 201, created.text
+    assert created.json()["window"] == {"tokens": 16, "overlap": overlap}
+    assert (await client.get("/collections/mine")).json() == created.json()
+    assert (await client.get("/collections/demo")).json()["window"] is None
+
+
+@pytest.mark.parametrize(
+    ("window", "param", "part"),
+    [
+        ({}, "window.tokens", "Field required"),
+        ({"tokens": 7}, "window.tokens", "greater than or equal to 8"),
+        ({"tokens": 16, "overlap": 13}, "window.overlap", "use an integer from 0 to 12"),
+        ({"tokens": 16, "overlap": -1}, "window.overlap", "greater than or equal to 0"),
+        ({"tokens": 16, "stride": 8}, "window.stride", "no such field"),
+        ({"tokens": 64}, None, "this encoder takes at most 32"),
+        (16, "window", ""),
+    ],
+)
+async def test_other_windows_are_refused(
+    client: httpx.AsyncClient, window: Any, param: str | None, part: str
+) -> None:
+    response = await client.put("/collections/mine", json={"window": window})
+    assert response.status_code == 422
+    error = response.json()["error"]
+    assert error["param"] == param
+    assert part.lower() in error["message"].lower()
+    assert (await client.get("/collections/mine")).status_code == 404
