@@ -135,9 +135,15 @@ def result_file(checkpoint: Path) -> Path:
 
 
 def stored(result: Path, fingerprint: str) -> dict[str, Any]:
-    """What was measured of this very checkpoint, by collection."""
+    """What was measured of this very checkpoint, by collection: entries that have every variant."""
     record = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
-    return dict(record["sets"]) if record.get("fingerprint") == fingerprint else {}
+    if record.get("fingerprint") != fingerprint:
+        return {}
+    return {
+        name: entry
+        for name, entry in record["sets"].items()
+        if entry["results"].get(EVERY, {}).keys() >= {*VARIANTS, PIECES}
+    }
 
 
 def write(result: Path, encoder: Encoder, sets: dict[str, Any]) -> None:
