@@ -24,6 +24,8 @@ DEFAULT_MAX_LENGTH = 512
 # RoBERTa counts positions from pad_token_id + 1, so its table holds that many rows no text can use.
 OFFSET_POSITION_TYPES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "xmod"})
 EMBEDDED = "minilm-m3"
+# Checkpoints that come with the project and go by their names; the first is the default.
+SHIPPED = (EMBEDDED, "multi-m3")
 # What a hub checkpoint may bring: data only, no code, and of pickles only those read with weights_only.
 HUB_FILES = (
     "*.json",
@@ -156,20 +158,20 @@ def _default_max_length(folder: Path, limit: int | None) -> int:
 
 
 def resolve_checkpoint(name_or_path: str, revision: str | None = None) -> Path:
-    """Folder of a checkpoint: the embedded one by its name, a path, or a hub id such as `BAAI/bge-m3`.
+    """Folder of a checkpoint: one of the shipped ones by its name, a path, or a hub id such as `BAAI/bge-m3`.
 
     A hub checkpoint is fetched once into the hub's cache; no code is fetched or run.
     Raises CheckpointError where there is neither such a folder nor such a repository.
     """
-    if name_or_path == EMBEDDED:
-        return Path(__file__).resolve().parent.parent / "checkpoints" / EMBEDDED
+    if name_or_path in SHIPPED:
+        return Path(__file__).resolve().parent.parent / "checkpoints" / name_or_path
     folder = Path(name_or_path).expanduser()
     if name_or_path and folder.is_dir():
         return folder
     if not _is_hub_id(name_or_path):
         raise CheckpointError(
-            f"checkpoint {name_or_path!r} is neither {EMBEDDED}, which is embedded, nor a folder, "
-            "nor a hub id such as BAAI/bge-m3"
+            f"checkpoint {name_or_path!r} is neither one that comes with Tercet ({' or '.join(SHIPPED)}), "
+            "nor a folder, nor a hub id such as BAAI/bge-m3"
         )
     return _fetch(name_or_path, revision)
 

@@ -23,7 +23,7 @@ def load_encoder(
     adapters: Path | None = None,
     adapter_sessions: int = ADAPTER_SESSIONS,
 ) -> Encoder:
-    """An encoder of a checkpoint: `minilm-m3`, which is embedded, a folder, or a hub id.
+    """An encoder of a checkpoint: `minilm-m3` or `multi-m3`, which come with Tercet, a folder, or a hub id.
 
     device: auto, cpu or cuda; threads: CPU threads of one pass, by default `usable_cores`;
     batch_tokens: padded tokens of one pass; precision: float32, int8 (onnx), float16 or bfloat16

@@ -30,6 +30,7 @@ TRAINING_ARROWS = {
     "m3": {"settings", "data"},
     "pretraining": {"settings", "data"},
     "runs": {"settings", "data"},
+    "multilingual": {"settings"},
 }
 
 # Library → the places (file or folder) that may import it.

@@ -129,9 +129,8 @@ def test_the_embedded_checkpoint_goes_by_its_name(embedded_checkpoint: Path) -> 
 
 @pytest.mark.parametrize("name", ["nothing", "/no/such/folder", "./no/folder", "a/b/c", "../x", ""])
 def test_neither_folder_nor_hub_id(name: str) -> None:
-    with pytest.raises(
-        CheckpointError, match="neither minilm-m3, which is embedded, nor a folder, nor a hub id"
-    ):
+    expected = r"neither one that comes with Tercet \(minilm-m3 or multi-m3\), nor a folder, nor a hub id"
+    with pytest.raises(CheckpointError, match=expected):
         resolve_checkpoint(name)
 
 

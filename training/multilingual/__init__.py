@@ -1,0 +1,1 @@
+"""A multilingual vocabulary, table and encoder, made from an English one."""
