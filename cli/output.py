@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from index.candidates import Hit, Window
+if TYPE_CHECKING:
+    from index.candidates import Hit, Window
 
 EXCERPT_LINES = 2  # that a text may take
 SIDES = ("dense", "sparse", "colbert")
