@@ -121,7 +121,7 @@ FAILURES = [
     (("index", "build", ".", "--collection", "X"), "does not match"),
     (("embed", "--input", "none.jsonl", "--output", "x.safetensors"), "none.jsonl: No such file"),
     (("eval", "none"), "none: no such folder"),
-    (("export", "none", "--output", "x"), "'none' is neither minilm-m3"),
+    (("export", "none", "--output", "x"), "'none' is neither one that comes with Tercet"),
 ]
 
 

@@ -49,5 +49,5 @@ def test_no_code_of_a_package_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_folder_that_is_not_there(tiny_base: str) -> None:
     with pytest.raises(BaseWeightsError, match="holds no such folder"):
         locate_base(base(package="tiny_base_checkpoint", folder="other"))
-    with pytest.raises(CheckpointError, match="neither minilm-m3"):
+    with pytest.raises(CheckpointError, match="neither one that comes with Tercet"):
         locate_base(base(checkpoint="/no/such/folder"))
