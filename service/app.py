@@ -49,7 +49,7 @@ log = logging.getLogger("tercet")
 TAGS = [
     {"name": "embed", "description": "Texts to dense, sparse and ColBERT representations."},
     {"name": "search", "description": "Queries to hits, each with its three scores."},
-    {"name": "rerank", "description": "Texts ordered by three-way scores, without an index."},
+    {"name": "rerank", "description": "Texts ordered by three-way scores with a query."},
     {"name": "collections", "description": "What can be searched."},
     {"name": "jobs", "description": "Batch index builds."},
     {"name": "operations", "description": "Health, readiness, metrics."},

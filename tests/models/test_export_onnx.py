@@ -45,6 +45,15 @@ def test_the_report_names_the_largest_differences(bert: Path, tmp_path: Path) ->
     assert report.fingerprint == load_encoder(str(bert), "torch", device="cpu").info.fingerprint
 
 
+def test_what_collections_are_advised_goes_with_the_export(bert_copy: Path, tmp_path: Path) -> None:
+    assert load_encoder(str(bert_copy), "torch", device="cpu").info.lexical == "plain"
+    settings = bert_copy / "tercet.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "lexical": "idf"}))
+    export(bert_copy, tmp_path / "out", int8=False)
+    assert load_encoder(str(bert_copy), "torch", device="cpu").info.lexical == "idf"
+    assert load_encoder(str(tmp_path / "out")).info.lexical == "idf"
+
+
 def test_exporting_again_gives_the_same_graph(bert: Path, bert_exported: Path, tmp_path: Path) -> None:
     export(bert, tmp_path / "again", int8=True)
     former, again = read_export(bert_exported), read_export(tmp_path / "again")

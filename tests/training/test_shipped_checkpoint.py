@@ -31,6 +31,7 @@ def test_it_loads_and_encodes_all_three(
     encoder = load_encoder(str(embedded_checkpoint), threads=1)
     assert encoder.info.name == settings.name
     assert encoder.info.precision == "int8"
+    assert encoder.info.lexical == "idf"
     assert encoder.info.colbert_dimension == heads_settings.heads.colbert_dimension
     assert encoder.info.max_length == heads_settings.encoder.max_length
     assert encoder.info.pooling == heads_settings.encoder.pooling
