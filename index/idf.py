@@ -46,9 +46,15 @@ class CollectionIdf:
         return (weights * self.of_terms(token_ids)).astype(np.float32)
 
 
+def inverse_document_frequencies(documents: int, frequencies: Int64) -> Float64:
+    """idf(t), float64[T], of terms that n(t) int64[T] of the documents have."""
+    rarity: Float64 = np.log1p((documents - frequencies + 0.5) / (frequencies + 0.5))
+    return rarity
+
+
 def idf_factors(documents: int, frequencies: Int64, masses: Int64) -> Float64:
     """idf(t) / m, float64[V], from n(t) int64[V] and M(t) int64[V] in any unit; all 1 where M is 0."""
-    idf: Float64 = np.log1p((documents - frequencies + 0.5) / (frequencies + 0.5))
+    idf = inverse_document_frequencies(documents, frequencies)
     mass = masses.astype(np.float64)
     total = float(mass.sum())
     return idf / (float((mass * idf).sum()) / total) if total else np.ones(len(idf))

@@ -22,7 +22,7 @@ from training.m3.development import judged_side
 from training.m3.finetune import Finetune
 from training.m3.initial_heads import initial_heads
 from training.m3.lexical_prior import LexicalPrior
-from training.m3.losses import trained_sides
+from training.m3.losses import term_factors, trained_sides
 from training.m3.text_encoder import TextEncoder
 from training.pretraining.condenser import Condenser
 from training.pretraining.masked_lm import MaskedLm
@@ -101,7 +101,8 @@ def run_on(
         else:
             write_checkpoint(output, base.folder, base.model, base.encoding, with_heads=with_heads)
         kept = None if progress.best_figure is None else progress.best_step
-        write_card(output, settings, counts, folder, device_name(device), kept)
+        terms = term_factors(settings.objective) if isinstance(settings, PairRun) else {}
+        write_card(output, settings, counts, folder, device_name(device), kept, terms)
         write_plot(folder, judged_side(settings.stage))
     return progress
 
@@ -157,7 +158,9 @@ def finetuning(
     if settings.objective.prior > 0:
         passages = [table.passages for table in tables if table.settings.train]
         scale = settings.objective.prior_scale
-        prior = LexicalPrior.of(passages, base.tokenizer.vocabulary_size, scale, device)
+        prior = LexicalPrior.of(
+            passages, base.tokenizer.vocabulary_size, base.encoding.lexical, scale, device
+        )
     return Finetune(encoder, tables, settings, folder, ranks, held, prior), counts
 
 

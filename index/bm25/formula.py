@@ -11,11 +11,8 @@ length are those of all segments together.
 
 from __future__ import annotations
 
-import numpy as np
-
 from index.saturation import Saturation
-from index.scoring import Float64
-from models.representations import Int32, Int64
+from models.representations import Int32
 
 K1 = 1.2
 B = 0.75
@@ -23,12 +20,6 @@ B = 0.75
 SCALE = 0.04
 BASE = K1 * (1 - B)
 _ROUNDING = 1e-6  # more than a weight changes where it is stored as float32
-
-
-def idf(frequencies: Int64, documents: int) -> Float64:
-    """idf(t) float64[T] of terms that n(t) int64[T] of the documents have."""
-    rarity: Float64 = np.log1p((documents - frequencies + 0.5) / (frequencies + 0.5))
-    return rarity
 
 
 def mean_length(total: int, documents: int) -> float:

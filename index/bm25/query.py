@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.bm25.analysis import Analyzer
-from index.bm25.formula import SCALE, idf, mean_length
+from index.bm25.formula import SCALE, mean_length
 from index.bm25.languages import Bm25Language
 from index.bm25.segment import Bm25Segment, SegmentTerms
 from index.bm25.vocabulary import find_terms
+from index.idf import inverse_document_frequencies
 from index.packed_bytes import PackedBytes
 from index.scoring import Float64
 from models.representations import Int32, Int64
@@ -54,7 +55,7 @@ class Bm25Statistics:
         known = np.flatnonzero(frequencies)
         places = places[:, known]
         counts = np.array([counted[terms[term]] for term in known.tolist()], np.int64)
-        rarity = idf(frequencies[known], self._documents)
+        rarity = inverse_document_frequencies(self._documents, frequencies[known])
         weights = (SCALE * counts * rarity).astype(np.float32)
         return Bm25Query(
             tuple(terms[term] for term in known.tolist()),

@@ -12,6 +12,7 @@ from models.batching import plan_batches
 from models.representations import Bool, Float32, Int64
 from training.data.pair_table import PairTable
 from training.data.token_store import TokenStore
+from training.m3.document_frequencies import SourceIdf
 from training.m3.encoded_texts import SIDES, EncodedTexts
 from training.m3.scores import side_scores
 from training.m3.text_encoder import TextEncoder
@@ -22,16 +23,16 @@ CUTOFF = 10
 
 
 def development_figures(
-    encoder: TextEncoder, table: PairTable, sides: Sequence[str] = SIDES
+    encoder: TextEncoder, table: PairTable, sides: Sequence[str] = SIDES, idf: SourceIdf | None = None
 ) -> dict[str, float]:
     """Mean nDCG@10 of these sides and, of several, their plain sum over a source's development queries.
 
-    Each query ranks the table's pool; its own positives are relevant.
+    Each query ranks the table's pool; its own positives are relevant. idf: of the source, if scores take it.
     """
     relevant = np.zeros((len(table.development), len(table.pool)), np.bool_)
     for place, pair in enumerate(table.development):
         relevant[place, np.searchsorted(table.pool, table.positives.of(pair))] = True
-    found = all_scores(encoder, table, sides)
+    found = all_scores(encoder, table, sides, idf)
     figures = {side: ndcg(scores, relevant, CUTOFF) for side, scores in zip(sides, found, strict=True)}
     return figures if len(sides) == 1 else {**figures, "sum": ndcg(found.sum(axis=0), relevant, CUTOFF)}
 
@@ -52,10 +53,15 @@ def mean_of(figures: Figures, side: str) -> float:
     return float(np.mean([sides[side] for sides in figures.values()]))
 
 
-def all_scores(encoder: TextEncoder, table: PairTable, sides: Sequence[str] = SIDES) -> Float32:
+def all_scores(
+    encoder: TextEncoder, table: PairTable, sides: Sequence[str] = SIDES, idf: SourceIdf | None = None
+) -> Float32:
     """Scores float32[sides, B, N] of development queries and pool, in sub-batches."""
     scores = np.zeros((len(sides), len(table.development), len(table.pool)), np.float32)
-    query_blocks = list(encoded_blocks(encoder, table.queries, table.development))
+    query_blocks = [
+        (rows, queries if idf is None else idf.weighted(queries))
+        for rows, queries in encoded_blocks(encoder, table.queries, table.development)
+    ]
     for columns, passages in encoded_blocks(encoder, table.passages, table.pool):
         for rows, queries in query_blocks:
             found = side_scores(queries, passages, sides)

@@ -25,6 +25,7 @@ from training.data.pair_table import PairTable, RaggedRows
 from training.distributed import Ranks, gather
 from training.gradient_cache import cached_backward
 from training.m3.development import development_figures, judged_side, judged_sides
+from training.m3.document_frequencies import SourceIdf
 from training.m3.encoded_texts import EncodedTexts
 from training.m3.lexical_prior import LexicalPrior
 from training.m3.losses import anchor_losses, total_loss, trained_sides
@@ -65,6 +66,12 @@ class Finetune:
         self._ranks = ranks
         self._anchor = anchor
         self._prior = prior
+        self._idf = [
+            SourceIdf.of(table.passages, encoder.tokenizer, encoder.device)
+            if encoder.lexical == "idf"
+            else None
+            for table in tables
+        ]
         self._planned: tuple[int, EpochPlan] = (0, self._plan(0))
         trained = {n: table.settings.path for n, table in enumerate(tables) if table.settings.train}
         require_batches(self._planned[1], trained)
@@ -120,8 +127,10 @@ class Finetune:
     def evaluate(self) -> Figures:
         """Development figures of every source that holds pairs out."""
         return {
-            table.settings.title: development_figures(self.encoder, table, judged_sides(self._settings.stage))
-            for table in self.tables
+            table.settings.title: development_figures(
+                self.encoder, table, judged_sides(self._settings.stage), idf
+            )
+            for table, idf in zip(self.tables, self._idf, strict=True)
             if len(table.development)
         }
 
@@ -165,7 +174,9 @@ class Finetune:
         allowed = allowed_passages(positives, batch.pairs, rows.cpu().numpy(), own)
         losses = self._settings.objective
         sides = trained_sides(losses)
-        scores = side_scores(queries, passages.of_all(self._ranks, sides), sides)
+        idf = self._idf[batch.table]
+        weighted = queries if idf is None else idf.weighted(queries)
+        scores = side_scores(weighted, passages.of_all(self._ranks, sides), sides)
         columns, mask = (torch.from_numpy(array).to(device) for array in (own, allowed))
         return total_loss(scores, columns, mask, losses)
 

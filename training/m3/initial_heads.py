@@ -10,6 +10,7 @@ import torch
 from models.head_weights import HeadWeights
 from models.representations import Float32, Int32
 from training.data.token_store import TokenStore
+from training.m3.document_frequencies import idf_of_all
 from training.m3.text_encoder import TextEncoder
 from training.settings.objective import HeadSettings
 
@@ -21,14 +22,15 @@ def initial_heads(
 ) -> HeadWeights:
     """Lexical weights that predict a scaled root of idf from a token's state, and a projection for ColBERT.
 
-    A lexical score multiplies those of query and document, so the root makes it a sum of idf, as BM25.
-    passages: those of each source.
+    A lexical score multiplies those of query and document, so the root makes it a sum of idf, as BM25. Where
+    collections bring their own idf, all tokens weigh alike from the start. passages: those of each source.
     """
     tokenizer = encoder.tokenizer
     states, token_ids = sample_states(encoder, passages, settings.tokens_each, seed)
     words = ~np.isin(token_ids, list(tokenizer.special_ids))
-    idf = inverse_document_frequencies(passages, tokenizer.vocabulary_size)
-    targets = np.float32(settings.idf_scale) * np.sqrt(idf[token_ids[words]])
+    targets = np.full(int(words.sum()), settings.idf_scale, np.float32)
+    if encoder.lexical == "plain":
+        targets *= np.sqrt(idf_of_all(passages, tokenizer.vocabulary_size)[token_ids[words]])
     sparse, bias = ridge_regression(states[words], targets, settings.ridge_penalty)
     return HeadWeights(
         sparse_weight=sparse[None, :],
@@ -53,21 +55,6 @@ def whitened_projection(states: Float32, count: int, power: float, seed: int) ->
     normal = np.random.default_rng(seed).standard_normal((states.shape[1], count))
     orthonormal, _ = np.linalg.qr(normal)
     return np.ascontiguousarray(orthonormal.T @ whitening, np.float32)
-
-
-def inverse_document_frequencies(passages: Sequence[TokenStore], vocabulary_size: int) -> Float32:
-    """ln(1 + (N − n + ½)/(n + ½)) of each token id over all N passages, n of which hold it; float32[V].
-
-    The form of BM25 in Lucene, always above 0.
-    """
-    holding = np.zeros(vocabulary_size, np.int64)
-    total = 0
-    for store in passages:
-        rows = np.repeat(np.arange(len(store), dtype=np.int64), store.lengths)
-        pairs = np.unique(rows * vocabulary_size + store.token_ids)
-        holding += np.bincount(pairs % vocabulary_size, minlength=vocabulary_size)
-        total += len(store)
-    return np.log1p((total - holding + 0.5) / (holding + 0.5)).astype(np.float32)
 
 
 def ridge_regression(states: Float32, targets: Float32, penalty: float) -> tuple[Float32, float]:

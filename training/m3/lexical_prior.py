@@ -2,7 +2,8 @@
 
 A lexical score multiplies those of query and passage. So each takes the root of a token's idf: a query's
 times the token's frequency, a passage's times its saturated frequency with the usual length normalization.
-The products add up to BM25, in Lucene's form of idf (Robertson and Zaragoza 2009, 3.4).
+The products add up to BM25, in Lucene's form of idf (Robertson and Zaragoza 2009, 3.4). Where scores bring
+the idf of a collection themselves, weights take none.
 Letters in shapes: B texts, L tokens, V vocabulary.
 """
 
@@ -15,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.representations import Float32
+from models.representations import LexicalKind
 from training.data.token_store import TokenStore
+from training.m3.document_frequencies import idf_of_all
 from training.m3.encoded_texts import EncodedTexts
-from training.m3.initial_heads import inverse_document_frequencies
 
 K1 = 1.2
 B = 0.75
@@ -26,18 +27,23 @@ B = 0.75
 
 @dataclass(frozen=True, slots=True)
 class LexicalPrior:
-    """idf: float32[V] over the training passages; average_tokens: of a passage; scale: of the weights."""
+    """idf: float32[V], what products of weights take; average_tokens: of a passage; scale: of the weights."""
 
     idf: Tensor
     average_tokens: float
     scale: float
 
     @staticmethod
-    def of(passages: Sequence[TokenStore], vocabulary_size: int, scale: float, device: str) -> LexicalPrior:
-        """From the passages of all sources, special tokens counted as part of a passage's length."""
-        idf: Float32 = inverse_document_frequencies(passages, vocabulary_size)
+    def of(
+        passages: Sequence[TokenStore], vocabulary_size: int, lexical: LexicalKind, scale: float, device: str
+    ) -> LexicalPrior:
+        """From the passages of all sources, special tokens counted as part of a passage's length.
+
+        lexical: `plain`, or `idf` where scores bring it.
+        """
+        idf = idf_of_all(passages, vocabulary_size) if lexical == "plain" else np.ones(vocabulary_size)
         lengths = np.concatenate([store.lengths for store in passages])
-        return LexicalPrior(torch.from_numpy(idf).to(device), float(lengths.mean()), scale)
+        return LexicalPrior(torch.from_numpy(idf.astype(np.float32)).to(device), float(lengths.mean()), scale)
 
     def loss(self, texts: EncodedTexts, *, queries: bool) -> Tensor:
         """Mean squared distance of the lexical weights from their targets, over all tokens that are terms."""

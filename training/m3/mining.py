@@ -104,6 +104,7 @@ def indexed_passages(encoder: TextEncoder, table: PairTable, root: Path) -> Snap
         dense_dimension=heads.sparse.in_features,
         colbert_dimension=heads.colbert.out_features,
         vocabulary_size=encoder.tokenizer.vocabulary_size,
+        lexical=encoder.lexical,
         fields={ROW: "integer"},
     )
     collection = Collection.create(root, "mining", settings)

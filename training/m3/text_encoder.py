@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from models.batching import plan_batches
-from models.representations import TokenBatch
+from models.representations import LexicalKind, TokenBatch
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel
 from training.m3.encoded_texts import EncodedTexts
@@ -32,6 +32,11 @@ class TextEncoder:
         self.precision = precision
         self.device = device
         self._special_ids = torch.tensor(sorted(tokenizer.special_ids), device=device)
+
+    @property
+    def lexical(self) -> LexicalKind:
+        """Whether scores multiply a query's lexical weights by idf, as the checkpoint's collections do."""
+        return self.model.heads.settings.lexical
 
     def hidden(self, batch: TokenBatch) -> tuple[Tensor, Tensor, Tensor]:
         """Last hidden states float32[B, L, d], token ids and mask int64[B, L] of one padded pass."""

@@ -33,7 +33,7 @@ inside a document of these collections was left out: {held_out}.
 {steps} steps, {tokens:,} tokens, {hours:.1f} hours of training{device}. {kept}
 
 {development}
-
+{terms}
 ## Settings
 
 ```json
@@ -57,10 +57,12 @@ def write_card(
     run: Path,
     device: str,
     kept_step: int | None,
+    terms: Mapping[str, float],
 ) -> None:
     """Writes the card, in Markdown, from the settings and the run's log; every source with its licence.
 
     kept_step: the step whose weights were kept for their development figure, None without a development set.
+    terms: factor of each term of the loss that scores pairs; none where no pairs are trained on.
     """
     lines = list(read_log(run))
     steps = [line for line in lines if "losses" in line]
@@ -86,9 +88,20 @@ def write_card(
         if kept_step
         else "No step improved on the held-out pairs (nDCG@10), so the weights are those before training:",
         development="" if kept_step is None else development_table(lines, kept_step),
+        terms=loss_lines(terms),
         settings=json.dumps(without_empty(settings.model_dump(mode="json")), indent=1, ensure_ascii=False),
     )
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
+
+
+def loss_lines(terms: Mapping[str, float]) -> str:
+    """Which terms the loss has, and which sides it does not train by themselves."""
+    if not terms:
+        return ""
+    factors = ", ".join(f"`{name}` {factor:g}" for name, factor in terms.items())
+    left_out = [side for side in SIDES[:-1] if not {side, f"distill_{side}"} & terms.keys()]
+    alone = f" Without a loss or distillation of their own: {', '.join(left_out)}." if left_out else ""
+    return f"\nFactors of the loss: {factors}.{alone}\n"
 
 
 def adapter_lines(settings: RunSettings) -> str:

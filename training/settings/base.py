@@ -57,10 +57,14 @@ class ArchitectureSettings(Table):
 
 
 class EncodingOverrides(Table):
-    """What the written `tercet.json` says about encoding where it is not what the base says."""
+    """What the written `tercet.json` says about encoding where it is not what the base says.
+
+    lexical: what it recommends to collections; training scores as they will.
+    """
 
     pooling: Literal["cls", "mean"] | None = None
     max_length: int | None = None
     query_instruction: str | None = None
     document_instruction: str | None = None
     mcls_every: int | None = None
+    lexical: Literal["plain", "idf"] | None = None

@@ -10,30 +10,14 @@ import torch
 
 from models.checkpoint import EncodingSettings
 from models.heads import Heads
-from models.representations import offsets_of
+from models.representations import LexicalKind
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body
 from training.data.token_store import TokenStore
-from training.m3.initial_heads import (
-    initial_heads,
-    inverse_document_frequencies,
-    ridge_regression,
-    whitened_projection,
-)
+from training.m3.document_frequencies import idf_of_all
+from training.m3.initial_heads import initial_heads, ridge_regression, whitened_projection
 from training.m3.text_encoder import TextEncoder
 from training.settings.objective import HeadSettings
-
-
-def store(*texts: list[int]) -> TokenStore:
-    ids = [token for text in texts for token in text]
-    return TokenStore(np.array(ids, np.int32), offsets_of(np.array([len(text) for text in texts])))
-
-
-def test_idf_counts_texts_of_all_sources_once() -> None:
-    # Token 1 is in three of four texts, twice in one of them; token 2 in one; token 0 in none.
-    found = inverse_document_frequencies([store([1, 1, 2], [1]), store([1], [3])], 4)
-    expected = [math.log(1 + (4 - n + 0.5) / (n + 0.5)) for n in (0, 3, 1, 1)]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_the_regression_finds_a_line() -> None:
@@ -56,8 +40,11 @@ def test_the_projection_is_orthonormal_and_whitens() -> None:
     np.testing.assert_allclose(moment / moment[0, 0], np.eye(6), atol=0.05)
 
 
-def test_rare_words_weigh_more_from_the_start(base_folder: Path, tokenizer: Tokenizer) -> None:
-    settings = EncodingSettings(pooling="mean", max_length=32)
+def first_weights(
+    lexical: LexicalKind, base_folder: Path, tokenizer: Tokenizer
+) -> tuple[list[float], TokenStore]:
+    """The weights of a text right after heads were fitted, and the passages that they were fitted to."""
+    settings = EncodingSettings(pooling="mean", max_length=32, lexical=lexical)
     torch.manual_seed(1)
     encoder = TextEncoder(
         EncoderModel(load_body(base_folder), Heads(16, 8, settings)), tokenizer, 64, "float32", "cpu"
@@ -69,9 +56,21 @@ def test_rare_words_weigh_more_from_the_start(base_folder: Path, tokenizer: Toke
     )
     encoder.model.heads = Heads.from_weights(weights, settings)
     encoder.model.eval()
-    found = encoder.encode(tokenizer.tokenize(["word0 word7 word8"])).lexical[0].tolist()
+    found: list[float] = encoder.encode(tokenizer.tokenize(["word0 word7 word8"])).lexical[0].tolist()
+    return found, passages
+
+
+def test_rare_words_weigh_more_from_the_start(base_folder: Path, tokenizer: Tokenizer) -> None:
+    found, passages = first_weights("plain", base_folder, tokenizer)
     assert found[0] == found[4] == 0.0  # special tokens
     assert found[1] < min(found[2], found[3])
-    idf = inverse_document_frequencies([passages], tokenizer.vocabulary_size)
+    idf = idf_of_all([passages], tokenizer.vocabulary_size)
     expected = [0.5 * math.sqrt(idf[token]) for token in (5, 12, 13)]
     np.testing.assert_allclose(found[1:4], expected, atol=0.25)
+
+
+def test_all_words_weigh_alike_where_collections_bring_their_idf(
+    base_folder: Path, tokenizer: Tokenizer
+) -> None:
+    found, _ = first_weights("idf", base_folder, tokenizer)
+    np.testing.assert_allclose(found, [0, 0.5, 0.5, 0.5, 0], atol=1e-5)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -38,9 +40,9 @@ def run(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def card(run: Path, kept: int | None) -> str:
+def card(run: Path, kept: int | None, terms: Mapping[str, float] = MappingProxyType({})) -> str:
     settings = settings_from(VALUES)
-    write_card(run, settings, [SourceCount(12_345, 5), SourceCount(0, 0)], run, "one GPU", kept)
+    write_card(run, settings, [SourceCount(12_345, 5), SourceCount(0, 0)], run, "one GPU", kept, terms)
     return (run / "README.md").read_text(encoding="utf-8")
 
 
@@ -67,6 +69,15 @@ def test_a_run_that_improved_nothing_says_so(run: Path) -> None:
     text = card(run, 0)
     assert "No step improved on the held-out pairs (nDCG@10), so the weights are those before" in text
     assert "| Source A | 0 | 0.1000 | 0.2000 | 0.3000 | 0.4000 |" in text
+
+
+def test_the_card_says_which_sides_the_loss_leaves_out(run: Path) -> None:
+    text = card(run, 2, {"sparse": 1.0, "sum": 1.0, "distill_sparse": 0.5})
+    assert "Factors of the loss: `sparse` 1, `sum` 1, `distill_sparse` 0.5. Without a loss" in text
+    assert "or distillation of their own: dense, colbert.\n" in text
+    whole = card(run, 2, dict.fromkeys(("dense", "sparse", "distill_colbert"), 1.0))
+    assert "`distill_colbert` 1.\n" in whole
+    assert "Factors" not in card(run, 2)
 
 
 def test_the_settings_in_the_card_make_the_run_again(run: Path) -> None:

@@ -1,0 +1,56 @@
+"""How many passages hold each token, and the idf that follows: what rarity means while training.
+
+A checkpoint whose collections multiply a query's lexical weights by their idf (`lexical` of `tercet.json`)
+is trained by such scores. Each source of pairs then stands for a collection of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from index.idf import idf_factors, inverse_document_frequencies
+from models.representations import Float32, Int64
+from models.tokenizer import Tokenizer
+from training.data.token_store import TokenStore
+from training.m3.encoded_texts import EncodedTexts
+
+
+@dataclass(frozen=True, slots=True)
+class SourceIdf:
+    """What the query weights of each token are multiplied by: factors float32[V], idf(t) / m.
+
+    The formula is that of `index.idf`, but lexical weights, which every step changes, count as 1 each in m.
+    Special tokens have none.
+    """
+
+    factors: Tensor
+
+    @staticmethod
+    def of(passages: TokenStore, tokenizer: Tokenizer, device: str) -> SourceIdf:
+        """From the passages of one source."""
+        holding = document_frequencies(passages, tokenizer.vocabulary_size)
+        holding[list(tokenizer.special_ids)] = 0
+        factors = idf_factors(len(passages), holding, masses=holding)
+        return SourceIdf(torch.from_numpy(factors.astype(np.float32)).to(device))
+
+    def weighted(self, queries: EncodedTexts) -> EncodedTexts:
+        """The queries with their lexical weights times the factors."""
+        return replace(queries, lexical=queries.lexical * self.factors[queries.token_ids])
+
+
+def idf_of_all(passages: Sequence[TokenStore], vocabulary_size: int) -> Float32:
+    """The idf of each token over the passages of all sources together; float32[V]."""
+    holding = np.sum([document_frequencies(store, vocabulary_size) for store in passages], axis=0)
+    return inverse_document_frequencies(sum(map(len, passages)), holding).astype(np.float32)
+
+
+def document_frequencies(passages: TokenStore, vocabulary_size: int) -> Int64:
+    """How many passages hold each token; int64[V]."""
+    rows = np.repeat(np.arange(len(passages), dtype=np.int64), passages.lengths)
+    pairs = np.unique(rows * vocabulary_size + passages.token_ids)
+    return np.bincount(pairs % vocabulary_size, minlength=vocabulary_size)
