@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from index.bm25.languages import Bm25Language as Language
-    from index.window_settings import WindowSettings
+    from index.windows.settings import WindowSettings
     from service.settings import Settings
 
 Data = Annotated[
@@ -102,7 +102,7 @@ def settings_from(**given: object) -> Settings:
 
 def window_from(tokens: int | None, overlap: int | None) -> WindowSettings | None:
     """The windows that two flags ask for. Raises typer.BadParameter."""
-    from index.window_settings import WindowSettings, default_overlap
+    from index.windows.settings import WindowSettings, default_overlap
 
     if tokens is None:
         if overlap is not None:

@@ -22,7 +22,7 @@ from index.dense import DenseKind
 from index.fusion import best
 from index.query import check_bm25_weight
 from index.snapshot import Snapshot
-from index.window_settings import WindowSettings
+from index.windows.settings import WindowSettings
 from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
 from models.encoder import Encoder, encode

@@ -15,7 +15,7 @@ from index.errors import InvalidDocumentError
 from index.fields import field_values
 from index.manifest import CollectionSettings
 from index.token_vectors import code_dtype
-from index.windows import DocumentWindows
+from index.windows.store import DocumentWindows
 from models.representations import Int64, Representations, SparseRows, TokenVectors
 
 Float16 = npt.NDArray[np.float16]

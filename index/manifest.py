@@ -15,7 +15,7 @@ from index.errors import DamagedIndexError, InvalidNameError
 from index.fields import FieldType
 from index.storage import json_bytes, missing, read_json_object, write_atomically, write_json_atomically
 from index.token_vectors import TokenCodec
-from index.window_settings import WindowSettings
+from index.windows.settings import WindowSettings
 from models.representations import LexicalKind
 
 FORMAT_VERSION = 1

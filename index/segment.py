@@ -23,8 +23,8 @@ from index.sparse import InvertedIndex
 from index.storage import missing, open_array, sha256_of
 from index.term_statistics import TermStatistics
 from index.token_vectors import TokenVectorStore
-from index.window_scores import Scorer, best_of_windows, search_documents
-from index.windows import WindowStore
+from index.windows.scores import Scorer, best_of_windows, search_documents
+from index.windows.store import WindowStore
 from models.representations import Bool, Float32, Int32, Int64, SparseRows
 
 

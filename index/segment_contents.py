@@ -23,8 +23,8 @@ from index.segment import Segment
 from index.sparse import build_inverted
 from index.term_statistics import FREQUENCIES_FILE, MASSES_FILE, TermStatistics
 from index.token_vectors import TokenVectorStore
-from index.window_contents import Fault, window_faults
-from index.windows import LEXICAL_STEM
+from index.windows.contents import Fault, window_faults
+from index.windows.store import LEXICAL_STEM
 from models.representations import SparseRows
 
 ROWS_AT_ONCE = 16_384

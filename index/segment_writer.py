@@ -18,7 +18,7 @@ from index.sparse import build_inverted
 from index.storage import ArrayWriter, open_array, sha256_of, sync_file, sync_folder
 from index.term_statistics import TermStatistics
 from index.token_vectors import TokenVectorWriter
-from index.windows import WindowWriter
+from index.windows.store import WindowWriter
 
 DENSE_FILE = "dense.npy"
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from index.best_window import best_window
 from index.blas import one_blas_thread
 from index.bm25.explanation import explain_bm25
 from index.bm25.query import Bm25Statistics
@@ -35,6 +34,7 @@ from index.query import CheckedQuery, check_options, check_query, check_weights
 from index.retrieval import Candidates, ids_at, retrieve, runs
 from index.scoring import Float64
 from index.segment import Segment
+from index.windows.best import best_window
 from models.representations import Float32, Representations
 
 EMPTY_NAME = "000000"

@@ -24,7 +24,7 @@ from index.lock import ExclusiveLock
 from index.manifest import CollectionSettings, Manifest, SegmentEntry, is_manifest_name, segment_id
 from index.segment_writer import SegmentWriter
 from index.storage import sync_folder, write_atomically
-from index.windows import DocumentWindows
+from index.windows.store import DocumentWindows
 from models.representations import Representations
 
 

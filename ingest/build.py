@@ -22,7 +22,7 @@ from index.dense import DenseKind
 from index.fields import FieldType
 from index.manifest import check_collection_name
 from index.token_vectors import TokenCodec
-from index.window_settings import WindowSettings
+from index.windows.settings import WindowSettings
 from index.writer import SnapshotWriter
 from ingest.document_encoders import DocumentEncoder
 from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of

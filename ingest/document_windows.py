@@ -9,7 +9,7 @@ import numpy as np
 
 from index.candidates import Document, Window
 from index.manifest import CollectionSettings
-from index.windows import DocumentWindows
+from index.windows.store import DocumentWindows
 from models.text_windows import Span, WindowCutter
 from models.tokenizer import Tokenizer
 

@@ -14,7 +14,7 @@ from index.errors import (
     SearchIndexError,
 )
 from index.manifest import CollectionSettings
-from index.window_settings import WindowSettings
+from index.windows.settings import WindowSettings
 from ingest.encoder_match import adapter_of, require_encoder
 from models.encoder import EncoderInfo
 

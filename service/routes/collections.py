@@ -8,7 +8,7 @@ from fastapi import Path, Response
 
 from index.bm25.languages import DEFAULT_LANGUAGE
 from index.errors import InvalidNameError
-from index.window_settings import WindowSettings, default_overlap
+from index.windows.settings import WindowSettings, default_overlap
 from ingest.document_windows import cutter_for
 from ingest.target import settings_for
 from service.collections import CollectionDescription

@@ -11,7 +11,7 @@ from index.dense import DenseKind
 from index.fields import FieldType
 from index.manifest import MAX_FIELDS
 from index.token_vectors import TokenCodec
-from index.window_settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
+from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
 from service.schemas.base import WHOLE, AdapterName, Request
 from service.schemas.search import CandidatesResponse, WeightsResponse

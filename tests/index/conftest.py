@@ -12,8 +12,8 @@ import pytest
 from index.candidates import Document
 from index.collection import Collection
 from index.manifest import CollectionSettings, Manifest
-from index.window_settings import WindowSettings
-from index.windows import DocumentWindows
+from index.windows.settings import WindowSettings
+from index.windows.store import DocumentWindows
 from index.writer import SegmentLimits
 from models.representations import Int64, Representations, SparseRows, TokenVectors, offsets_of
 

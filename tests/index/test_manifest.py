@@ -19,7 +19,7 @@ from index.manifest import (
     check_collection_name,
     is_manifest_name,
 )
-from index.window_settings import WindowSettings
+from index.windows.settings import WindowSettings
 
 VALUES: dict[str, Any] = {
     "name": "demo",

@@ -15,7 +15,7 @@ import pytest
 from index.candidates import Document, Weights, Window
 from index.collection import Collection
 from index.verify import verify
-from index.window_settings import WindowSettings
+from index.windows.settings import WindowSettings
 from ingest import build
 from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from index.candidates import Document
-from index.window_settings import WindowSettings
+from index.windows.settings import WindowSettings
 from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments
 from ingest.document_windows import encoded_texts

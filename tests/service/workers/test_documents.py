@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.window_settings import WindowSettings
+from index.windows.settings import WindowSettings
 from ingest import build
 from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments

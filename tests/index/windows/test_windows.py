@@ -17,8 +17,8 @@ from index.filters import parse_filter
 from index.inspection import inspect_collection
 from index.manifest import Manifest
 from index.verify import verify
-from index.window_settings import WindowSettings
-from index.windows import DocumentWindows, largest_weights
+from index.windows.settings import WindowSettings
+from index.windows.store import DocumentWindows, largest_weights
 from models.representations import Int64, Representations, SparseRows
 
 ALL = CandidateLimits(10_000, 10_000)

@@ -9,8 +9,8 @@ from index.fusion import weighted_sum
 from index.query import CheckedQuery
 from index.scoring import Float64, dense_scores, lexical_scores, packed_maxsim
 from index.segment import Segment
-from index.window_scores import scores_of_windows
-from index.windows import WindowStore
+from index.windows.scores import scores_of_windows
+from index.windows.store import WindowStore
 from models.representations import Int64
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from index.errors import DamagedIndexError
 from index.segment import Segment
-from index.windows import WindowStore, largest_weights
+from index.windows.store import WindowStore, largest_weights
 from models.representations import SparseRows
 
 WINDOWS_AT_ONCE = 16_384
