@@ -23,21 +23,22 @@ from index.segment import Segment
 from index.sparse import build_inverted
 from index.term_statistics import FREQUENCIES_FILE, MASSES_FILE, TermStatistics
 from index.token_vectors import TokenVectorStore
-from index.windows.contents import Fault, window_faults
-from index.windows.store import LEXICAL_STEM
 from models.representations import SparseRows
 
 ROWS_AT_ONCE = 16_384
+
+Fault = tuple[str, str]
+"""A file's name and what is wrong in it."""
 
 
 def segment_faults(
     folder: Path, segment: Segment, entry: SegmentEntry, settings: CollectionSettings
 ) -> Iterator[Fault]:
-    """Every fault found, reading all files in bounded memory."""
+    """Every fault found, reading all files in bounded memory; those of windows apart."""
     if not _all_finite(segment.vectors):
         yield "dense.npy", "a value is not finite"
-    forward_faults = list(_forward_faults(segment.forward, settings.vocabulary_size))
-    yield from forward_faults or [
+    lexical_faults = list(forward_faults(segment.forward, settings.vocabulary_size))
+    yield from lexical_faults or [
         *_rebuilt_faults(
             folder, lambda scratch: build_inverted(segment.forward, settings.vocabulary_size, scratch)
         ),
@@ -45,10 +46,6 @@ def segment_faults(
     ]
     if segment.bm25 is not None:
         yield from _bm25_faults(folder, segment.bm25)
-    if segment.windows is not None:
-        lexical = segment.windows.lexical
-        lexical_faults = list(_forward_faults(lexical, settings.vocabulary_size, LEXICAL_STEM))
-        yield from lexical_faults or window_faults(segment, segment.windows)
     if segment.token_vectors is not None:
         yield from _token_faults(segment.token_vectors)
     stored = 0 if segment.token_vectors is None else len(segment.token_vectors.codes)
@@ -69,7 +66,8 @@ def _all_finite(values: npt.NDArray[Any]) -> bool:
     return all(bool(np.isfinite(values[start : start + ROWS_AT_ONCE]).all()) for start in starts)
 
 
-def _forward_faults(forward: SparseRows, vocabulary_size: int, stem: str = STEM) -> Iterator[Fault]:
+def forward_faults(forward: SparseRows, vocabulary_size: int, stem: str = STEM) -> Iterator[Fault]:
+    """What is wrong in lexical rows by themselves, whose files begin with `stem`."""
     for start in range(0, len(forward), ROWS_AT_ONCE):
         indptr = forward.indptr[start : start + ROWS_AT_ONCE + 1]
         ids = forward.token_ids[indptr[0] : indptr[-1]]
@@ -108,7 +106,7 @@ def _statistics_faults(segment: Segment, vocabulary_size: int) -> Iterator[Fault
 def _bm25_faults(folder: Path, part: Bm25Segment) -> Iterator[Fault]:
     if not _strictly_ascending(part.terms):
         yield "bm25_terms.npy", "terms are not distinct and in order"
-    faults = list(_forward_faults(part.forward, len(part.terms), FORWARD)) + list(_length_faults(part))
+    faults = list(forward_faults(part.forward, len(part.terms), FORWARD)) + list(_length_faults(part))
     yield from faults or _rebuilt_faults(
         folder, lambda scratch: build_indexes(part.forward, part.lengths, len(part.terms), scratch)
     )

@@ -14,6 +14,7 @@ from index.manifest import CollectionSettings, Manifest, SegmentEntry
 from index.segment import Segment
 from index.segment_contents import ids_in_order, segment_faults
 from index.storage import sha256_of
+from index.windows.contents import window_faults
 
 
 def verify(root: Path, name: str) -> list[str]:
@@ -82,9 +83,11 @@ def _verify_segment(folder: Path, entry: SegmentEntry, settings: CollectionSetti
         return problems
     try:
         segment = Segment.open(folder, entry, settings)
-        return [
-            f"{folder / file}: {fault}" for file, fault in segment_faults(folder, segment, entry, settings)
+        faults = [
+            *segment_faults(folder, segment, entry, settings),
+            *window_faults(segment, settings.vocabulary_size),
         ]
+        return [f"{folder / file}: {fault}" for file, fault in faults]
     except DamagedIndexError as error:
         return [str(error)]
 

@@ -8,17 +8,23 @@ import numpy as np
 
 from index.errors import DamagedIndexError
 from index.segment import Segment
-from index.windows.store import WindowStore, largest_weights
+from index.segment_contents import Fault, forward_faults
+from index.windows.store import LEXICAL_STEM, WindowStore, largest_weights
 from models.representations import SparseRows
 
 WINDOWS_AT_ONCE = 16_384
 
-# A file's name and what is wrong in it.
-Fault = tuple[str, str]
+
+def window_faults(segment: Segment, vocabulary_size: int) -> Iterator[Fault]:
+    """Every fault found, reading all files in bounded memory; none in a collection without windows."""
+    store = segment.windows
+    if store is None:
+        return
+    lexical_faults = list(forward_faults(store.lexical, vocabulary_size, LEXICAL_STEM))
+    yield from lexical_faults or _faults_of_sound_rows(segment, store)
 
 
-def window_faults(segment: Segment, store: WindowStore) -> Iterator[Fault]:
-    """Every fault found, reading all files in bounded memory. The lexical rows are sound by themselves."""
+def _faults_of_sound_rows(segment: Segment, store: WindowStore) -> Iterator[Fault]:
     if not _spans_fit(segment, store):
         yield "window_spans.npy", "a window lies outside its document's text, or before the one before it"
     step = max(1, WINDOWS_AT_ONCE * len(segment) // max(1, len(store)))
