@@ -10,6 +10,8 @@ import numpy as np
 from index.candidates import Document, Window
 from index.manifest import CollectionSettings
 from index.windows.store import DocumentWindows
+from ingest.errors import SourceError
+from models.errors import TextTooLongError
 from models.text_windows import Span, WindowCutter
 from models.tokenizer import Tokenizer
 
@@ -30,13 +32,19 @@ class EncodedText:
 
 
 def cutter_for(settings: CollectionSettings, tokenizer: Tokenizer) -> WindowCutter | None:
-    """What cuts a collection's documents; None where they are encoded whole. Raises UnsupportedError."""
+    """What cuts a collection's documents; None where they are encoded whole.
+
+    Raises UnsupportedWindowError where the encoder does not take its windows.
+    """
     window = settings.window
     return None if window is None else WindowCutter.of(tokenizer, window.tokens, window.overlap)
 
 
 def encoded_texts(document: Document, cutter: WindowCutter | None) -> Iterator[EncodedText]:
-    """The windows of a document, in order, or the document as it is where nothing cuts it."""
+    """The windows of a document, in order, or the document as it is where nothing cuts it.
+
+    Raises SourceError where a character of it has more tokens than a window.
+    """
     if cutter is None:
         yield EncodedText(document, document.encoded_text, 0, len(document.text), last=True)
         return
@@ -46,14 +54,18 @@ def encoded_texts(document: Document, cutter: WindowCutter | None) -> Iterator[E
 
     def encoded(span: Span, *, last: bool) -> EncodedText:
         start, end = span
-        return EncodedText(document, head + text[start:end], max(0, start - shift), max(0, end - shift), last)
+        part = cutter.joined(head, text[start:end])
+        return EncodedText(document, part, max(0, start - shift), max(0, end - shift), last)
 
-    spans = cutter.cut(text, head)
-    held = next(spans)
-    for span in spans:
-        yield encoded(held, last=False)
-        held = span
-    yield encoded(held, last=True)
+    try:
+        spans = cutter.cut(text, head)
+        held = next(spans)
+        for span in spans:
+            yield encoded(held, last=False)
+            held = span
+        yield encoded(held, last=True)
+    except TextTooLongError as error:
+        raise SourceError(f"document {document.id!r:.80}: {error}") from error
 
 
 def windows_of(texts: Sequence[EncodedText]) -> tuple[list[Document], DocumentWindows]:
@@ -73,4 +85,4 @@ def text_of_window(document: Document, window: Window, cutter: WindowCutter) -> 
         return document.encoded_text
     if not cutter.takes(document.head):
         return None
-    return document.head + document.text[window.start : window.end]
+    return cutter.joined(document.head, document.text[window.start : window.end])

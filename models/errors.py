@@ -6,11 +6,14 @@ ModelError
 ├── AdapterNotFoundError  no adapter has this name
 ├── TextTooLongError     a text exceeds the length limit and truncation was not allowed
 ├── UnsupportedError     the engine or device cannot do what was asked
-│   └── AdapterNotServedError  the engine cannot serve this adapter, or not as it is
+│   ├── AdapterNotServedError  the engine cannot serve this adapter, or not as it is
+│   └── UnsupportedWindowError  the encoder does not take windows of this size or overlap
 ├── EncoderMemoryError   a text needs more memory than the encoder's device has left
 └── EncoderUnavailableError  no encoder can answer now; trying later may help
     └── EncoderFailedError   an encoder was reached, and failed on these texts
 """
+
+from typing import Literal
 
 
 class ModelError(Exception):
@@ -39,6 +42,17 @@ class UnsupportedError(ModelError):
 
 class AdapterNotServedError(UnsupportedError):
     """An adapter is there, but not in a form that this engine, or this body, can serve."""
+
+
+class UnsupportedWindowError(UnsupportedError):
+    """The encoder does not take windows of this size or overlap.
+
+    setting: which of the two it is about, `tokens` or `overlap`.
+    """
+
+    def __init__(self, setting: Literal["tokens", "overlap"], problem: str) -> None:
+        super().__init__(f"window.{setting} is {problem}")
+        self.setting = setting
 
 
 class EncoderMemoryError(ModelError):

@@ -42,11 +42,6 @@ class TokenSpans:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def word_start(self, most: int, least: int) -> int:
-        """The last token from `least` to `most` that begins a word, or `most` where there is none."""
-        found = np.flatnonzero(self.begins_word[least : most + 1])
-        return least + int(found[-1]) if len(found) else most
-
 
 class Tokenizer:
     """A checkpoint's vocabulary with its special tokens, instructions and length limit.
