@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from training.routers import RouterReport
 
 Scores = Literal["centroid", "gate"]
-WINDOW_TEXTS = 512
+SLICE_TEXTS = 512
 # Cosines of texts and centroids lie close together, so that a temperature of 1 would weigh all alike.
 TEMPERATURES = {"gate": 1.0, "centroid": 0.05}
 
@@ -166,8 +166,8 @@ def _dense(encoder: Encoder, path: Path) -> Float32:
 
     texts = [f"{each.title}\n{each.text}" if each.title else each.text for each in read_texts(path)]
     parts = [np.zeros((0, encoder.info.dense_dimension), np.float32)]
-    for start in range(0, len(texts), WINDOW_TEXTS):
-        dense = encode(encoder, texts[start : start + WINDOW_TEXTS], outputs=["dense"]).dense
+    for start in range(0, len(texts), SLICE_TEXTS):
+        dense = encode(encoder, texts[start : start + SLICE_TEXTS], outputs=["dense"]).dense
         assert dense is not None  # noqa: S101 - it was asked for
         parts.append(dense)
     return np.concatenate(parts)

@@ -70,7 +70,7 @@ def evaluate(
         adapters=adapters,
     )
     encoder = with_adapter(local_encoder(settings), adapter)
-    with build_progress("auto") as progress:
+    with build_progress("auto") as progress, options.window_flags():
         report = run(
             folder,
             encoder,

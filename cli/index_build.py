@@ -96,7 +96,12 @@ def build(
         encoder_urls=encoder_url,
     )
     try:
-        with _interruptible() as cancelled, _encoder(settings) as encoder, build_progress(progress) as report:
+        with (
+            _interruptible() as cancelled,
+            _encoder(settings) as encoder,
+            build_progress(progress) as report,
+            options.window_flags(),
+        ):
             done = build_collection(
                 encoder,
                 options.collections_root(settings),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
@@ -113,6 +115,17 @@ def window_from(tokens: int | None, overlap: int | None) -> WindowSettings | Non
     except ValueError as error:
         hint = "--window-overlap" if "overlap" in str(error) else "--window-tokens"
         raise typer.BadParameter(str(error), param_hint=hint) from error
+
+
+@contextmanager
+def window_flags() -> Iterator[None]:
+    """Names the flag where an encoder does not take the windows that were asked for."""
+    from models.errors import UnsupportedWindowError
+
+    try:
+        yield
+    except UnsupportedWindowError as error:
+        raise UnsupportedWindowError(error.setting, error.problem, f"--window-{error.setting}") from error
 
 
 def collections_root(settings: Settings) -> Path:

@@ -23,9 +23,9 @@ from index.sparse import InvertedIndex
 from index.storage import missing, open_array, sha256_of
 from index.term_statistics import TermStatistics
 from index.token_vectors import TokenVectorStore
-from index.windows.scores import Scorer, best_of_windows, search_documents
+from index.windows.scores import Scorer, best_of_windows, scores_of_windows, search_documents
 from index.windows.store import WindowStore
-from models.representations import Bool, Float32, Int32, Int64, SparseRows
+from models.representations import Bool, Float32, Int32, Int64, SparseRows, offsets_of, ragged_positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,22 @@ class Segment:
         if query is None or store is None:
             return np.zeros(len(rows))
         return self._best(rows, lambda texts: packed_maxsim(query, store, texts, precise=precise))
+
+    def colbert_of_texts(self, query: Float32 | None, rows: Int64) -> list[Float64]:
+        """The exact `s_mul` of each row's windows, of which the best is that of the row."""
+        store = self.token_vectors
+        texts, counts = rows, np.ones(len(rows), np.int64)
+        if self.windows is not None:
+            texts = ragged_positions(self.windows.offsets, rows)
+            counts = self.windows.offsets[rows + 1] - self.windows.offsets[rows]
+        scores = np.zeros(len(texts))
+        if query is not None and store is not None:
+            scores = scores_of_windows(texts, lambda some: packed_maxsim(query, store, some, precise=True))
+        return np.split(scores, offsets_of(counts)[1:-1])
+
+    def encodings_of(self, row: int) -> int:
+        """The encoded texts of a row: its windows, or the document itself."""
+        return 1 if self.windows is None else len(self.windows.of(row))
 
     def _best(self, rows: Int64, score: Scorer) -> Float64:
         return score(rows) if self.windows is None else best_of_windows(self.windows, rows, score)

@@ -10,7 +10,7 @@ import numpy as np
 
 from index.blas import one_blas_thread
 from index.bm25.explanation import explain_bm25
-from index.bm25.query import Bm25Statistics
+from index.bm25.query import Bm25Query, Bm25Statistics
 from index.bm25.segment import Bm25Segment
 from index.candidates import (
     CandidateLimits,
@@ -177,24 +177,37 @@ class Snapshot:
         found = self._find(id)
         return None if found is None else self._opened()[found[0]].documents.get(found[1])
 
-    @one_blas_thread
     def explain(self, query: Representations, document_id: str, text: str | None = None) -> Explanation:
-        """Matching terms and token alignment of a document. Raises InvalidQueryError for an unknown id.
+        """Matching terms and token alignment of a document, as `explanations` gives them."""
+        (explanation,) = self.explanations(query, [document_id], text)
+        return explanation
+
+    @one_blas_thread
+    def explanations(
+        self, query: Representations, document_ids: Sequence[str], text: str | None = None
+    ) -> list[Explanation]:
+        """Matching terms and token alignment of each document. Raises InvalidQueryError for an unknown id.
 
         text: the query itself, for the terms of BM25.
         """
-        found = self._find(document_id)
-        if found is None:
-            raise InvalidQueryError(
-                f"document {document_id[:80]!r} is not in snapshot {self.name} of {self.settings.name!r}"
-            )
-        segments, (place, row) = self._opened(), found
-        explanation = explain(segments[place], row, check_query(query, self.settings), self.idf)
-        if self._bm25 is None or text is None:
-            return explanation
-        parts = _bm25_parts(segments)
-        words = explain_bm25(parts[place], row, self._bm25.query(text, parts), place)
-        return replace(explanation, bm25=words)
+        places = [self._place(id) for id in document_ids]
+        segments, checked, words = self._opened(), check_query(query, self.settings), self._words(text)
+        found = []
+        for place, row in places:
+            explanation = explain(segments[place], row, checked, self.idf)
+            part = segments[place].bm25
+            if words is not None and part is not None:
+                explanation = replace(explanation, bm25=explain_bm25(part, row, words, place))
+            found.append(explanation)
+        return found
+
+    def encodings_of(self, document_ids: Sequence[str]) -> int:
+        """The encoded texts of these documents: all their windows, or one of each in a collection without.
+
+        Raises InvalidQueryError for an unknown id.
+        """
+        segments = self._opened()
+        return sum(segments[place].encodings_of(row) for place, row in map(self._place, document_ids))
 
     def _checked(self, query: Representations, text: str | None) -> CheckedQuery:
         """The query in the collection's terms: its lexical weights times the idf, where there is one, and the
@@ -203,9 +216,13 @@ class Snapshot:
         checked = check_query(query, self.settings)
         if self.idf is not None:
             checked = replace(checked, weights=self.idf.weighted(checked.token_ids, checked.weights))
-        if self._bm25 is not None and text is not None:
-            checked = replace(checked, bm25=self._bm25.query(text, _bm25_parts(self._opened())))
-        return checked
+        return replace(checked, bm25=self._words(text))
+
+    def _words(self, text: str | None) -> Bm25Query | None:
+        """The words of a query's text; None without one, or without BM25."""
+        if self._bm25 is None or text is None:
+            return None
+        return self._bm25.query(text, _bm25_parts(self._opened()))
 
     def _opened(self) -> tuple[Segment, ...]:
         if self._segments is None:
@@ -223,6 +240,15 @@ class Snapshot:
             if row is not None:
                 return place, row
         return None
+
+    def _place(self, identifier: str) -> tuple[int, int]:
+        """The place of its segment, and its row there. Raises InvalidQueryError."""
+        found = self._find(identifier)
+        if found is None:
+            raise InvalidQueryError(
+                f"document {identifier[:80]!r} is not in snapshot {self.name} of {self.settings.name!r}"
+            )
+        return found
 
     def _retrieve(
         self,
@@ -252,14 +278,16 @@ class Snapshot:
             error = 2 * QUICK_ERROR * abs(weights.colbert) * max(1.0, float(np.abs(colbert).max()))
             lowest = np.partition(sums, len(sums) - top_k)[len(sums) - top_k]
             found = found.take(np.flatnonzero(sums >= lowest - error))
-        components = self._components(segments, found, query)
+        late = _colbert_of_texts(segments, found, query)
+        colbert = np.array([scores.max() for scores in late])
+        components = self._stacked(found.dense, found.sparse, colbert, found.bm25)
         sums = weighted_sum(components, weights)
         order = best(sums, top_k, lambda places: ids_at(segments, found.segments[places], found.rows[places]))
         stored = self.settings.stores_token_vectors and query.colbert is not None
         hits = []
         for place in order.tolist():
             segment, row = segments[int(found.segments[place])], int(found.rows[place])
-            dense, sparse, colbert, *bm25 = components[place].tolist()
+            dense, sparse, late_interaction, *bm25 = components[place].tolist()
             hits.append(
                 Hit(
                     segment.documents.get(row),
@@ -267,10 +295,10 @@ class Snapshot:
                     Scores(
                         dense,
                         sparse,
-                        colbert if stored else None,
+                        late_interaction if stored else None,
                         bm25[0] if query.bm25 is not None else None,
                     ),
-                    best_window(segment, row, query, weights),
+                    best_window(segment, row, query, weights, late[place]),
                 )
             )
         return hits
@@ -300,4 +328,12 @@ def _colbert(
     scores = np.zeros(len(found))
     for place, run in runs(found.segments):
         scores[run] = segments[place].colbert_scores(query.colbert, found.rows[run], precise=precise)
+    return scores
+
+
+def _colbert_of_texts(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> list[Float64]:
+    """The exact `s_mul` of each candidate's windows; of the candidate itself in a collection without them."""
+    scores: list[Float64] = []
+    for place, run in runs(found.segments):
+        scores += segments[place].colbert_of_texts(query.colbert, found.rows[run])
     return scores

@@ -35,15 +35,23 @@ def open_or_create(
         present = getattr(collection.settings, key)
         if present != value:
             raise CollectionExistsError(
-                f"collection {name!r} exists with {key} {_shown(present)}, not {_shown(value)}; settings are "
-                "fixed at creation. Leave the option out, build under another name, or delete the collection "
-                "first (DELETE /collections/NAME, or remove its folder)."
+                f"collection {name!r} exists {_shown(key, present)}, and is asked for {_shown(key, value)}; "
+                "settings are fixed at creation. Leave the option out, build under another name, or delete "
+                "the collection first (DELETE /collections/NAME, or remove its folder)."
             )
     return collection, False
 
 
-def _shown(setting: object) -> str:
-    return str(setting) if isinstance(setting, WindowSettings) else repr(setting)
+def _shown(key: str, value: object) -> str:
+    """A setting in words, such as `with windows of 256 tokens, overlap 64` or `without bm25`."""
+    name = {"window": "windows"}.get(key, key)
+    if isinstance(value, WindowSettings):
+        return f"with {name} of {value}"
+    if isinstance(value, Mapping) and value:
+        return f"with {name} " + ", ".join(f"{field}:{kind}" for field, kind in sorted(value.items()))
+    if value is True:
+        return f"with {name}"
+    return f"with {name} {value}" if value else f"without {name}"
 
 
 def settings_for(name: str, encoder: EncoderInfo, settings: Mapping[str, Any]) -> CollectionSettings:

@@ -47,12 +47,14 @@ class AdapterNotServedError(UnsupportedError):
 class UnsupportedWindowError(UnsupportedError):
     """The encoder does not take windows of this size or overlap.
 
-    setting: which of the two it is about, `tokens` or `overlap`.
+    setting: which of the two it is about, `tokens` or `overlap`; problem: its value, the limit and the
+    remedy; name: what it is called where it was set, by default as in a request.
     """
 
-    def __init__(self, setting: Literal["tokens", "overlap"], problem: str) -> None:
-        super().__init__(f"window.{setting} is {problem}")
+    def __init__(self, setting: Literal["tokens", "overlap"], problem: str, name: str | None = None) -> None:
+        super().__init__(f"{name or f'window.{setting}'} is {problem}")
         self.setting = setting
+        self.problem = problem
 
 
 class EncoderMemoryError(ModelError):

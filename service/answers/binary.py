@@ -31,7 +31,7 @@ SMALL_BYTES = 2**20
 
 
 class BinaryBody:
-    """A body that takes representations window by window. Leaving it lets go of what it holds.
+    """A body that takes representations slice by slice. Leaving it lets go of what it holds.
 
     folder: where they wait while they are many, by default the system's folder for temporary files.
     """
@@ -53,21 +53,21 @@ class BinaryBody:
         """Bytes of all arrays so far."""
         return self._arrays.size_bytes
 
-    def append(self, window: Representations) -> None:
-        """Adds texts after those before; all windows have the same outputs."""
+    def append(self, part: Representations) -> None:
+        """Adds texts after those before; all slices have the same outputs."""
         arrays = self._arrays
-        arrays.append("tokens", window.tokens)
-        arrays.append("truncated", window.truncated)
-        if window.dense is not None:
-            arrays.append("dense", window.dense)
-        if window.sparse is not None:
-            self._append_offsets("sparse_indptr", window.sparse.indptr, "sparse_token_ids")
-            arrays.append("sparse_token_ids", window.sparse.token_ids)
-            arrays.append("sparse_weights", window.sparse.weights)
-        if window.colbert is not None:
-            self._append_offsets("colbert_offsets", window.colbert.offsets, "colbert")
-            arrays.append("colbert", window.colbert.vectors)
-        self._routes.extend(window.routes or (None,) * len(window))
+        arrays.append("tokens", part.tokens)
+        arrays.append("truncated", part.truncated)
+        if part.dense is not None:
+            arrays.append("dense", part.dense)
+        if part.sparse is not None:
+            self._append_offsets("sparse_indptr", part.sparse.indptr, "sparse_token_ids")
+            arrays.append("sparse_token_ids", part.sparse.token_ids)
+            arrays.append("sparse_weights", part.sparse.weights)
+        if part.colbert is not None:
+            self._append_offsets("colbert_offsets", part.colbert.offsets, "colbert")
+            arrays.append("colbert", part.colbert.vectors)
+        self._routes.extend(part.routes or (None,) * len(part))
 
     def chunks(self, metadata: Mapping[str, str]) -> Iterator[bytes]:
         """The whole body; `metadata`, such as model and fingerprint, goes into its header."""
@@ -77,25 +77,25 @@ class BinaryBody:
         return chain([self._arrays.header(named)], self._arrays.chunks())
 
     def _append_offsets(self, name: str, offsets: Int64, packed: str) -> None:
-        """Adds a window's offsets, counted from the beginning of the packed array as it is so far."""
+        """Adds a slice's offsets, counted from the beginning of the packed array as it is so far."""
         shifted = offsets + self._arrays.rows(packed)
         self._arrays.append(name, shifted[1:] if self._arrays.rows(name) else shifted)
 
 
 async def binary_pieces(
-    windows: AsyncGenerator[Representations], info: EncoderInfo, pool: Pool, folder: Path | None = None
+    slices: AsyncGenerator[Representations], info: EncoderInfo, pool: Pool, folder: Path | None = None
 ) -> AsyncGenerator[bytes]:
-    """The body of all windows; it begins after the last, since its header has the sizes of all arrays.
+    """The body of all slices; it begins after the last, since its header has the sizes of all arrays.
 
     folder: as for `BinaryBody`.
     """
     with BinaryBody(folder) as body:
-        async with aclosing(windows):
-            async for window in windows:
-                if int(window.tokens.sum()) > SMALL_TOKENS:
-                    await pool.run(body.append, window)
+        async with aclosing(slices):
+            async for part in slices:
+                if int(part.tokens.sum()) > SMALL_TOKENS:
+                    await pool.run(body.append, part)
                 else:
-                    body.append(window)
+                    body.append(part)
         metadata = {"model": info.name, "fingerprint": info.fingerprint}
         if info.adapter is not None:
             metadata["adapter"] = info.adapter

@@ -19,20 +19,20 @@ PIECE_BYTES = 3 * 2**16  # before base64, which makes 4 characters of 3 bytes
 
 
 async def embeddings_json(
-    windows: AsyncGenerator[Representations], info: EncoderInfo, tokenizer: Tokenizer, *, packed: bool
+    slices: AsyncGenerator[Representations], info: EncoderInfo, tokenizer: Tokenizer, *, packed: bool
 ) -> AsyncGenerator[bytes]:
     """The answer's body, text by text; `packed`: dense and colbert as base64 of little-endian float32."""
     encoder = {"model": info.name, "adapter": info.adapter, "fingerprint": info.fingerprint}
     separator = orjson.dumps(encoder)[:-1] + b',"embeddings":['
     tokens = 0
-    async with aclosing(windows):
-        async for window in windows:
-            for row in range(len(window)):
+    async with aclosing(slices):
+        async for part in slices:
+            for row in range(len(part)):
                 yield separator
-                for piece in embedding_json(window, row, tokenizer, packed=packed):
+                for piece in embedding_json(part, row, tokenizer, packed=packed):
                     yield piece
                 separator = b","
-            tokens += int(window.tokens.sum())
+            tokens += int(part.tokens.sum())
     yield b'],"usage":' + orjson.dumps({"tokens": tokens}) + b"}"
 
 

@@ -22,7 +22,7 @@ from service.settings import Settings
 
 # Tokenized in half a millisecond; a busy server takes longer to begin work in a thread.
 SHORT_CHARACTERS = 2000
-WINDOW_BATCHES = 4  # enough texts at a time that those of a batch are of like length
+SLICE_BATCHES = 4  # enough texts at a time that those of a batch are of like length
 PROBE_TEXT = "probe"
 PROBE_SECONDS = 1.0
 BYTES_PER_TOKEN = 4  # of UTF-8, about; English has more, other languages have about as many
@@ -58,7 +58,7 @@ class EncodingService(Protocol):
         ...
 
     @property
-    def window_tokens(self) -> int:
+    def slice_tokens(self) -> int:
         """Tokens of one call that keep the encoder busy; more would only take memory."""
         ...
 
@@ -132,7 +132,7 @@ class LocalEncoding:
         self._health = EncoderHealth(stall_seconds)
         self._probe: asyncio.Task[Representations] | None = None
         self._pool = text_pool()
-        self.window_tokens = min(WINDOW_BATCHES * batch_tokens, queue_tokens)
+        self.slice_tokens = min(SLICE_BATCHES * batch_tokens, queue_tokens)
         self._batcher = Batcher(
             encoder.encode_tokens,
             self._pool,

@@ -11,6 +11,7 @@ from index.errors import InvalidNameError
 from index.windows.settings import WindowSettings, default_overlap
 from ingest.document_windows import cutter_for
 from ingest.target import settings_for
+from models.errors import UnsupportedWindowError
 from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError, NotFoundError
 from service.http.anything import ANYTHING
@@ -76,7 +77,10 @@ async def create_collection(
         )
     except (ValueError, InvalidNameError) as error:
         raise InvalidRequestError(str(error), "fields") from error
-    cutter_for(settings, services.encoding.tokenizer)  # refuses windows that the encoder does not take
+    try:
+        cutter_for(settings, services.encoding.tokenizer)
+    except UnsupportedWindowError as error:
+        raise InvalidRequestError(str(error), f"window.{error.setting}", "unsupported") from error
     return json_response(
         _record(await services.pools.operations.run(services.collections.create, name, settings)), 201
     )

@@ -13,7 +13,7 @@ from models.representations import OUTPUTS, Representations
 from service.answers.binary import MEDIA_TYPE, binary_pieces
 from service.answers.embeddings import embeddings_json
 from service.answers.pieces import response_of
-from service.encoding.windows import encode_windows
+from service.encoding.slices import encode_slices
 from service.exceptions import InvalidRequestError
 from service.http.negotiation import preferred_type
 from service.load.admission import Ticket
@@ -49,7 +49,7 @@ async def embed(body: EmbedRequest, request: Request, services: Services, deadli
     check_characters(texts, limits.characters, "inputs")
     info = await encoding.info_of(body.adapter)
     _check_against(info, body)
-    windows = encode_windows(
+    slices = encode_slices(
         encoding,
         services.pools.bodies,
         texts,
@@ -62,12 +62,12 @@ async def embed(body: EmbedRequest, request: Request, services: Services, deadli
         ticket=Ticket(deadline),
     )
     if body.dimensions is not None:
-        windows = _with_dimensions(windows, body.dimensions)
+        slices = _with_dimensions(slices, body.dimensions)
     media_type = preferred_type(request.headers.getlist("accept"), (JSON, MEDIA_TYPE))
     if media_type == MEDIA_TYPE:
-        pieces = binary_pieces(windows, info, services.pools.bodies, services.scratch)
+        pieces = binary_pieces(slices, info, services.pools.bodies, services.scratch)
     else:
-        pieces = embeddings_json(windows, info, encoding.tokenizer, packed=body.encoding == "base64")
+        pieces = embeddings_json(slices, info, encoding.tokenizer, packed=body.encoding == "base64")
     try:
         with services.telemetry.stage("encode"):
             return await response_of(pieces, media_type, {"Vary": "Accept"})
@@ -78,11 +78,11 @@ async def embed(body: EmbedRequest, request: Request, services: Services, deadli
 
 
 async def _with_dimensions(
-    windows: AsyncGenerator[Representations], dimensions: int
+    slices: AsyncGenerator[Representations], dimensions: int
 ) -> AsyncGenerator[Representations]:
-    async with aclosing(windows):
-        async for window in windows:
-            yield window.with_dimensions(dimensions)
+    async with aclosing(slices):
+        async for part in slices:
+            yield part.with_dimensions(dimensions)
 
 
 def _check_against(info: EncoderInfo, body: EmbedRequest) -> None:

@@ -17,6 +17,7 @@ from models.tokenizer import Tokenizer
 from service.exceptions import InvalidRequestError
 
 MAX_ALIGNED = 100_000  # token vectors of a query times hits: worth half a second
+CHARACTERS_PER_VECTOR = 64  # of a query's text: finding their words among a hit's costs as much
 
 
 class ExplainedTerm(TypedDict):
@@ -74,26 +75,56 @@ class HitExplanation(TypedDict):
     bm25: NotRequired[list[ExplainedWord]]
 
 
-def require_explainable(query: Representations, hits: int) -> None:
-    """Raises InvalidRequestError where so many hits of this query would take too long to explain."""
-    vectors = 0 if query.colbert is None else len(query.colbert.vectors)
-    if hits * vectors > MAX_ALIGNED:
+def require_explainable(query: Representations, text: str | None, hits: int, *, bm25: bool) -> None:
+    """Raises InvalidRequestError where so many hits of this query would take too long to explain.
+
+    text: the query's, where it is known; bm25: whether the collection counts its words.
+    """
+    vectors = _vectors(query)
+    characters = len(text) if bm25 and text is not None else 0
+    each = vectors + characters // CHARACTERS_PER_VECTOR
+    if hits * each > MAX_ALIGNED:
+        words = f" and the words of its {characters} characters" if characters else ""
+        most = MAX_ALIGNED // each
+        remedy = f"set top_k to at most {most}, or shorten the query" if most else "shorten the query"
         raise InvalidRequestError(
-            f"explain aligns {hits} hits with {vectors} tokens of the query; the limit is {MAX_ALIGNED} "
-            f"pairs: set top_k to at most {MAX_ALIGNED // vectors}, or shorten the query",
+            f"explain aligns {hits} hits with {vectors} tokens of the query{words}; the limit is "
+            f"{MAX_ALIGNED} pairs, {CHARACTERS_PER_VECTOR} characters being worth a token: {remedy}",
             "explain",
         )
+
+
+def require_few_windows(snapshot: Snapshot, query: Representations, hits: Sequence[Hit]) -> None:
+    """Raises InvalidRequestError where hits have so many windows that all would take too long to explain.
+
+    One hit is always explained: the search itself took as long for it.
+    """
+    vectors, windows = _vectors(query), snapshot.encodings_of([hit.document.id for hit in hits])
+    if len(hits) > 1 and windows * vectors > MAX_ALIGNED:
+        raise InvalidRequestError(
+            f"explain aligns the {windows} windows of {len(hits)} hits with {vectors} tokens of the query; "
+            f"the limit is {MAX_ALIGNED} pairs: set top_k lower, or shorten the query",
+            "explain",
+        )
+
+
+def _vectors(query: Representations) -> int:
+    return 0 if query.colbert is None else len(query.colbert.vectors)
 
 
 def explain_hits(
     snapshot: Snapshot, tokenizer: Tokenizer, text: str | None, query: Representations, hits: Sequence[Hit]
 ) -> list[HitExplanation]:
-    """One explanation for each hit; `text` is the query's, None for ready representations."""
+    """One explanation for each hit; `text` is the query's, None for ready representations.
+
+    Raises as `require_few_windows`.
+    """
+    require_few_windows(snapshot, query, hits)
     query_tokens: list[str | None] = []
     if text is not None:
         query_tokens += tokenizer.token_strings(tokenizer.tokenize([text], "query").token_ids[1:])
     cutter = cutter_for(snapshot.settings, tokenizer)
-    found = [snapshot.explain(query, hit.document.id, text) for hit in hits]
+    found = snapshot.explanations(query, [hit.document.id for hit in hits], text)
     texts = [
         _aligned_text(hit.document, explanation.alignment, cutter)
         for hit, explanation in zip(hits, found, strict=True)

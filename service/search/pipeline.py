@@ -136,7 +136,8 @@ class SearchPipeline:
             )
         encode_seconds = time.perf_counter() - encoding_started
         if query.explain:
-            require_explainable(representations, min(query.top_k, snapshot.documents))
+            hits = min(query.top_k, snapshot.documents)
+            require_explainable(representations, query.words, hits, bm25=snapshot.settings.bm25)
         result, explanations = await self._line.run(
             deadline, self._found, snapshot, query, representations, weights, candidates
         )

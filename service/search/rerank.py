@@ -15,7 +15,7 @@ from index.idf import CollectionIdf
 from index.scoring import Float64
 from models.representations import Bool, Representations
 from service.encoding.service import EncodingService
-from service.encoding.windows import encode_windows
+from service.encoding.slices import encode_slices
 from service.load.admission import Ticket
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
@@ -59,23 +59,23 @@ async def rerank(
     adapter: str | None = None,
     deadline: Deadline = NO_DEADLINE,
 ) -> RerankOutcome:
-    """The texts in order of their weighted sum with the query, encoded and scored window by window.
+    """The texts in order of their weighted sum with the query, encoded and scored slice by slice.
 
     pool: where they are scored; idf: of the collection that the texts are taken to be of, if any.
 
-    Raises as `encode_windows`.
+    Raises as `encode_slices`.
     """
     asked = asyncio.ensure_future(encoding.encode([query], "query", adapter=adapter, ticket=Ticket(deadline)))
-    windows = encode_windows(
+    slices = encode_slices(
         encoding, pool, documents, request_tokens=request_tokens, adapter=adapter, ticket=Ticket(deadline)
     )
     parts, truncated, tokens = list[Float64](), list[Bool](), 0
     try:
-        async with aclosing(windows):
-            async for window in windows:
-                parts.append(await pool.run(score_texts, _weighted(await asked, idf), window))
-                truncated.append(window.truncated)
-                tokens += int(window.tokens.sum())
+        async with aclosing(slices):
+            async for part in slices:
+                parts.append(await pool.run(score_texts, _weighted(await asked, idf), part))
+                truncated.append(part.truncated)
+                tokens += int(part.tokens.sum())
         encoded_query = await asked
     finally:
         asked.cancel()  # of use only where the texts failed, or the caller left

@@ -33,7 +33,7 @@ from service.workers.worker import RemoteWorker
 
 PIECE_TEXTS = 256  # a large request travels in pieces, so that all workers share it
 PIECE_CHARACTERS = 1_000_000
-WINDOW_TOKENS = 16_384  # of each worker
+SLICE_TOKENS = 16_384  # of each worker
 
 # What one worker may answer and another not, with the one to tell first where several were answered.
 REFUSALS = (
@@ -63,7 +63,7 @@ class RemoteEncoding:
         self._adapters = {adapter.name: adapter for adapter in adapters}
         self._turn = count()
         self._pool = text_pool()
-        self.window_tokens = WINDOW_TOKENS * len(workers)
+        self.slice_tokens = SLICE_TOKENS * len(workers)
         self._watches = [asyncio.create_task(worker.health.watch()) for worker in workers]
 
     @classmethod

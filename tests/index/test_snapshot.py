@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from index.bm25.query import Bm25Statistics
 from index.candidates import CandidateLimits, Scores, SearchResult, Weights
 from index.collection import Collection
 from index.errors import InvalidQueryError, SearchIndexError
@@ -236,3 +237,23 @@ def test_a_closed_snapshot_says_so(build: Any, three: Any, three_query: Any) -> 
     snapshot.close()
     with pytest.raises(SearchIndexError, match="closed"):
         snapshot.search(three_query)
+
+
+def test_a_query_is_read_once_for_all_explanations(
+    build: Any, three: Any, three_query: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its text may have 200,000 characters, and its hits may be many."""
+    snapshot = build(three, segment=2, bm25=True).snapshot()
+    texts: list[str] = []
+    real = Bm25Statistics.query
+
+    def counted(self: Bm25Statistics, text: str, segments: Any) -> Any:
+        texts.append(text)
+        return real(self, text, segments)
+
+    monkeypatch.setattr(Bm25Statistics, "query", counted)
+    found = snapshot.explanations(three_query, ["c", "a", "b"], "cat apple")
+    assert texts == ["cat apple"]
+    assert [each.bm25.terms for each in found] == [("cat",), ("appl",), ()]
+    assert snapshot.explain(three_query, "a", "cat apple").bm25.terms == ("appl",)
+    assert snapshot.encodings_of(["a", "b"]) == 2

@@ -20,12 +20,15 @@ from ingest import build
 from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments
 from ingest.document_windows import EncodedText, encoded_texts, text_of_window, windows_of
+from ingest.errors import SourceError
 from ingest.groups import estimated_tokens
+from models.checkpoint import EncodingSettings
 from models.encoder import encode
-from models.errors import UnsupportedError
+from models.errors import UnsupportedWindowError
 from models.loader import load_encoder
 from models.representations import Representations
 from models.text_windows import WindowCutter
+from models.tokenizer import Tokenizer
 
 WINDOW = WindowSettings(tokens=12, overlap=2)
 PAGES = 300
@@ -168,11 +171,33 @@ def test_every_score_is_that_of_the_windows(tmp_path: Path, tiny: Any) -> None:
 
 def test_windows_that_the_encoder_does_not_take_are_refused(tmp_path: Path, tiny: Any) -> None:
     (tmp_path / "x.jsonl").write_text('{"id": "a", "text": "tea"}')
-    with pytest.raises(UnsupportedError, match="this encoder takes at most 32"):
+    with pytest.raises(UnsupportedWindowError, match="this encoder takes at most 32"):
         build_collection(
             LocalDocuments(tiny), tmp_path / "c", "x", tmp_path / "x.jsonl", window=WindowSettings(64, 8)
         )
     assert not (tmp_path / "c" / "x").exists()
+
+
+def test_a_character_longer_than_a_window_names_its_document(repository: Path) -> None:
+    tokenizer = Tokenizer.load(
+        repository / "checkpoints" / "multi-m3", EncodingSettings(max_length=64, document_instruction="a: ")
+    )
+    cutter = WindowCutter.of(tokenizer, 8, 0)
+    with pytest.raises(
+        SourceError, match=r"document 'd': the character 'ﷺ' has 6 tokens, .* use longer windows"
+    ):
+        list(encoded_texts(Document("d", "tea ﷺ"), cutter))
+
+
+def test_a_window_without_room_for_the_title_is_told_again(repository: Path) -> None:
+    """For an explanation, from the document and the window's place alone."""
+    tokenizer = Tokenizer.load(repository / "checkpoints" / "multi-m3", EncodingSettings(max_length=64))
+    cutter = WindowCutter.of(tokenizer, 8, 0)
+    document = Document("d", "tea ﷺ water", "hot")
+    windows = list(encoded_texts(document, cutter))
+    assert [window.text for window in windows] == ["hot\ntea", "ﷺ", "hot\nwater"]
+    for place, window in enumerate(windows):
+        assert text_of_window(document, Window(place, window.start, window.end), cutter) == window.text
 
 
 @pytest.mark.slow

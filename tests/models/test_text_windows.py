@@ -211,7 +211,7 @@ def test_few_tokens_of_many_characters_are_cut(wordpiece: Tokenizer, text: str) 
     spans = list(WindowCutter.of(wordpiece, tokens=64, overlap=0).cut(text, "head\n"))
     assert all(end - start + 5 <= 100_000 for start, end in spans)
     held = "".join(text[start:end] for start, end in spans)
-    assert held == re.sub(r"\s+", "", text)
+    assert re.sub(r"\s+", "", held) == re.sub(r"\s+", "", text)
 
 
 def test_a_head_of_any_size_is_refused_at_once(wordpiece: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:

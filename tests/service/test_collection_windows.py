@@ -14,6 +14,7 @@ from ingest.document_encoders import LocalDocuments
 from ingest.document_windows import encoded_texts
 from models.text_windows import WindowCutter
 from models.tokenizer import Tokenizer
+from service.search import explanations
 
 TEXT = "the train leaves a station " * 10 + "green leaf black steam"
 
@@ -66,6 +67,44 @@ async def test_an_explanation_shows_the_windows(client: httpx.AsyncClient, long:
         assert all("window" not in part for parts in hit["explanation"].values() for part in parts)
 
 
+async def test_the_windows_of_all_hits_are_bounded_in_explanations(
+    client: httpx.AsyncClient, long: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three token vectors times the windows of two hits; one hit alone is explained."""
+    monkeypatch.setattr(explanations, "MAX_ALIGNED", 10)
+    body = {"collection": long, "query": "green leaf", "explain": True}
+    refused = await client.post("/search", json={**body, "top_k": 2})
+    assert refused.status_code == 422
+    assert refused.json()["error"]["param"] == "explain"
+    assert "windows of 2 hits with 3 tokens" in refused.json()["error"]["message"]
+    assert (await client.post("/search", json={**body, "top_k": 1})).status_code == 200
+
+
+async def test_the_last_page_of_a_book_is_found(
+    client: httpx.AsyncClient, data: Path, tiny: Any, tmp_path: Path
+) -> None:
+    """300 pages of 2,000 characters, each with a sentence of its own, among other books; few candidates."""
+    letters = "abcdefghijklm"
+    pages = [
+        ("the train leaves a station " * 75)[:1980]
+        + " green leaf" * (page == 299)
+        + f" {letters[page % 13]} "
+        for page in range(300)
+    ]
+    source = tmp_path / "books.jsonl"
+    books = [{"id": "book", "text": "".join(pages)}] + [
+        {"id": f"other {place}", "text": "hot tea water " * 50} for place in range(30)
+    ]
+    source.write_text("\n".join(map(json.dumps, books)))
+    build_collection(
+        LocalDocuments(tiny), data / "collections", "books", source, window=WindowSettings(32, 8)
+    )
+    found = await hits(client, "books", top_k=1, candidates={"dense": 2, "sparse": 2})
+    window, text = found["book"]["window"], found["book"]["text"]
+    assert "green leaf" in text[window["start"] : window["end"]]
+    assert window["end"] > len(text) - 100
+
+
 @pytest.mark.parametrize(("asked", "overlap"), [({}, 4), ({"overlap": None}, 4), ({"overlap": 0}, 0)])
 async def test_windows_are_set_at_creation(
     client: httpx.AsyncClient, asked: dict[str, Any], overlap: int
@@ -85,7 +124,16 @@ async def test_windows_are_set_at_creation(
         ({"tokens": 16, "overlap": 13}, "window.overlap", "use an integer from 0 to 12"),
         ({"tokens": 16, "overlap": -1}, "window.overlap", "greater than or equal to 0"),
         ({"tokens": 16, "stride": 8}, "window.stride", "no such field"),
-        ({"tokens": 64}, None, "this encoder takes at most 32"),
+        (
+            {"tokens": 64},
+            "window.tokens",
+            "window.tokens is 64; this encoder takes at most 32: use 32 or less, or an encoder that takes",
+        ),
+        (
+            {"tokens": 8, "overlap": 6},
+            "window.overlap",
+            "window.overlap is 6; windows of 8 tokens have room for 6",
+        ),
         (16, "window", ""),
     ],
 )

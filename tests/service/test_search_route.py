@@ -14,6 +14,7 @@ from index.collection import Collection
 from index.fusion import WEIGHT_PRESETS
 from models.encoder import encode
 from service.answers import pieces
+from service.exceptions import InvalidRequestError
 from service.schemas.search import PresetName
 from service.search import explanations
 
@@ -196,6 +197,19 @@ async def test_too_much_to_explain_is_422(client: httpx.AsyncClient, monkeypatch
     assert "at most 2" in refused.json()["error"]["message"]
     assert (await search(client, explain=True, top_k=2)).status_code == 200
     assert (await search(client, top_k=3)).status_code == 200
+
+
+def test_words_for_bm25_count_as_work(monkeypatch: pytest.MonkeyPatch, tiny: Any) -> None:
+    """Three token vectors and 640 characters: 13 pairs for each hit, or 3 in a collection without BM25."""
+    monkeypatch.setattr(explanations, "MAX_ALIGNED", 30)
+    query, text = encode(tiny, ["hot tea"], "query"), "x" * 640
+    assert query.colbert is not None
+    assert len(query.colbert.vectors) == 3
+    explanations.require_explainable(query, text, 10, bm25=False)
+    explanations.require_explainable(query, text, 2, bm25=True)
+    explanations.require_explainable(query, None, 10, bm25=True)
+    with pytest.raises(InvalidRequestError, match=r"the words of its 640 characters; .* top_k to at most 2"):
+        explanations.require_explainable(query, text, 3, bm25=True)
 
 
 async def test_explanations_add_up_to_the_scores(client: httpx.AsyncClient) -> None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from index import dense
+from index import dense, segment
 from index.candidates import CandidateLimits, Document, SearchResult, Weights, Window
 from index.collection import Collection
 from index.errors import DamagedIndexError, InvalidDocumentError, SearchIndexError
 from index.filters import parse_filter
 from index.inspection import inspect_collection
 from index.manifest import Manifest
+from index.scoring import packed_maxsim
 from index.verify import verify
+from index.windows import best
 from index.windows.settings import WindowSettings
 from index.windows.store import DocumentWindows, largest_weights
 from models.representations import Int64, Representations, SparseRows
@@ -99,15 +102,16 @@ def test_the_best_window_and_the_largest_weights_count(
 
 
 @pytest.mark.parametrize(
-    ("weights", "best"), [(Weights(), 2), (Weights(1, 0, 0), 1), (Weights(0, 1, 0), 2), (Weights(0, 0, 1), 0)]
+    ("weights", "chosen"),
+    [(Weights(), 2), (Weights(1, 0, 0), 1), (Weights(0, 1, 0), 2), (Weights(0, 0, 1), 0)],
 )
 def test_a_hit_names_the_window_of_highest_sum(
-    build_windowed: Any, two: Windowed, three_query: Any, weights: Weights, best: int
+    build_windowed: Any, two: Windowed, three_query: Any, weights: Weights, chosen: int
 ) -> None:
     """By token vectors alone the three are equal, so the first is named."""
     hits = build_windowed(two, token_codec="float16").snapshot().search(three_query, weights=weights).hits
     windows = {hit.document.id: hit.window for hit in hits}
-    assert windows == {"book": Window(best, *((0, 4), (4, 8), (8, 13))[best]), "note": Window(0, 0, 4)}
+    assert windows == {"book": Window(chosen, *((0, 4), (4, 8), (8, 13))[chosen]), "note": Window(0, 0, 4)}
 
 
 def test_bm25_goes_with_windows(
@@ -150,6 +154,41 @@ def test_without_token_vectors_the_other_sides_choose(
     book = snapshot.search(three_query).hits[0]
     assert (book.score, book.scores.colbert, book.window) == (3.0, None, Window(2, 8, 13))
     assert snapshot.explain(three_query, "book").alignment.window is None
+
+
+def test_sides_that_are_not_there_choose_no_window(
+    build_windowed: Any, two: Windowed, three_query: Any
+) -> None:
+    """A weight counts only where query and collection have its side; without any, those that are there do."""
+    snapshot = build_windowed(two, token_codec="none", bm25=True).snapshot()
+
+    def chosen(query: Any, weights: Weights) -> Window | None:
+        hits = snapshot.search(query, text="three", weights=weights, candidates=CandidateLimits(5, 5, 5)).hits
+        return next(hit.window for hit in hits if hit.document.id == "book")
+
+    assert chosen(three_query, Weights(1, 0, 1)) == Window(1, 4, 8)
+    assert chosen(three_query, Weights(0, 0, 1, 1)) == Window(2, 8, 13)  # 1.5 of dense and sparse
+    dense_alone = replace(three_query, sparse=None, colbert=None)
+    assert chosen(dense_alone, Weights(0, 0, 0, 1)) == Window(1, 4, 8)
+    nothing = replace(dense_alone, dense=None)
+    assert chosen(nothing, Weights(0, 0, 0, 1)) is None
+
+
+def test_finalists_are_compared_with_token_vectors_once(
+    build_windowed: Any, two: Windowed, three_query: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four windows are scored exactly, however many of their documents become hits."""
+    snapshot = build_windowed(two, token_codec="float16").snapshot()
+    scored: list[int] = []
+
+    def counted(query: Any, store: Any, rows: Int64, *, precise: bool = False) -> Any:
+        scored.append(len(rows))
+        return packed_maxsim(query, store, rows, precise=precise)
+
+    for module in (segment, best):
+        monkeypatch.setattr(module, "packed_maxsim", counted, raising=False)
+    assert len(snapshot.search(three_query).hits) == 2
+    assert sum(scored) == 4
 
 
 @pytest.mark.parametrize("codec", ["int8", "float16"])

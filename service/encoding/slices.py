@@ -1,4 +1,4 @@
-"""A request of many texts, encoded window by window, so that its size takes no memory."""
+"""A request of many texts, encoded slice by slice, so that its size takes no memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from service.load.admission import Ticket
 from service.load.deadlines import NO_DEADLINE
 from service.load.pools import Pool
 
-PATIENCE_SECONDS = 120.0  # for windows after the first, while others fill the queue
+PATIENCE_SECONDS = 120.0  # for slices after the first, while others fill the queue
 FRAME_TOKENS = 8  # a generous count of the special tokens around a text
 
 Encode = Callable[[Sequence[str]], Awaitable[Representations]]
 
 
-async def encode_windows(
+async def encode_slices(
     encoding: EncodingService,
     pool: Pool,
     texts: Sequence[str],
@@ -32,10 +32,10 @@ async def encode_windows(
     adapter: str | None = None,
     ticket: Ticket | None = None,
 ) -> AsyncGenerator[Representations]:
-    """Representations of at least one text, in order, as consecutive windows.
+    """Representations of at least one text, in order, as consecutive slices.
 
-    One window is encoded while the caller works on the one before it, and no more. All that a request can be
-    refused for is found before the first window is given, but an encoder may fail at any of them.
+    One slice is encoded while the caller works on the one before it, and no more. All that a request can be
+    refused for is found before the first slice is given, but an encoder may fail at any of them.
     pool: where many texts are counted; ticket: as for `EncodingService.encode`.
     Raises RequestTooLargeError for more than `request_tokens`, and what `EncodingService.encode` raises.
     """
@@ -52,8 +52,8 @@ async def encode_windows(
             ticket=ticket,
         )
 
-    window_tokens = min(encoding.window_tokens, request_tokens)
-    if sum(len(text) + FRAME_TOKENS for text in texts) <= window_tokens:
+    slice_tokens = min(encoding.slice_tokens, request_tokens)
+    if sum(len(text) + FRAME_TOKENS for text in texts) <= slice_tokens:
         yield await encode(texts)
         return
     encoding.require_room(estimated_tokens(texts), ticket.deadline)
@@ -66,26 +66,26 @@ async def encode_windows(
             f"the request has {tokens} tokens and this server takes at most {request_tokens} at once "
             "(setting max_request_tokens): split the request, or shorten its texts with max_length"
         )
-    spans = plan_windows(batch.lengths, window_tokens)
+    spans = plan_slices(batch.lengths, slice_tokens)
     sizes = [int(batch.lengths[span].sum()) for span in spans]
     del batch
     ticket.later_tokens = sum(sizes[1:])
     ahead = asyncio.ensure_future(encode(texts[: spans[0].stop]))
     try:
         for span, size in zip(spans[1:], sizes[1:], strict=True):
-            window = await ahead
+            encoded = await ahead
             ticket.later_tokens -= size
             ticket.deadline = NO_DEADLINE  # an answer that has begun is finished
             ahead = asyncio.ensure_future(_encode_patiently(encode, texts[span]))
-            yield window
-            del window
+            yield encoded
+            del encoded
         yield await ahead
     finally:
         ahead.cancel()  # of use only where the caller left
 
 
-def plan_windows(lengths: Int64, tokens: int) -> list[slice]:
-    """Consecutive texts of at most this many tokens together; a longer text is a window of its own."""
+def plan_slices(lengths: Int64, tokens: int) -> list[slice]:
+    """Consecutive texts of at most this many tokens together; a longer text is a slice of its own."""
     spans: list[slice] = []
     start = size = 0
     for row, length in enumerate(lengths.tolist()):

@@ -1,4 +1,4 @@
-"""Requests encoded window by window."""
+"""Requests encoded slice by slice."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -10,9 +10,9 @@ import pytest
 
 from models.encoder import encode
 from models.representations import Representations
-from service.encoding import windows
+from service.encoding import slices
 from service.encoding.service import LocalEncoding
-from service.encoding.windows import encode_windows, plan_windows
+from service.encoding.slices import encode_slices, plan_slices
 from service.exceptions import OverloadedError, RequestTooLargeError
 from service.load.pools import Pool
 
@@ -51,53 +51,53 @@ async def encoding(tiny: Any) -> AsyncGenerator[Watched]:
 
 
 async def test_windows_together_are_the_whole(encoding: Watched, pool: Pool, tiny: Any) -> None:
-    found = [window async for window in encode_windows(encoding, pool, TEXTS, request_tokens=10_000)]
+    found = [part async for part in encode_slices(encoding, pool, TEXTS, request_tokens=10_000)]
     assert len(found) > 5
-    assert all(int(window.tokens.sum()) <= encoding.window_tokens for window in found)
+    assert all(int(part.tokens.sum()) <= encoding.slice_tokens for part in found)
     assert np.allclose(Representations.concatenate(found).dense, encode(tiny, TEXTS).dense, atol=1e-6)
 
 
 async def test_one_window_and_no_more_is_encoded_ahead(encoding: Watched, pool: Pool) -> None:
     given = 0
-    async for _ in encode_windows(encoding, pool, TEXTS, request_tokens=10_000):
+    async for _ in encode_slices(encoding, pool, TEXTS, request_tokens=10_000):
         given += 1
-        await asyncio.sleep(0.05)  # longer than a window takes
+        await asyncio.sleep(0.05)  # longer than a slice takes
         assert len(encoding.ended) <= given + 1
     assert len(encoding.begun) == given
 
 
 async def test_few_short_texts_are_one_call(encoding: Watched, pool: Pool) -> None:
     assert (
-        len([each async for each in encode_windows(encoding, pool, ["tea", "hot"], request_tokens=100)]) == 1
+        len([each async for each in encode_slices(encoding, pool, ["tea", "hot"], request_tokens=100)]) == 1
     )
     assert encoding.begun == [2]
 
 
 async def test_too_many_tokens_are_refused_before_any_work(encoding: Watched, pool: Pool) -> None:
     with pytest.raises(RequestTooLargeError, match="at most 100 at once"):
-        await anext(encode_windows(encoding, pool, TEXTS, request_tokens=100))
+        await anext(encode_slices(encoding, pool, TEXTS, request_tokens=100))
     assert not encoding.begun
 
 
 async def test_only_the_first_window_is_refused_when_the_queue_is_full(encoding: Watched, pool: Pool) -> None:
     encoding.refusals = [1]
     with pytest.raises(OverloadedError):
-        await anext(encode_windows(encoding, pool, TEXTS, request_tokens=10_000))
+        await anext(encode_slices(encoding, pool, TEXTS, request_tokens=10_000))
     encoding.refusals = [None, 0.01, 0.01]
-    found = [window async for window in encode_windows(encoding, pool, TEXTS, request_tokens=10_000)]
+    found = [part async for part in encode_slices(encoding, pool, TEXTS, request_tokens=10_000)]
     assert sum(map(len, found)) == len(TEXTS)
 
 
 async def test_patience_ends(encoding: Watched, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(slices, "PATIENCE_SECONDS", 0.01)
     encoding.refusals = [None, 60]
     with pytest.raises(OverloadedError):
-        async for _ in encode_windows(encoding, pool, TEXTS, request_tokens=10_000):
+        async for _ in encode_slices(encoding, pool, TEXTS, request_tokens=10_000):
             pass
 
 
 async def test_a_caller_that_leaves_ends_the_work_ahead(encoding: Watched, pool: Pool) -> None:
-    async with aclosing(encode_windows(encoding, pool, TEXTS, request_tokens=10_000)) as found:
+    async with aclosing(encode_slices(encoding, pool, TEXTS, request_tokens=10_000)) as found:
         await anext(found)
         await asyncio.sleep(0)  # in which the work ahead begins
     await asyncio.sleep(0.01)
@@ -107,7 +107,7 @@ async def test_a_caller_that_leaves_ends_the_work_ahead(encoding: Watched, pool:
 
 def test_the_plan_of_windows_by_hand() -> None:
     def plan(*lengths: int) -> list[tuple[int, int]]:
-        return [(span.start, span.stop) for span in plan_windows(np.array(lengths), 10)]
+        return [(span.start, span.stop) for span in plan_slices(np.array(lengths), 10)]
 
     assert plan(3) == [(0, 1)]
     assert plan(5, 5, 1) == [(0, 2), (2, 3)]
