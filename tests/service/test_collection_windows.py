@@ -1,6 +1,7 @@
 """Collections with windows over HTTP: created, described, searched, explained."""
 
 import json
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -80,29 +81,28 @@ async def test_the_windows_of_all_hits_are_bounded_in_explanations(
     assert (await client.post("/search", json={**body, "top_k": 1})).status_code == 200
 
 
-async def test_the_last_page_of_a_book_is_found(
+async def test_every_page_of_a_book_can_be_found(
     client: httpx.AsyncClient, data: Path, tiny: Any, tmp_path: Path
 ) -> None:
-    """300 pages of 2,000 characters, each with a sentence of its own, among other books; few candidates."""
-    letters = "abcdefghijklm"
-    pages = [
-        ("the train leaves a station " * 75)[:1980]
-        + " green leaf" * (page == 299)
-        + f" {letters[page % 13]} "
-        for page in range(300)
-    ]
+    """300 pages of some 2,000 characters, each with a sentence of its own; few candidates, among other books.
+
+    A sentence is of three letters, which no other page has all of; the rest of the pages is the same.
+    """
+    sentences = [" ".join(letters) for letters in islice(combinations("abcdefghijklmn", 3), 300)]
+    filler = "the train leaves station " * 79
     source = tmp_path / "books.jsonl"
-    books = [{"id": "book", "text": "".join(pages)}] + [
-        {"id": f"other {place}", "text": "hot tea water " * 50} for place in range(30)
-    ]
+    books = [{"id": "book", "text": "\n\n".join(f"{filler}{sentence}" for sentence in sentences)}]
+    books += [{"id": f"other {place}", "text": "hot tea water " * 50} for place in range(30)]
     source.write_text("\n".join(map(json.dumps, books)))
     build_collection(
         LocalDocuments(tiny), data / "collections", "books", source, window=WindowSettings(32, 8)
     )
-    found = await hits(client, "books", top_k=1, candidates={"dense": 2, "sparse": 2})
-    window, text = found["book"]["window"], found["book"]["text"]
-    assert "green leaf" in text[window["start"] : window["end"]]
-    assert window["end"] > len(text) - 100
+    for page in (299, 0, 150, 298):
+        body = {"query": sentences[page], "top_k": 1, "candidates": {"dense": 2, "sparse": 2}}
+        book = (await hits(client, "books", **body))["book"]
+        window, text = book["window"], book["text"]
+        assert sentences[page] in text[window["start"] : window["end"]]
+        assert page * 1980 < window["end"] <= len(text)
 
 
 @pytest.mark.parametrize(("asked", "overlap"), [({}, 4), ({"overlap": None}, 4), ({"overlap": 0}, 0)])
