@@ -7,10 +7,8 @@ from collections.abc import Set as AbstractSet
 import bm25s
 import numpy as np
 
+from index.bm25.formula import K1, B
 from models.representations import Float32, Int32, TokenBatch
-
-K1 = 1.2
-B = 0.75
 
 
 class Bm25:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from index.document_frequencies import document_frequencies, open_document_frequencies
 from index.errors import DamagedIndexError
 from index.storage import open_array, write_array
 from models.representations import Int32, Int64, SparseRows
@@ -36,12 +37,12 @@ class TermStatistics:
     @staticmethod
     def of(forward: SparseRows, vocabulary_size: int) -> TermStatistics:
         """Counts rows in which no term occurs twice, piece by piece; takes a few arrays of V numbers."""
-        frequencies, masses = (np.zeros(vocabulary_size, np.int64) for _ in range(2))
+        frequencies = document_frequencies(forward.token_ids, vocabulary_size)
+        masses = np.zeros(vocabulary_size, np.int64)
         for start in range(0, len(forward.token_ids), WEIGHTS_AT_ONCE):
             ids = forward.token_ids[start : start + WEIGHTS_AT_ONCE]
             weights = np.minimum(forward.weights[start : start + WEIGHTS_AT_ONCE], LARGEST_WEIGHT)
             units = np.rint(weights.astype(np.float64) * UNITS)
-            frequencies += np.bincount(ids, minlength=vocabulary_size)
             masses += np.bincount(ids, units, vocabulary_size).astype(np.int64)
         terms = np.flatnonzero(frequencies)
         return TermStatistics(terms.astype(np.int32), frequencies[terms].astype(np.int32), masses[terms])
@@ -57,13 +58,8 @@ class TermStatistics:
                 f"{folder / 'inverted_terms.npy'} holds a token id outside the vocabulary of "
                 f"{vocabulary_size}; restore it or rebuild"
             )
-        frequencies = open_array(folder / FREQUENCIES_FILE, np.int32, rows=len(terms))
+        frequencies = open_document_frequencies(folder / FREQUENCIES_FILE, len(terms), documents)
         masses = open_array(folder / MASSES_FILE, np.int64, rows=len(terms))
-        if frequencies.min(initial=1) < 1 or frequencies.max(initial=1) > documents:
-            raise DamagedIndexError(
-                f"{folder / FREQUENCIES_FILE} counts documents that a segment of {documents} cannot have; "
-                "restore it or rebuild"
-            )
         if masses.min(initial=0) < 0:
             raise DamagedIndexError(f"{folder / MASSES_FILE} holds a mass below 0; restore it or rebuild")
         return TermStatistics(terms, frequencies, masses)

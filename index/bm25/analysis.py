@@ -1,19 +1,29 @@
 """From a text to the terms that BM25 counts: stems of words, or pairs of characters.
 
-A text is brought to one form (Unicode NFKC, lower case) and cut into pieces:
+A text is brought to one form (Unicode NFKC, lower case) and cut into pieces. What is not seen (soft
+hyphens, joiners, variation selectors and the other code points that Unicode calls default ignorable) is left
+out before, so that a word is the same with it and without.
 
 - Scripts without spaces between words (Han, kana, Thai, Lao, Khmer, Myanmar), and Hangul, whose words carry
   particles, give each two characters that follow one another; one that stands alone gives itself.
-- In other scripts a run of letters, marks and digits is a word; an English possessive 's is left out.
+- In other scripts a run of letters, marks and digits is a word, from its first letter or digit on; an English
+  possessive 's is left out.
 
 A Snowball stemmer makes a word's stem, that of the language which goes with the script of its first letter
 (`languages.py`). A word's term depends on nothing but the word, so documents and queries in several scripts
 are read alike.
+
+A long text is read part by part. Parts end where that shows in nothing: before white space, which is in
+no word and which neither NFKC nor lower case joins to what is before it; or among letters that are read in
+pairs, of which two parts then share one. Only a stretch that has no such place within `CHARACTERS_AT_ONCE` is
+cut anywhere.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 
 import regex
@@ -22,21 +32,37 @@ from Stemmer import Stemmer
 from index.bm25.languages import SCRIPT_LANGUAGES, Bm25Language, languages_by_script
 
 LONGEST_WORD = 128  # characters; what is longer is no word, and is cut into pieces of so many
-_LETTER = r"\p{L}\p{M}\p{N}"
+CHARACTERS_AT_ONCE = 65_536  # a part has at least as many where more follow, and at most twice as many
+_FIRST = r"\p{L}\p{N}"
+_LETTER = rf"{_FIRST}\p{{M}}"
 _PAIRED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
 _PAIRED_LETTER = rf"[[{_LETTER}]&&[{_PAIRED}]]"
 _WORD_LETTER = rf"[[{_LETTER}]--[{_PAIRED}]]"
+# Paired letters that stay one letter in NFKC and join no letter before them.
+_SEPARATE = r"[\p{Lo}&&[\p{Han}ぁ-ゖァ-ヺ가-힣ก-ะກ-ະក-អက-အ]]"
+
+
+@cache
+def _invisible() -> regex.Pattern[str]:
+    return regex.compile(r"\p{Default_Ignorable_Code_Point}+")
 
 
 @cache
 def _words() -> regex.Pattern[str]:
-    return regex.compile(rf"({_WORD_LETTER}{{1,{LONGEST_WORD}}})(?:'s(?!{_WORD_LETTER}))?", regex.V1)
+    first = rf"[[{_FIRST}]--[{_PAIRED}]]"
+    word = rf"{first}{_WORD_LETTER}{{0,{LONGEST_WORD - 1}}}"
+    return regex.compile(rf"({word})(?:'s(?!{_WORD_LETTER}))?", regex.V1)
 
 
 @cache
 def _pairs() -> regex.Pattern[str]:
-    alone = rf"(?<!{_PAIRED_LETTER}){_PAIRED_LETTER}(?!{_PAIRED_LETTER})"
+    alone = rf"(?<!{_PAIRED_LETTER})[[{_FIRST}]&&[{_PAIRED}]](?!{_PAIRED_LETTER})"
     return regex.compile(rf"(?=({_PAIRED_LETTER}{{2}}|{alone}))", regex.V1)
+
+
+@cache
+def _cuts() -> regex.Pattern[str]:
+    return regex.compile(rf"(?P<blank>\s)|(?<={_SEPARATE}{{2}}){_SEPARATE}", regex.V1)
 
 
 @cache
@@ -52,9 +78,15 @@ class Analyzer:
         self._dotless = language == "turkish"
         self._stemmers: dict[str, Stemmer] = {}
 
-    def pieces(self, text: str) -> list[str]:
-        """Words as they stand and pairs of characters, as often as they occur; words come first."""
-        composed = unicodedata.normalize("NFKC", text).replace("’", "'")
+    def pieces(self, text: str) -> Iterator[list[str]]:
+        """Words as they stand and pairs of characters, as often as they occur; of one part of the text after
+        another, and in each words first.
+        """
+        for part in _parts(text):
+            yield self._pieces(part)
+
+    def _pieces(self, part: str) -> list[str]:
+        composed = unicodedata.normalize("NFKC", part).replace("’", "'")
         if self._dotless:  # Turkish has two letters i
             composed = composed.replace("İ", "i").replace("I", "ı")
         lowered = composed.lower()
@@ -72,6 +104,21 @@ class Analyzer:
         stem: str = self._stemmers[language].stemWord(piece)
         return stem or piece
 
-    def terms(self, text: str) -> list[str]:
-        """The terms of a text, as often as they occur."""
-        return [self.term(piece) for piece in self.pieces(text)]
+    def counts(self, text: str) -> Counter[str]:
+        """How often each term of a text occurs in it."""
+        counted = Counter[str]()
+        for pieces in self.pieces(text):
+            counted.update(map(self.term, pieces))
+        return counted
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The text in parts of bounded length, whose pieces together are those of the text."""
+    visible = text if text.isascii() else _invisible().sub("", text)
+    start, length = 0, CHARACTERS_AT_ONCE
+    while len(visible) - start > length:
+        cut = _cuts().search(visible, start + length, start + 2 * length)
+        stop = start + 2 * length if cut is None else cut.start()
+        yield visible[start:stop]
+        start = stop - (cut is not None and cut["blank"] is None)
+    yield visible[start:]

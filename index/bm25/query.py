@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,7 +43,7 @@ class Bm25Statistics:
 
     def query(self, text: str, segments: Sequence[Bm25Segment]) -> Bm25Query:
         """The terms of a text, for the segments that this was made of."""
-        counted = Counter(Analyzer(self._language).terms(text))
+        counted = Analyzer(self._language).counts(text)
         terms = sorted(counted)
         encoded = PackedBytes.of([term.encode() for term in terms])
         places = np.empty((len(segments), len(terms)), np.int32)

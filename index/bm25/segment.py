@@ -10,6 +10,7 @@ import numpy as np
 from index.bm25.formula import mean_length, saturation
 from index.bm25.vocabulary import open_terms
 from index.bm25.writer import FORWARD, FREQUENCIES_FILE, INVERTED, LENGTHS_FILE
+from index.document_frequencies import open_document_frequencies
 from index.errors import DamagedIndexError
 from index.forward_rows import open_forward_rows
 from index.packed_bytes import PackedBytes
@@ -58,12 +59,7 @@ class Bm25Segment:
             raise DamagedIndexError(
                 f"{folder / LENGTHS_FILE} holds a length below 0; restore it or rebuild the collection"
             )
-        frequencies = open_array(folder / FREQUENCIES_FILE, np.int32, rows=len(terms))
-        if frequencies.min(initial=1) < 1 or frequencies.max(initial=1) > documents:
-            raise DamagedIndexError(
-                f"{folder / FREQUENCIES_FILE} counts documents that a segment of {documents} cannot have; "
-                "restore it or rebuild the collection"
-            )
+        frequencies = open_document_frequencies(folder / FREQUENCIES_FILE, len(terms), documents)
         return Bm25Segment(
             terms,
             frequencies,

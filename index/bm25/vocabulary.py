@@ -7,7 +7,6 @@ so its score is added up in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,9 +43,10 @@ class TermNumbers(dict[str, int]):
         """About how much memory the pieces and terms take."""
         return len(self) * PIECE_BYTES
 
-    def numbers_of(self, pieces: Sequence[str]) -> Int32:
-        """The numbers int32[L] of the terms of pieces."""
-        return np.fromiter(map(self.__getitem__, pieces), np.int32, len(pieces))
+    def clear(self) -> None:
+        """Forgets pieces and terms."""
+        super().clear()
+        self._terms.clear()
 
     def write(self, folder: Path) -> Int32:
         """Writes the terms in ascending order; returns each one's place in it, int32[X], by its number."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,11 +13,12 @@ from index.bm25.analysis import Analyzer
 from index.bm25.formula import BASE, mean_length, slope
 from index.bm25.languages import Bm25Language
 from index.bm25.vocabulary import TermNumbers
+from index.document_frequencies import document_frequencies
 from index.forward_rows import ForwardRowsWriter, open_forward_rows
 from index.packed_bytes import open_offsets
 from index.sparse import build_inverted
 from index.storage import ArrayWriter, changed_array, create_array, open_array, write_array
-from models.representations import Int32, Int64, SparseRows, offsets_of
+from models.representations import Float32, Int32, Int64, SparseRows, offsets_of
 
 FORWARD = "bm25_forward"
 INVERTED = "bm25_inverted"
@@ -50,9 +52,11 @@ class Bm25Writer:
 
     def append(self, texts: Sequence[str]) -> None:
         """Adds documents, one row each."""
-        numbers = [self._numbers.numbers_of(self._analyzer.pieces(text)) for text in texts]
-        self._forward.append(_counted(numbers))
-        self._lengths.append(np.array([len(row) for row in numbers], np.int32))
+        rows = [self._row(text) for text in texts]
+        numbers, frequencies = (np.concatenate(arrays) for arrays in zip(*rows, strict=True))
+        lengths = np.array([len(found) for found, _ in rows], np.int64)
+        self._forward.append(SparseRows(offsets_of(lengths), numbers, frequencies))
+        self._lengths.append(np.array([counts.sum(dtype=np.int64) for _, counts in rows], np.int32))
 
     def finish(self) -> None:
         """Completes the streamed files, and builds the rest from maps of them."""
@@ -70,10 +74,20 @@ class Bm25Writer:
         self._forward.close()
         self._lengths.close()
 
+    def _row(self, text: str) -> tuple[Int32, Float32]:
+        """The numbers of a text's distinct terms, ascending, and how often each occurs."""
+        counts = Counter[int]()
+        for pieces in self._analyzer.pieces(text):
+            counts.update(map(self._numbers.__getitem__, pieces))
+        numbers = np.fromiter(counts, np.int32, len(counts))
+        frequencies = np.fromiter(counts.values(), np.float32, len(counts))
+        order = np.argsort(numbers)
+        return numbers[order], frequencies[order]
+
 
 def build_indexes(forward: SparseRows, lengths: Int32, terms: int, folder: Path) -> None:
     """Writes document frequencies and inverted index for the rows of a segment, with its own mean length."""
-    write_array(folder / FREQUENCIES_FILE, _document_frequencies(forward, terms))
+    write_array(folder / FREQUENCIES_FILE, document_frequencies(forward.token_ids, terms).astype(np.int32))
     scratch = folder / SCRATCH_FILE
     weights = create_array(scratch, np.float32, forward.weights.shape)
     norms = BASE + slope(mean_length(int(lengths.sum()), len(lengths))) * lengths
@@ -82,26 +96,6 @@ def build_indexes(forward: SparseRows, lengths: Int32, terms: int, folder: Path)
         weights[span] = frequencies / (frequencies + norms[_owners(forward.indptr, rows)])
     build_inverted(SparseRows(forward.indptr, forward.token_ids, weights), terms, folder, INVERTED)
     scratch.unlink()
-
-
-def _document_frequencies(forward: SparseRows, terms: int) -> Int32:
-    """How many documents have each term, int32[X]."""
-    counts = np.zeros(terms, np.int64)
-    for start in range(0, len(forward.token_ids), WEIGHTS_AT_ONCE):
-        counts += np.bincount(forward.token_ids[start : start + WEIGHTS_AT_ONCE], minlength=terms)
-    return counts.astype(np.int32)
-
-
-def _counted(numbers: Sequence[Int32]) -> SparseRows:
-    """Each document's distinct numbers, ascending, and how often they occur."""
-    lengths = np.array([len(row) for row in numbers], np.int64)
-    owners = np.repeat(np.arange(len(numbers), dtype=np.int64), lengths)
-    keys, frequencies = np.unique(owners << NUMBER_BITS | np.concatenate(numbers), return_counts=True)
-    return SparseRows(
-        offsets_of(np.bincount(keys >> NUMBER_BITS, minlength=len(numbers))),
-        (keys & NUMBERS).astype(np.int32),
-        frequencies.astype(np.float32),
-    )
 
 
 def _number_anew(folder: Path, documents: int, places: Int32) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index import term_statistics
+from index import document_frequencies, term_statistics
 from index.errors import DamagedIndexError
 from index.storage import write_array
 from index.term_statistics import FREQUENCIES_FILE, MASSES_FILE, TermStatistics
@@ -37,6 +37,7 @@ def test_pieces_and_parts_count_alike(random_texts: Any, monkeypatch: pytest.Mon
     sparse = random_texts(200, 3).sparse
     whole = TermStatistics.of(sparse, 60)
     monkeypatch.setattr(term_statistics, "WEIGHTS_AT_ONCE", 7)
+    monkeypatch.setattr(document_frequencies, "IDS_AT_ONCE", 11)
     by_pieces = TermStatistics.of(sparse, 60)
     first, second = (TermStatistics.of(sparse.take(np.arange(*ends)), 60) for ends in ((0, 90), (90, 200)))
     frequencies, masses = np.zeros((2, 60), np.int64)

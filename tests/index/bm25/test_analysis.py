@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import sys
+import unicodedata
+from collections import Counter
 from typing import get_args
 
 import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
 from Stemmer import Stemmer, algorithms
 
-from index.bm25.analysis import LONGEST_WORD, Analyzer
+from index.bm25 import analysis
+from index.bm25.analysis import CHARACTERS_AT_ONCE, LONGEST_WORD, Analyzer
 from index.bm25.languages import Bm25Language, languages_by_script
+
+# Letters, marks and signs of many scripts: of words and of pairs, some that NFKC joins or takes apart.
+SIGNS = "aZ1'’s. \u3000\u0301\u00ad\u200d\ufe0fΣσİIﷺé한글가ᄀ\u1161ᆨ日本々ーヿか\u3099カｶﾞกำั០ကံ㌀🍵"
+
+
+def pieces_of(analyzer: Analyzer, text: str) -> list[str]:
+    return [piece for pieces in analyzer.pieces(text) for piece in pieces]
+
+
+def terms_of(language: Bm25Language, text: str) -> list[str]:
+    analyzer = Analyzer(language)
+    return list(map(analyzer.term, pieces_of(analyzer, text)))
 
 
 @pytest.mark.parametrize(
@@ -29,27 +48,45 @@ from index.bm25.languages import Bm25Language, languages_by_script
         ("ｶﾀ", ["カタ"]),
         ("กขค", ["กข", "ขค"]),
         ("\ud800 lone", ["lone"]),
+        ("I ❤️ tea \u0301 ั", ["i", "tea"]),  # a mark is no word of its own
+        ("a\u0301\u0301 \u0301b", ["á\u0301", "b"]),
     ],
 )
 def test_words_give_their_stems_and_unspaced_scripts_pairs(text: str, terms: list[str]) -> None:
-    assert Analyzer("english").terms(text) == terms
+    assert terms_of("english", text) == terms
+    assert Analyzer("english").counts(text) == Counter(terms)
+
+
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        ("葛\U000e0100城市", "葛城市"),
+        ("co\u00adopera\u00adtion", "cooperation"),
+        ("tea\u200bpot", "teapot"),
+        ("می\u200cخواهم", "میخواهم"),
+        ("क्\u200dषि", "क्षि"),
+        ("e\u034f\u0301te", "éte"),
+    ],
+)
+def test_what_is_not_seen_does_not_count(written: str, plain: str) -> None:
+    assert terms_of("none", written) == terms_of("none", plain) != []
 
 
 def test_the_language_is_that_of_words_in_its_own_script() -> None:
     text = "Häuser Bücher города"
-    assert Analyzer("german").terms(text) == ["haus", "buch", "город"]
-    assert Analyzer("russian").terms("houses города") == ["hous", "город"]
-    assert Analyzer("none").terms("houses города 검색") == ["houses", "города", "검색"]
+    assert terms_of("german", text) == ["haus", "buch", "город"]
+    assert terms_of("russian", "houses города") == ["hous", "город"]
+    assert terms_of("none", "houses города 검색") == ["houses", "города", "검색"]
 
 
 def test_serbian_is_written_in_two_scripts() -> None:
     assert languages_by_script("serbian")["Latin"] == languages_by_script("serbian")["Cyrillic"] == "serbian"
-    latin, cyrillic = Analyzer("serbian").terms("knjigama књигама")
+    latin, cyrillic = terms_of("serbian", "knjigama књигама")
     assert latin == cyrillic
 
 
 def test_turkish_has_two_letters_i() -> None:
-    assert Analyzer("turkish").pieces("ISPARTA İZMİR") == ["ısparta", "izmir"]
+    assert pieces_of(Analyzer("turkish"), "ISPARTA İZMİR") == ["ısparta", "izmir"]
 
 
 def test_every_language_is_one_that_snowball_knows() -> None:
@@ -59,7 +96,51 @@ def test_every_language_is_one_that_snowball_knows() -> None:
 
 
 def test_a_run_without_end_is_cut() -> None:
-    assert [len(piece) for piece in Analyzer("none").pieces("a" * (2 * LONGEST_WORD + 5))] == [128, 128, 5]
+    assert [len(piece) for piece in pieces_of(Analyzer("none"), "a" * (2 * LONGEST_WORD + 5))] == [
+        128,
+        128,
+        5,
+    ]
+
+
+@given(st.lists(st.text(SIGNS, max_size=6), max_size=30), st.sampled_from(get_args(Bm25Language)))
+def test_parts_have_the_pieces_of_the_whole(words: list[str], language: Bm25Language) -> None:
+    text = " ".join(words)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(analysis, "CHARACTERS_AT_ONCE", 10**6)
+        (whole,) = Analyzer(language).pieces(text)
+        patch.setattr(analysis, "CHARACTERS_AT_ONCE", 8)  # a blank or a cut comes within 8 more
+        assert Counter(pieces_of(Analyzer(language), text)) == Counter(whole)
+
+
+@given(st.text("한글日本カキกขກຂကခ", max_size=60))
+def test_parts_of_a_text_without_blanks_share_one_letter(text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(analysis, "CHARACTERS_AT_ONCE", 10**6)
+        (whole,) = Analyzer("none").pieces(text)
+        patch.setattr(analysis, "CHARACTERS_AT_ONCE", 3)
+        assert Counter(pieces_of(Analyzer("none"), text)) == Counter(whole)
+
+
+@pytest.mark.parametrize("text", ["가나" * 200_000, "tea " * 200_000, "a" * 500_000, "ﷺ" * 200_000])
+def test_no_part_is_long(text: str) -> None:
+    longest = max(map(len, Analyzer("none").pieces(text)))
+    assert longest <= 10 * CHARACTERS_AT_ONCE  # of ﷺ, which NFKC makes four words
+
+
+def test_where_a_text_is_cut_nothing_joins() -> None:
+    """White space and the letters at which a part may begin: NFKC leaves them apart from what is before."""
+    every = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    joining = {second for letter in every for second in unicodedata.normalize("NFD", letter)[1:]}
+    joining |= {chr(code) for code in range(0x1161, 0x1200)}  # vowels and finals of Hangul
+    separate = regex.compile(analysis._SEPARATE, regex.V1)
+    paired = regex.compile(analysis._PAIRED_LETTER, regex.V1)
+    for letter in every:
+        if letter.isspace() or separate.match(letter):
+            form = unicodedata.normalize("NFKC", letter).lower()
+            assert form[0] not in joining
+            assert unicodedata.combining(form[0]) == 0
+            assert letter.isspace() or (len(form) == 1 and paired.match(form))
 
 
 def test_stems_are_those_that_collections_on_disk_were_written_with() -> None:

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.bm25 import writer
+from index import document_frequencies
+from index.bm25 import analysis, writer
+from index.bm25.analysis import Analyzer
 from index.bm25.formula import saturation
-from index.bm25.vocabulary import PIECE_BYTES, find_terms, open_terms
+from index.bm25.vocabulary import PIECE_BYTES, TermNumbers, find_terms, open_terms
 from index.candidates import CandidateLimits, Document, Weights
 from index.errors import InvalidQueryError
 from index.filters import parse_filter
@@ -34,8 +36,8 @@ def test_scores_by_hand(collection_of: Any, query: Representations) -> None:
     hits = snapshot.search(query, text="tea tea honey", weights=ONLY_BM25).hits
     # 4 documents of 2 words on average; tea is in two: ln(1 + 2.5/2.5) = ln 2, honey in one: ln(1 + 3.5/1.5).
     # d has 4 words: norm 1.2 (0.25 + 0.75 · 2) = 2.1; a has 3: 1.2 (0.25 + 0.75 · 1.5) = 1.65.
-    d = 0.04 * (2 * np.log(2) / 3.1 + np.log(10 / 3) / 3.1)
-    a = 0.04 * 2 * np.log(2) * 2 / 3.65
+    d = 0.05 * (2 * np.log(2) / 3.1 + np.log(10 / 3) / 3.1)
+    a = 0.05 * 2 * np.log(2) * 2 / 3.65
     assert [(hit.document.id, hit.score) for hit in hits[:2]] == [
         ("d", pytest.approx(d, abs=1e-6)),
         ("a", pytest.approx(a, abs=1e-6)),
@@ -158,12 +160,22 @@ def test_rows_are_numbered_anew_piece_by_piece(
     texts = random_words(120, 6)
     whole = collection_of(texts, name="whole")
     monkeypatch.setattr(writer, "WEIGHTS_AT_ONCE", 7)
+    monkeypatch.setattr(document_frequencies, "IDS_AT_ONCE", 11)
+    monkeypatch.setattr(analysis, "CHARACTERS_AT_ONCE", 20)
     pieces = collection_of(texts, name="pieces")
     (left,), (right,) = (tuple(each.layout.segments.iterdir()) for each in (whole, pieces))
     names = sorted(path.name for path in left.glob("bm25_*"))
     assert len(names) == 16
     for name in names:
         assert (left / name).read_bytes() == (right / name).read_bytes(), name
+
+
+def test_nothing_is_kept_of_a_finished_segment() -> None:
+    numbers = TermNumbers(Analyzer("none"))
+    assert [numbers[piece] for piece in ("tea", "milk", "tea")] == [0, 1, 0]
+    numbers.clear()
+    assert len(numbers) == 0
+    assert numbers["milk"] == 0  # terms are forgotten, too
 
 
 def test_a_title_counts(build: Any, random_texts: Any, query: Representations) -> None:
