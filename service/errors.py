@@ -53,6 +53,7 @@ from service.exceptions import (
     RequestTooLargeError,
     UnauthenticatedError,
 )
+from service.invalid_values import is_another_kind, message_of
 
 log = logging.getLogger("tercet")
 
@@ -217,9 +218,7 @@ async def _invalid(_request: Request, error: Exception) -> Response:
     details: Sequence[dict[str, Any]] = error.errors()
     # Where alternatives are allowed, the one that was meant: it got furthest, and of those of equal depth it
     # is the one that is not of another JSON type altogether.
-    detail = max(
-        details, key=lambda detail: (len(_path(detail, error.body)), not detail["type"].endswith("_type"))
-    )
+    detail = max(details, key=lambda detail: (len(_path(detail, error.body)), not is_another_kind(detail)))
     if detail["type"] == "json_invalid":
         reason = detail.get("ctx", {}).get("error", "it cannot be parsed")
         return Failure(400, f"the body is not valid JSON: {reason}", "invalid_json").response()
@@ -227,15 +226,13 @@ async def _invalid(_request: Request, error: Exception) -> Response:
     if not path and detail["type"] == "missing":
         return Failure(400, "the body is empty; send a JSON object", "empty_body").response()
     param = _short_param(".".join(map(str, path)) or None)
-    message = str(detail["msg"]).removeprefix("Value error, ")
-    if detail["type"] == "extra_forbidden":
-        message = "no such field"
-    elif not path and detail["type"] in ("model_attributes_type", "model_type"):
-        message = "send a JSON object"
+    message = message_of(param or "the body", [each for each in details if _path(each, error.body) == path])
+    if not path and detail["type"] in ("model_attributes_type", "model_type"):
+        message = "body: send a JSON object"
     code = {"missing": "missing_field", "extra_forbidden": "unknown_field"}.get(
         detail["type"], "invalid_value"
     )
-    return Failure(422, _printable(f"{param or 'body'}: {message}"), code, param).response()
+    return Failure(422, _printable(message), code, param).response()
 
 
 def _plain(error: HTTPException, methods: Sequence[str]) -> Response:

@@ -24,6 +24,7 @@ from pydantic_settings import (
 
 from models.checkpoint import EMBEDDED
 from service.exceptions import SettingsError
+from service.invalid_values import message_of
 from service.keys import KEY_SETTINGS, is_key, read_keys
 
 PREFIX = "TERCET_"
@@ -94,7 +95,7 @@ class Settings(BaseSettings):
         description="Names that requests may give in Host, beside localhost and addresses; * is any. "
         "By default none on a loopback address, else any.",
     )
-    checkpoint: str = Field(EMBEDDED, description="Encoder: a folder, a hub id, or the embedded default.")
+    checkpoint: str = Field(EMBEDDED, description="Encoder: minilm-m3, multi-m3, a folder, or a hub id.")
     revision: str | None = Field(None, description="Revision of a checkpoint named by hub id.")
     engine: Literal["onnx", "torch"] = Field("onnx", description="What runs the encoder.")
     device: str = Field("auto", description="Where the encoder runs: auto, cpu, cuda, cuda:1.")
@@ -307,8 +308,10 @@ def _one_line(detail: dict[str, Any], flags: Mapping[str, Any]) -> str:
     if detail["type"] == "extra_forbidden":
         near = difflib.get_close_matches(name, Settings.model_fields, 1)
         return f"{where}unknown setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
-    problem = str(detail["msg"]).removeprefix("Value error, ")
-    return f"{where}setting {name} ({PREFIX}{name.upper()}): {problem[:1].lower()}{problem[1:]}"
+    setting = f"{where}setting {name} ({PREFIX}{name.upper()})"
+    if name in KEY_SETTINGS and detail["type"] != "value_error":
+        return f"{setting} is no text; write keys as strings"
+    return message_of(setting, [detail])
 
 
 def _items(value: Any) -> Any:

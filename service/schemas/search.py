@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 
 from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, Texts, Usage
 from service.schemas.filters import FilterTree
@@ -28,6 +30,18 @@ class WeightsRequest(Request):
     dense: Weight | None = 1.0
     sparse: Weight | None = 1.0
     colbert: Weight | None = 1.0
+
+
+def _for_search(value: object) -> None:
+    if value is not None:
+        raise PydanticCustomError("of_search", "it is for /search; /rerank has three sides: leave it out")
+
+
+class RerankWeightsRequest(WeightsRequest):
+    """Weights of the three scores in the sum; one that is not given is 1, and 0 leaves a side out."""
+
+    # Not described; here so that what suits /search is told from a misspelt name.
+    bm25: SkipJsonSchema[Annotated[None, BeforeValidator(_for_search)]] = None
 
 
 class SearchWeightsRequest(WeightsRequest):
@@ -294,7 +308,7 @@ class RerankRequest(Request):
         description="Score the texts as documents of this collection: with its idf, its adapter and its "
         "stored weights. By default of none.",
     )
-    weights: WeightsRequest | PresetName | None = Field(
+    weights: RerankWeightsRequest | PresetName | None = Field(
         None,
         description="As in `/search`; by default those stored with `collection`, or else `sum`: 1, 1, 1.",
     )

@@ -119,10 +119,10 @@ async def test_windows_are_set_at_creation(
 @pytest.mark.parametrize(
     ("window", "param", "part"),
     [
-        ({}, "window.tokens", "Field required"),
-        ({"tokens": 7}, "window.tokens", "greater than or equal to 8"),
+        ({}, "window.tokens", "is missing"),
+        ({"tokens": 7}, "window.tokens", "is 7; use at least 8"),
         ({"tokens": 16, "overlap": 13}, "window.overlap", "use an integer from 0 to 12"),
-        ({"tokens": 16, "overlap": -1}, "window.overlap", "greater than or equal to 0"),
+        ({"tokens": 16, "overlap": -1}, "window.overlap", "is -1; use at least 0"),
         ({"tokens": 16, "stride": 8}, "window.stride", "no such field"),
         (
             {"tokens": 64},

@@ -313,9 +313,81 @@ async def test_405_names_every_method_of_the_path(
     assert response.headers["Allow"] == allowed
 
 
-async def test_of_alternatives_the_meant_one_is_explained(client: httpx.AsyncClient) -> None:
-    wrong = {"collection": "c", "query": "q", "weights": "heavy"}
-    message = (await client.post("/search", json=wrong)).json()["error"]["message"]
-    assert "'miracl'" in message
-    message = (await client.post("/embed", json={"inputs": []})).json()["error"]["message"]
-    assert "at least 1 item" in message
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/search", {"top_k": 0}, "top_k is 0; use at least 1"),
+        ("/search", {"top_k": 1.5}, "top_k is 1.5; use an integer"),
+        ("/search", {"top_k": "many " * 30}, f"top_k is '{'many ' * 8}…'; use an integer"),
+        ("/search", {"top_k": 10**30}, f"top_k is {10**30}; use a smaller integer"),
+        ("/search", {"explain": "yes"}, "explain is 'yes'; use true or false"),
+        ("/search", {"query": 5}, "query is 5; use a string or an object"),
+        (
+            "/search",
+            {"collection": "No Name"},
+            "collection is 'No Name'; use a string that matches ^[a-z0-9]",
+        ),
+        ("/search", {"weights": {"dense": -1}}, "weights.dense is -1; use at least 0"),
+        ("/search", {"weights": {"dense": 10**7}}, "weights.dense is 10000000; use at most 1000000"),
+        (
+            "/search",
+            {"weights": "heavy"},
+            "weights is 'heavy'; use an object such as "
+            """{"dense": 1, "sparse": 0.3, "colbert": 1} or 'sum', 'miracl', 'mldr' or 'flag'""",
+        ),
+        (
+            "/search",
+            {"weights": [1, 1, 1]},
+            "weights is a list of 3; use an object such as "
+            """{"dense": 1, "sparse": 0.3, "colbert": 1} or 'sum', 'miracl', 'mldr' or 'flag'""",
+        ),
+        ("/search", {"wieghts": 1}, "wieghts: no such field; leave it out"),
+        ("/rerank", {"documents": []}, "documents is []; use at least 1 item"),
+        ("/rerank", {"documents": "tea"}, "documents is 'tea'; use a list"),
+        ("/rerank", {"documents": ["tea", None]}, "documents.1 is null; use a string"),
+        (
+            "/rerank",
+            {"weights": {"bm25": 1}},
+            "weights.bm25: it is for /search; /rerank has three sides: leave it out",
+        ),
+        ("/embed", {}, "inputs is missing; give it"),
+        ("/embed", {"inputs": []}, "inputs is []; use at least 1 item"),
+        ("/embed", {"inputs": "tea", "outputs": ["dens"]}, "outputs.0 is 'dens'; use 'dense', 'sparse' or"),
+    ],
+)
+async def test_a_wrong_value_is_told_with_its_remedy(
+    client: httpx.AsyncClient, path: str, body: dict[str, Any], message: str
+) -> None:
+    whole = {"/search": {"collection": "demo", "query": "q"}, "/rerank": {"query": "q", "documents": ["d"]}}
+    response = await client.post(path, json={**whole.get(path, {}), **body})
+    assert response.status_code == 422
+    assert error_of(response)["message"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"lexical": "foo"}, "lexical is 'foo'; use 'plain' or 'idf'"),
+        ({"window": 256}, 'window is 256; use an object such as {"tokens": 256}'),
+        ({"window": {"tokens": 2}}, "window.tokens is 2; use at least 8"),
+        ({"window": {}}, "window.tokens is missing; give it"),
+        (
+            {"fields": {"year": "date"}},
+            "fields.year is 'date'; use 'keyword', 'integer', 'number' or 'boolean'",
+        ),
+        ({"bm25_language": "klingon"}, "bm25_language is 'klingon'; use 'none', 'arabic', "),
+    ],
+)
+async def test_a_wrong_setting_of_a_collection_is_told_with_its_remedy(
+    client: httpx.AsyncClient, body: dict[str, Any], message: str
+) -> None:
+    response = await client.put("/collections/new", json=body)
+    assert response.status_code == 422
+    assert error_of(response)["message"].startswith(message)
+
+
+async def test_weights_of_rerank_may_leave_bm25_null(client: httpx.AsyncClient) -> None:
+    body = {"query": "q", "documents": ["d"], "weights": {"dense": 1, "bm25": None}}
+    assert (await client.post("/rerank", json=body)).status_code == 200
+    schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
+    assert list(schemas["RerankWeightsRequest"]["properties"]) == ["dense", "sparse", "colbert"]

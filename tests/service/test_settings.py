@@ -52,14 +52,14 @@ def test_secrets_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"port": "eighty"}, "setting port (TERCET_PORT): input should be a valid integer"),
-        ({"port": 70000}, "less than or equal to 65535"),
-        ({"engine": "tensorflow"}, "'onnx' or 'torch'"),
+        ({"port": "eighty"}, "setting port (TERCET_PORT) is 'eighty'; use an integer"),
+        ({"port": 70000}, "setting port (TERCET_PORT) is 70000; use at most 65535"),
+        ({"engine": "tensorflow"}, "is 'tensorflow'; use 'onnx' or 'torch'"),
         ({"prot": 1}, "unknown setting 'prot'; did you mean 'port'?"),
         ({"encoder_urls": "gpu-a:8080"}, "'gpu-a:8080' is not a URL"),
         ({"api_keys": "sec ret"}, "printable ASCII"),
         ({"encoder_key": "schlüssel"}, "printable ASCII"),
-        ({"batch_tokens": 0}, "greater than or equal to 1"),
+        ({"batch_tokens": 0}, "is 0; use at least 1"),
     ],
 )
 def test_a_wrong_value_is_one_line_that_names_the_setting(overrides: dict[str, Any], message: str) -> None:
@@ -76,7 +76,8 @@ def test_a_wrong_value_is_one_line_that_names_the_setting(overrides: dict[str, A
     [
         ("hots = 1", "tercet.toml: unknown setting 'hots'; did you mean 'host'?"),
         ("port = ", "tercet.toml"),
-        ('port = "x"', "tercet.toml: setting port (TERCET_PORT): input should be"),
+        ("api_keys = [5]", "setting api_keys (TERCET_API_KEYS) is no text; write keys as strings"),
+        ('port = "x"', "tercet.toml: setting port (TERCET_PORT) is 'x'; use an integer"),
     ],
 )
 def test_a_wrong_file_is_one_line(content: str, message: str) -> None:

@@ -1,0 +1,89 @@
+"""What is wrong with a value, in words: the value and what to use instead, from Pydantic's complaint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+SHOWN_CHARACTERS = 40
+
+# Type of a complaint → what to use instead, with the limits of its context.
+REMEDIES: Mapping[str, str] = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "finite_number": "a finite number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "int_from_float": "an integer",
+    "int_parsing": "an integer",
+    "int_parsing_size": "a smaller integer",
+    "int_type": "an integer",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "list_type": "a list",
+    "literal_error": "{expected}",
+    "model_attributes_type": "an object",
+    "model_type": "an object",
+    "string_pattern_mismatch": "a string that matches {pattern}",
+    "string_too_long": "at most {max_length} characters",
+    "string_too_short": "at least {min_length} characters",
+    "string_type": "a string",
+    "too_long": "at most {max_length} items",
+    "too_short": "at least {min_length} items",
+}
+
+# Field → what its object may be.
+OBJECTS: Mapping[str, str] = {
+    "weights": ' such as {"dense": 1, "sparse": 0.3, "colbert": 1}',
+    "window": ' such as {"tokens": 256}',
+}
+
+
+def message_of(name: str, details: Sequence[Mapping[str, Any]]) -> str:
+    """What is wrong with the value called so.
+
+    details: Pydantic's complaints of it, one for each alternative that it may be. Of several, those alone
+    count that take the value to be of their kind; where there are none, all alternatives are named.
+    """
+    detail = details[0]
+    if detail["type"] == "missing":
+        return f"{name} is missing; give it"
+    if detail["type"] == "extra_forbidden":
+        return f"{name}: no such field; leave it out"
+    meant = [each for each in details if not is_another_kind(each)] or details
+    for each in meant:
+        if each["type"] not in REMEDIES:  # a rule of ours, in words of its own
+            return f"{name}: " + str(each["msg"]).removeprefix("Value error, ")
+    remedies = dict.fromkeys(_remedy(name, each) for each in meant)
+    return f"{name} is {shown(detail['input'])}; use {' or '.join(remedies)}"
+
+
+def _remedy(name: str, detail: Mapping[str, Any]) -> str:
+    limits = {
+        key: int(limit) if isinstance(limit, float) and limit.is_integer() else limit
+        for key, limit in detail.get("ctx", {}).items()
+    }
+    remedy = REMEDIES[detail["type"]].format_map(limits)
+    return remedy + OBJECTS.get(name, "") if remedy == "an object" else remedy.replace(" 1 items", " 1 item")
+
+
+def is_another_kind(detail: Mapping[str, Any]) -> bool:
+    """Whether a value is no kind of what this alternative takes: another JSON type, or no known name."""
+    return str(detail["type"]).endswith("_type") or detail["type"] == "literal_error"
+
+
+def shown(value: object) -> str:
+    """A value as it may stand in a message."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}…")
+    if isinstance(value, dict | list) and value:
+        return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
+    try:
+        return orjson.dumps(value).decode()[:SHOWN_CHARACTERS]
+    except TypeError:  # an integer of more than 64 bits, or what only Python has
+        return str(value)[:SHOWN_CHARACTERS]
