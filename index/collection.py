@@ -129,7 +129,7 @@ class Collection:
         Raises DamagedIndexError naming the file.
         """
         try:
-            return SearchDefaults.read(self.layout.defaults)
+            return SearchDefaults.read(self.layout.defaults, self.settings)
         except FileNotFoundError:
             return None
 

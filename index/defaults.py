@@ -11,7 +11,7 @@ from typing import Any
 
 from index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
 from index.errors import DamagedIndexError
-from index.manifest import is_manifest_name
+from index.manifest import CollectionSettings, is_manifest_name
 from index.storage import read_json_object, write_json_atomically
 
 FORMAT_VERSION = 1
@@ -54,8 +54,11 @@ class SearchDefaults:
         write_json_atomically(path, {"format_version": FORMAT_VERSION, **record})
 
     @staticmethod
-    def read(path: Path) -> SearchDefaults:
-        """Reads `defaults.json`. Raises FileNotFoundError, or DamagedIndexError naming file and remedy."""
+    def read(path: Path, settings: CollectionSettings) -> SearchDefaults:
+        """Reads the `defaults.json` of a collection with these settings.
+
+        Raises FileNotFoundError, or DamagedIndexError naming file and remedy.
+        """
         record = read_json_object(path, REMEDY)
         version = record.get("format_version")
         if version != FORMAT_VERSION or isinstance(version, bool):
@@ -63,8 +66,13 @@ class SearchDefaults:
                 path, f"format version {version!r} is not {FORMAT_VERSION}, which this release reads"
             )
         _check_keys(record, ("format_version", *SearchDefaults.__slots__), path)
+        weights = _weights(_part(record, "weights", tuple(Weights.__slots__), path, NO_WEIGHT), path)
+        if weights.bm25 and not settings.bm25:
+            raise _damaged(
+                path, f"weights.bm25 is {weights.bm25:g}, but collection {settings.name!r} has no BM25"
+            )
         return SearchDefaults(
-            _weights(_part(record, "weights", tuple(Weights.__slots__), path, NO_WEIGHT), path),
+            weights,
             _candidates(
                 _part(record, "candidates", tuple(CandidateLimits.__slots__), path, USUAL_LIMIT), path
             ),

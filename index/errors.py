@@ -35,7 +35,7 @@ class CollectionBusyError(SearchIndexError):
 
 
 class FingerprintMismatchError(SearchIndexError):
-    """The collection was built with another encoder; the message names both fingerprints."""
+    """The collection was built with another encoder; the message names both."""
 
 
 class InvalidDocumentError(SearchIndexError):

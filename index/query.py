@@ -58,7 +58,7 @@ def check_weights(
 
     A collection without token vectors ignores the colbert weight; one without BM25 refuses its weight.
     """
-    check_bm25_weight(weights, settings)
+    check_bm25("weights.bm25", weights.bm25, settings)
     sides: list[tuple[str, float, object]] = [
         ("dense", weights.dense, query.dense),
         ("sparse", weights.sparse, query.sparse),
@@ -82,12 +82,14 @@ def check_weights(
         )
 
 
-def check_bm25_weight(weights: Weights, settings: CollectionSettings) -> None:
-    """Raises InvalidQueryError where BM25 has a weight in a collection without it."""
-    if weights.bm25 != 0 and not settings.bm25:
+def check_bm25(name: str, value: float, settings: CollectionSettings) -> None:
+    """Raises InvalidQueryError where an option of BM25, a weight or candidates, is given to a collection
+    without it.
+    """
+    if value != 0 and not settings.bm25:
         raise InvalidQueryError(
-            f"the weight of bm25 is {weights.bm25}, but collection {settings.name!r} has no BM25; "
-            "set it to 0, or create a collection with bm25"
+            f"{name} is {value}, but collection {settings.name!r} has no BM25; leave it out, or create a "
+            "collection with bm25: true"
         )
 
 

@@ -161,12 +161,18 @@ def resolve_checkpoint(name_or_path: str, revision: str | None = None) -> Path:
     """Folder of a checkpoint: one of the shipped ones by its name, a path, or a hub id such as `BAAI/bge-m3`.
 
     A hub checkpoint is fetched once into the hub's cache; no code is fetched or run.
-    Raises CheckpointError where there is neither such a folder nor such a repository.
+    Raises CheckpointError where there is neither such a folder nor such a repository, or a revision is given
+    of what is no repository.
     """
-    if name_or_path in SHIPPED:
-        return Path(__file__).resolve().parent.parent / "checkpoints" / name_or_path
     folder = Path(name_or_path).expanduser()
+    if name_or_path in SHIPPED:
+        folder = Path(__file__).resolve().parent.parent / "checkpoints" / name_or_path
     if name_or_path and folder.is_dir():
+        if revision:
+            raise CheckpointError(
+                f"--revision goes with a hub id, and checkpoint {name_or_path!r} is a folder; leave revision "
+                f"{revision!r} out"
+            )
         return folder
     if not _is_hub_id(name_or_path):
         raise CheckpointError(

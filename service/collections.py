@@ -134,7 +134,7 @@ class CollectionRegistry:
         """
         snapshot = await self.open(name)
         opened = self._opened.get(name)
-        return SearchTarget(snapshot, None if opened is None else self._current_defaults(name, opened.files))
+        return SearchTarget(snapshot, None if opened is None else self._current_defaults(name, opened))
 
     def describe(self, name: str) -> CollectionDescription:
         """Settings, defaults and state, without opening the snapshot.
@@ -196,16 +196,18 @@ class CollectionRegistry:
         self._opening.pop(name, None)
         self._defaults.pop(name, None)
 
-    def _current_defaults(self, name: str, files: _Files) -> SearchDefaults | None:
+    def _current_defaults(self, name: str, opened: _Opened) -> SearchDefaults | None:
         """The stored defaults, read again only where their file is another one."""
-        version = _version(files.defaults)
+        path = opened.files.defaults
+        version = _version(path)
         if version is None:
             self._defaults.pop(name, None)
             return None
         read = self._defaults.get(name)
         if read is None or read.version != version:
             # A file replaced since then is newer than noted here, and so is read once more.
-            read = self._defaults[name] = _ReadDefaults(version, SearchDefaults.read(Path(files.defaults)))
+            defaults = SearchDefaults.read(Path(path), opened.snapshot.settings)
+            read = self._defaults[name] = _ReadDefaults(version, defaults)
         return read.defaults
 
 

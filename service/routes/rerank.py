@@ -18,7 +18,7 @@ from service.routes.common import (
 )
 from service.schemas.search import RerankRequest, RerankResponse
 from service.search.answers import answer_query, sides_record
-from service.search.defaults import weights_used
+from service.search.defaults import rerank_weights
 from service.search.rerank import rerank as ranked
 from service.search.target import target_of
 
@@ -50,7 +50,7 @@ async def rerank(body: RerankRequest, services: Services, deadline: TimeLimit) -
             services.pools.search,
             body.query,
             body.documents,
-            weights=weights_used(weights, defaults),
+            weights=rerank_weights(weights, defaults),
             request_tokens=limits.request_tokens,
             top_n=body.top_n,
             idf=idf,

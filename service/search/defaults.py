@@ -34,6 +34,12 @@ def weights_used(wanted: Weights | None, defaults: SearchDefaults | None) -> Wei
     return Weights() if defaults is None else defaults.weights
 
 
+def rerank_weights(wanted: Weights | None, defaults: SearchDefaults | None) -> Weights:
+    """The same for texts that have no BM25 score: defaults that weigh nothing else leave 1, 1, 1."""
+    weights = weights_used(wanted, defaults)
+    return weights if weights.dense or weights.sparse or weights.colbert else Weights()
+
+
 def candidates_used(
     wanted: WantedCandidates, top_k: int, weights: Weights, defaults: SearchDefaults | None
 ) -> CandidateLimits:

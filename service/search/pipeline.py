@@ -9,6 +9,7 @@ from index.candidates import CandidateLimits, DenseOptions, Hit, SearchResult, W
 from index.errors import InvalidQueryError
 from index.filters import Filter, check_filter
 from index.manifest import CollectionSettings
+from index.query import check_bm25
 from index.snapshot import Snapshot
 from models.representations import Representations
 from service.collections import CollectionRegistry
@@ -121,9 +122,8 @@ class SearchPipeline:
         snapshot = target.snapshot
         weights = weights_used(query.weights, target.defaults)
         candidates = candidates_used(query.candidates, query.top_k, weights, target.defaults)
-        require_bm25(weights, query.candidates, snapshot.settings)
-        if not any(asdict(candidates).values()):
-            raise InvalidRequestError("candidates are 0 on all sides, so nothing can be found", "candidates")
+        _require_bm25(weights, query.candidates, snapshot.settings)
+        _require_candidates(candidates, query.candidates)
         if not isinstance(query.query, str):
             require_sides(query.query, query.text, weights, candidates)
         if query.filter is not None:
@@ -182,14 +182,28 @@ class SearchPipeline:
         return result, explain_hits(snapshot, tokenizer, query.words, representations, result.hits)
 
 
-def require_bm25(weights: Weights, candidates: WantedCandidates, settings: CollectionSettings) -> None:
+def _require_bm25(weights: Weights, candidates: WantedCandidates, settings: CollectionSettings) -> None:
     """Raises InvalidRequestError where BM25 is asked of a collection without it."""
-    remedy = "leave it out, or create a collection with bm25: true"
-    for param, asked in (("weights.bm25", weights.bm25), ("candidates.bm25", candidates.bm25)):
-        if asked and not settings.bm25:
-            raise InvalidRequestError(
-                f"{param} is {asked}, but collection {settings.name!r} has no BM25; {remedy}", param
-            )
+    for param, asked in (("weights.bm25", weights.bm25), ("candidates.bm25", candidates.bm25 or 0)):
+        try:
+            check_bm25(param, asked, settings)
+        except InvalidQueryError as error:
+            raise InvalidRequestError(str(error), param) from error
+
+
+def _require_candidates(used: CandidateLimits, wanted: WantedCandidates) -> None:
+    """Raises InvalidRequestError where no side proposes any."""
+    if any(asdict(used).values()):
+        return
+    if wanted.bm25:
+        raise InvalidRequestError(
+            f"candidates.bm25 is {wanted.bm25}, but weights.bm25 is 0, and the other candidates are 0, so "
+            "nothing can be found; raise weights.bm25, or candidates of another side",
+            "candidates",
+        )
+    raise InvalidRequestError(
+        "candidates are 0 on all sides, so nothing can be found; raise those of one", "candidates"
+    )
 
 
 def _check_filter(wanted: Filter, snapshot: Snapshot) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,22 @@ def test_bm25_is_written_where_it_has_a_weight(collection: Collection, root: Pat
     collection.layout.defaults.write_text(json.dumps(record))
     with pytest.raises(DamagedIndexError, match="0 is no whole number of at least 1"):
         collection.defaults()
+
+
+def test_a_collection_without_bm25_has_no_default_for_it(
+    build: Any, three: Any, collection: Collection, root: Path
+) -> None:
+    stored = SearchDefaults(Weights(1, 1, 1, 0.5), CandidateLimits(), DEFAULTS.tuning)
+    stored.write(collection.layout.defaults)
+    other = build(three, name="other")
+    shutil.copyfile(collection.layout.defaults, other.layout.defaults)
+    assert verify(root, "demo") == []
+    (problem,) = verify(root, "other")
+    assert str(other.layout.defaults) in problem
+    assert "weights.bm25 is 0.5, but collection 'other' has no BM25" in problem
+    assert "tercet tune NAME --reset" in problem
+    with pytest.raises(DamagedIndexError, match="has no BM25"):
+        other.defaults()
 
 
 def test_defaults_outlive_a_rebuild_but_not_the_collection(

@@ -125,6 +125,9 @@ def test_a_folder_resolves_to_itself(tmp_path: Path) -> None:
 
 def test_the_embedded_checkpoint_goes_by_its_name(embedded_checkpoint: Path) -> None:
     assert resolve_checkpoint("minilm-m3") == embedded_checkpoint
+    for local in ("minilm-m3", str(embedded_checkpoint)):
+        with pytest.raises(CheckpointError, match="--revision goes with a hub id"):
+            resolve_checkpoint(local, "v1")
 
 
 @pytest.mark.parametrize("name", ["nothing", "/no/such/folder", "./no/folder", "a/b/c", "../x", ""])

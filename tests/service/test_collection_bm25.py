@@ -128,6 +128,27 @@ async def test_stored_defaults_may_weigh_it(client: httpx.AsyncClient, words: Co
     assert (await answer(client, weights="sum"))["weights"]["bm25"] == 0
 
 
+async def test_rerank_has_scores_where_the_defaults_weigh_bm25_alone(
+    client: httpx.AsyncClient, words: Collection
+) -> None:
+    only = SearchDefaults(Weights(0, 0, 0, 3), CandidateLimits(9, 8, 7), Tuning("000001", 10, 2, 0, 0.5, 0.6))
+    words.store_defaults(only)
+    body = {"query": "hot tea", "documents": ["rail", "tea"], "collection": "words"}
+    results = (await client.post("/rerank", json=body)).json()["results"]
+    assert [result["index"] for result in results] == [1, 0]
+    assert all(result["score"] == pytest.approx(sum(result["scores"].values())) for result in results)
+
+
+async def test_candidates_of_bm25_alone_need_its_weight(client: httpx.AsyncClient, words: Collection) -> None:
+    candidates = {"dense": 0, "sparse": 0, "bm25": 5}
+    _, param, message = await refusal(client, candidates=candidates)
+    assert param == "candidates"
+    assert "candidates.bm25 is 5, but weights.bm25 is 0" in message
+    assert "raise weights.bm25" in message
+    _, _, message = await refusal(client, candidates={"dense": 0, "sparse": 0})
+    assert "0 on all sides" in message
+
+
 async def test_rerank_has_three_sides(client: httpx.AsyncClient, words: Collection) -> None:
     body = {"query": "hot tea", "documents": ["tea", "rail"]}
     assert (await client.post("/rerank", json={**body, "weights": {"bm25": 1}})).status_code == 422

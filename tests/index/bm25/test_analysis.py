@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections import Counter
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -93,6 +94,12 @@ def test_every_language_is_one_that_snowball_knows() -> None:
     names = set(get_args(Bm25Language)) - {"none"}
     assert names == set(algorithms()) - {"porter", "dutch_porter"}  # older ones, kept for old indexes
     assert set(languages_by_script("english").values()) <= names | {"none"}
+
+
+def test_the_page_names_every_language(repository: Path) -> None:
+    page = (repository / "docs" / "http-api.md").read_text(encoding="utf-8")
+    listed = page.split("one of Snowball's languages, not its code: ")[1].split(" leaves")[0]
+    assert regex.findall(r"`(\w+)`", listed) == [*get_args(Bm25Language)[1:], "none"]
 
 
 def test_a_run_without_end_is_cut() -> None:

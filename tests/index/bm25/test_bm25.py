@@ -189,7 +189,9 @@ def test_a_weight_needs_a_collection_with_bm25_and_a_text(
     build: Any, three: Any, three_query: Any, collection_of: Any, query: Representations
 ) -> None:
     plain = build(three, name="plain").snapshot()
-    with pytest.raises(InvalidQueryError, match="collection 'plain' has no BM25; set it to 0, or create"):
+    with pytest.raises(
+        InvalidQueryError, match=r"weights\.bm25 is 1, but collection 'plain' has no BM25; leave"
+    ):
         plain.search(three_query, text="apple", weights=Weights(bm25=1))
     assert all(hit.scores.bm25 is None for hit in plain.search(three_query, text="apple").hits)
     with pytest.raises(InvalidQueryError, match="no bm25 representation; give its text"):

@@ -12,7 +12,7 @@ from index.candidates import CandidateLimits, Weights
 from index.collection import Collection
 from index.defaults import SearchDefaults, Tuning
 from service.collections import CollectionRegistry
-from service.search.defaults import WantedCandidates, candidates_used, weights_used
+from service.search.defaults import WantedCandidates, candidates_used, rerank_weights, weights_used
 
 TUNED = {"dense": 2.0, "sparse": 0.25, "colbert": 0.75}
 PLAIN = {"dense": 1.0, "sparse": 1.0, "colbert": 1.0}
@@ -150,6 +150,24 @@ async def test_damaged_defaults_are_503_for_what_needs_them(client: httpx.AsyncC
         assert (response.status_code, response.json()["error"]["code"]) == (503, "damaged_index")
     given = {"weights": "sum", "candidates": {"dense": 5, "sparse": 5}}
     assert (await search(client, **given))["weights"] == PLAIN
+
+
+async def test_defaults_that_weigh_what_the_collection_lacks_are_damage(
+    client: httpx.AsyncClient, store: Store, data: Path
+) -> None:
+    store(Weights(1, 1, 1, 3))
+    for response in (
+        await client.post("/search", json={"collection": "demo", "query": "hot tea"}),
+        await client.get("/collections/demo"),
+    ):
+        assert (response.status_code, response.json()["error"]["code"]) == (503, "damaged_index")
+
+
+def test_texts_have_no_bm25_score() -> None:
+    only = defaults(Weights(0, 0, 0, 3), CandidateLimits())
+    assert rerank_weights(None, only) == rerank_weights(None, None) == Weights()
+    assert rerank_weights(None, STORED) == STORED.weights
+    assert rerank_weights(Weights(0, 2, 0), only) == Weights(0, 2, 0)
 
 
 async def test_defaults_are_read_once_while_their_file_stays(data: Path, store: Store) -> None:
