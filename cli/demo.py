@@ -58,7 +58,7 @@ def demo(
 
 
 def _build(settings: Settings, encoder: Encoder) -> None:
-    """Builds the collection, unless the same corpus and encoder did so before."""
+    """Builds the collection, unless the same corpus, encoder and kind of lexical weights did so before."""
     from cli.progress import build_progress
     from index.collection import delete_collection
     from index.errors import CollectionNotFoundError
@@ -72,18 +72,25 @@ def _build(settings: Settings, encoder: Encoder) -> None:
     # A copy below sources/ lets the same build be started over HTTP.
     source = settings.data / "sources" / "demo.jsonl"
     marker = settings.data / "demo.json"
-    built = {"corpus": hashlib.sha256(corpus.read_bytes()).hexdigest(), "encoder": encoder.info.fingerprint}
+    built = {
+        "corpus": hashlib.sha256(corpus.read_bytes()).hexdigest(),
+        "encoder": encoder.info.fingerprint,
+        "lexical": encoder.info.lexical,
+    }
     former = _read_marker(marker)
     remarks = error_console()
     try:
         present = CollectionRegistry(root).describe(COLLECTION)
     except CollectionNotFoundError:
         present = None
-    if former == built and present is not None and present.settings.fingerprint == built["encoder"]:
+    suits = present is not None and (
+        present.settings.fingerprint == built["encoder"] and present.settings.lexical == built["lexical"]
+    )
+    if former == built and present is not None and suits:
         remarks.print(f"The collection {COLLECTION!r} is up to date: {present.documents} documents.")
         return
-    if present is not None and former is not None and present.settings.fingerprint != built["encoder"]:
-        delete_collection(root, COLLECTION)  # made by an earlier demo, with another encoder
+    if present is not None and former is not None and not suits:
+        delete_collection(root, COLLECTION)  # made by an earlier demo, with other settings
     source.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(corpus, source)
     with build_progress("auto") as report:

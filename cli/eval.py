@@ -61,6 +61,9 @@ def evaluate(
         ) from error
     language = options.bm25_language(bm25_language, bm25=bm25) or (DEFAULT_LANGUAGE if bm25 else None)
     window = options.window_from(window_tokens, window_overlap)
+    wanted = parse_weights(weights)
+    if wanted.bm25 and not bm25:
+        raise typer.BadParameter(f"--weights gives bm25 {wanted.bm25}; give --bm25 too, or three numbers")
     settings = options.settings_from(
         checkpoint=checkpoint,
         engine=engine,
@@ -75,7 +78,7 @@ def evaluate(
             folder,
             encoder,
             exhaustive=exhaustive,
-            weights=parse_weights(weights),
+            weights=wanted,
             dense_kind=dense_kind,
             lexical=lexical,
             bm25_language=language,
@@ -96,13 +99,17 @@ def _window_words(window: dict[str, int] | None) -> str:
     return "" if window is None else f"windows of {window['tokens']}, overlap {window['overlap']}, "
 
 
+def _weights_words(weights: dict[str, float]) -> str:
+    return ", ".join(f"{weight:g}" for weight in weights.values())
+
+
 def _print_table(report: EvaluationReport) -> None:
     way = "every document scored" if report["exhaustive"] else "through the index"
     out = console()
     out.print(
         f"{report['dataset']}: {report['documents']:,} documents, {report['queries']:,} queries, "
         f"{report['checkpoint']}{_adapter_words(report['adapter'])}, lexical {report['lexical']}, "
-        f"{_window_words(report['window'])}{way}"
+        f"{_window_words(report['window'])}weights {_weights_words(report['weights'])}, {way}"
     )
     table = Table(box=None, padding=(0, 2))
     table.add_column("ranking")

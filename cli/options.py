@@ -23,7 +23,7 @@ Data = Annotated[
 Checkpoint = Annotated[
     str | None,
     typer.Option(
-        help="Encoder: a folder, a hub id, or the embedded default. [TERCET_CHECKPOINT, default minilm-m3]",
+        help="Encoder: minilm-m3, multi-m3, a folder, or a hub id. [TERCET_CHECKPOINT, default minilm-m3]",
         show_default=False,
     ),
 ]

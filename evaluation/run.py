@@ -19,8 +19,9 @@ from index.bm25.languages import Bm25Language
 from index.candidates import CandidateLimits, Weights
 from index.collection import Collection
 from index.dense import DenseKind
+from index.errors import InvalidQueryError
 from index.fusion import best
-from index.query import check_bm25_weight
+from index.query import check_bm25
 from index.snapshot import Snapshot
 from index.windows.settings import WindowSettings
 from ingest.build import BuildProgress, build_collection
@@ -38,7 +39,7 @@ Rankings = dict[str, dict[str, list[str]]]
 
 class EvaluationReport(TypedDict):
     """What `tercet eval --json` prints. results: measure by name, by ranking; times in seconds;
-    bm25_language: None without the BM25 side.
+    bm25_language: None without the BM25 side; weights: of the ranking called `sum`, by side.
     """
 
     dataset: str
@@ -50,6 +51,7 @@ class EvaluationReport(TypedDict):
     lexical: LexicalKind
     bm25_language: Bm25Language | None
     window: dict[str, int] | None
+    weights: dict[str, float]
     exhaustive: bool
     results: dict[str, dict[str, float]]
     index_seconds: float
@@ -77,8 +79,14 @@ def evaluate(
     called `sum`; lexical: of the collection, by default what the encoder recommends; bm25_language: gives it
     the BM25 side, too; window: of the collection, by default none; progress: told how far its build is.
     Queries without a judged relevant document are left out and counted.
-    Raises DatasetError or SourceError for a bad line, and what encoder and index raise.
+    Raises InvalidQueryError for weights that do not suit, DatasetError or SourceError for a bad line, and
+    what encoder and index raise.
     """
+    if weights.bm25 and bm25_language is None:  # told before anything is encoded
+        raise InvalidQueryError(
+            f"weights.bm25 is {weights.bm25}, but bm25_language is None, so BM25 is no side; give both, or "
+            "none"
+        )
     dataset = read_dataset(folder)
     with tempfile.TemporaryDirectory(dir=work_dir, prefix="tercet-eval-") as scratch:
         built = build_collection(
@@ -109,11 +117,19 @@ def evaluate(
         lexical=snapshot.settings.lexical,
         bm25_language=bm25_language,
         window=None if window is None else asdict(window),
+        weights=_weights_record(weights, bm25_language),
         exhaustive=exhaustive,
         results={name: measure(dataset.qrels, ranking) for name, ranking in rankings.items()},
         index_seconds=built.seconds,
         search_seconds=search_seconds,
     )
+
+
+def _weights_record(weights: Weights, bm25_language: Bm25Language | None) -> dict[str, float]:
+    record = asdict(weights)
+    if bm25_language is None:  # then it is no side
+        del record["bm25"]
+    return record
 
 
 def rank_queries(
@@ -123,7 +139,7 @@ def rank_queries(
 
     Raises InvalidQueryError where the weights are not for this collection.
     """
-    check_bm25_weight(weights, snapshot.settings)
+    check_bm25("weights.bm25", weights.bm25, snapshot.settings)
     queries = encode(encoder, list(dataset.queries.values()), "query")
     rankings: Rankings = {}
     for row, (query_id, text) in enumerate(dataset.queries.items()):

@@ -98,9 +98,9 @@ def tune(
     FingerprintMismatchError for another encoder, and what encoder and index raise.
     """
     started = time.monotonic()
+    collection = Collection.open(root, name)
     judged = read_judged_queries(folder, split)
     _check_counts(len(judged.queries), folds, folder)
-    collection = Collection.open(root, name)
     snapshot = collection.snapshot()
     encoder = with_adapter(encoder, collection.settings.adapter)
     require_encoder(collection.settings, encoder.info)

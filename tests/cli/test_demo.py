@@ -36,6 +36,15 @@ def test_demo_builds_what_is_missing_answers_and_serves(
     assert done.returncode == 0, done.stderr
     assert json.loads(settings.read_text()) == record
 
+    record.pop("lexical")  # as of an earlier release, which knew no idf
+    settings.write_text(json.dumps(record))
+    marker = json.loads((data / "demo.json").read_text())
+    assert marker.pop("lexical") == "idf"
+    (data / "demo.json").write_text(json.dumps(marker))
+    done = tercet("demo", "--no-serve")
+    assert "Indexed 262 documents" in done.stderr
+    assert json.loads(settings.read_text())["lexical"] == "idf"
+
     with start("demo", "--port", str(free_port)) as process:
         assert process.stderr is not None
         seen = []

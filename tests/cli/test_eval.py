@@ -44,7 +44,9 @@ def test_json(tercet: Run, folder: Path, exhaustive: bool) -> None:
 
 def test_table_and_a_bad_judgment(tercet: Run, folder: Path) -> None:
     lines = tercet("eval", str(folder), "--lexical", "plain").stdout.splitlines()
-    assert lines[0] == "tiny-set: 3 documents, 2 queries, minilm-m3, lexical plain, through the index"
+    assert lines[0] == (
+        "tiny-set: 3 documents, 2 queries, minilm-m3, lexical plain, weights 1, 1, 1, through the index"
+    )
     assert [line.split()[0] for line in lines[2:]] == SIDES
     with (folder / "qrels" / "test.tsv").open("a") as file:
         file.write("q1\ttea\tmany\n")
@@ -61,8 +63,8 @@ def test_the_bm25_side(tercet: Run, folder: Path) -> None:
     assert report["results"]["bm25-words"]["nDCG@10"] == 1.0
     assert "sum+bm25-words" in report["results"]
     done = tercet("eval", str(folder), "--weights", "1,1,1,1")
-    assert done.returncode == 1
-    assert "has no BM25" in done.stderr
+    assert done.returncode == 2
+    assert "--weights gives bm25 1.0; give --bm25 too, or three numbers" in done.stderr
 
 
 @pytest.mark.parametrize("missing", ["bm25s", "ir_measures"])

@@ -83,7 +83,9 @@ def test_too_few_queries_fail_in_one_line(tercet: Run, folder: Path) -> None:
     assert done.returncode == 1
     assert "11 judged queries for 12 folds" in done.stderr
     assert done.stderr.count("\n") == 1
-    assert tercet("tune", "none", str(folder)).returncode == 1
+    done = tercet("tune", "none", str(folder), "--folds", "12")
+    assert done.returncode == 1
+    assert "collection 'none' does not exist" in done.stderr  # before its folder is read
 
 
 @pytest.mark.parametrize(

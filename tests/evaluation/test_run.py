@@ -57,6 +57,7 @@ def test_a_side_sees_its_own_candidates_only(beir_folder: Path, encoder: Encoder
 
 def test_weights_rank_the_sum(beir_folder: Path, encoder: Encoder) -> None:
     report = evaluate(beir_folder, encoder, exhaustive=True, weights=Weights(1.0, 0.0, 0.0))
+    assert report["weights"] == {"dense": 1, "sparse": 0, "colbert": 0}
     assert report["results"]["sum"] == report["results"]["dense"]
 
 
@@ -80,6 +81,7 @@ def test_queries_are_asked_of_a_collection_with_the_recommended_idf(
 def test_the_bm25_side_has_rankings_of_its_own(beir_folder: Path, encoder: Encoder, exhaustive: bool) -> None:
     report = evaluate(beir_folder, encoder, exhaustive=exhaustive, bm25_language="english")
     assert report["bm25_language"] == "english"
+    assert report["weights"] == {"dense": 1, "sparse": 1, "colbert": 1, "bm25": 0}
     assert list(report["results"]) == [*RANKINGS[:-1], "bm25-words", "sum+bm25-words", "bm25"]
     assert report["results"]["bm25-words"]["RR@10"] == 1.0
     alone = evaluate(
@@ -90,8 +92,12 @@ def test_the_bm25_side_has_rankings_of_its_own(beir_folder: Path, encoder: Encod
         weights=Weights(0.0, 0.0, 0.0, 1.0),
     )["results"]
     assert alone["sum"] == alone["bm25-words"] == alone["sum+bm25-words"]
-    with pytest.raises(InvalidQueryError, match="has no BM25"):
-        evaluate(beir_folder, encoder, exhaustive=exhaustive, weights=Weights(bm25=1.0))
+    built: list[object] = []
+    with pytest.raises(InvalidQueryError, match="so BM25 is no side"):
+        evaluate(
+            beir_folder, encoder, exhaustive=exhaustive, weights=Weights(bm25=1.0), progress=built.append
+        )
+    assert built == []
 
 
 def test_bm25_reads_whole_texts(beir_folder: Path, encoder: Encoder) -> None:
