@@ -39,9 +39,9 @@ routes = router("search")
 
 @routes.post("/search", response_model=SearchResponse, responses=errors(404, 409, 422))
 async def search(body: SearchRequest, services: Services, deadline: TimeLimit) -> Response:
-    """Find documents: candidates from the dense and the inverted index, each scored in all three ways.
+    """Find documents: candidates of each retriever, every one with all scores that its collection has.
 
-    `score` is the weighted sum of the three scores; every part is in the answer.
+    `score` is the weighted sum of the scores; every part is in the answer.
     """
     limits = services.limits
     top_k = min(DEFAULT_TOP_K, limits.top_k) if body.top_k is None else body.top_k

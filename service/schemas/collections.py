@@ -57,7 +57,8 @@ class CollectionRequest(Request):
         None,
         description="Only with `bm25`: the language whose stems words in its script have, by default "
         "`english`. Words in other scripts have those of the script's main language; Korean, Japanese, "
-        "Chinese, Thai and the like are read in pairs of characters. `none` leaves words as they are.",
+        "Chinese, Thai, Lao, Khmer and Myanmar are read in pairs of characters. `none` leaves words as they "
+        "are.",
     )
     adapter: AdapterName | None = Field(
         None,
