@@ -120,9 +120,7 @@ def explain_hits(
     Raises as `require_few_windows`.
     """
     require_few_windows(snapshot, query, hits)
-    query_tokens: list[str | None] = []
-    if text is not None:
-        query_tokens += tokenizer.token_strings(tokenizer.tokenize([text], "query").token_ids[1:])
+    query_tokens = _query_tokens(text, query, tokenizer)
     cutter = cutter_for(snapshot.settings, tokenizer)
     found = snapshot.explanations(query, [hit.document.id for hit in hits], text)
     texts = [
@@ -145,6 +143,17 @@ def explain_hits(
             explained["bm25"] = _words(explanation.bm25)
         explanations.append(explained)
     return explanations
+
+
+def _query_tokens(text: str | None, query: Representations, tokenizer: Tokenizer) -> list[str | None]:
+    """The token of each of the query's vectors; none where no text has so many.
+
+    Ready representations may come with another text than was encoded.
+    """
+    if text is None or query.colbert is None:
+        return []
+    token_ids = tokenizer.tokenize([text], "query").token_ids[1:]
+    return [*tokenizer.token_strings(token_ids)] if len(token_ids) == len(query.colbert.vectors) else []
 
 
 def _aligned_text(document: Document, alignment: Alignment, cutter: WindowCutter | None) -> str | None:

@@ -90,6 +90,16 @@ async def test_ready_representations_bring_their_text(client: httpx.AsyncClient,
     assert "give it, or set weights.bm25 to 0" in message
 
 
+async def test_the_text_of_a_ready_query_names_its_tokens_where_it_has_as_many(
+    client: httpx.AsyncClient, words: Collection
+) -> None:
+    embedded = await client.post("/embed", json={"inputs": "hot tea", "input_type": "query"})
+    ready = embedded.json()["embeddings"][0]
+    for text, tokens in (("hot tea", ["hot", "tea", "[SEP]"]), ("teapot of hot green tea", [None] * 3)):
+        (hit,) = (await answer(client, query={**ready, "text": text}, top_k=1, explain=True))["hits"]
+        assert [token["query_token"] for token in hit["explanation"]["alignment"]] == tokens
+
+
 async def test_a_collection_without_it_refuses_its_weight(client: httpx.AsyncClient) -> None:
     for body, param in (
         ({"weights": {"bm25": 0.5}}, "weights.bm25"),
