@@ -109,7 +109,8 @@ def _print_table(report: EvaluationReport) -> None:
     out.print(
         f"{report['dataset']}: {report['documents']:,} documents, {report['queries']:,} queries, "
         f"{report['checkpoint']}{_adapter_words(report['adapter'])}, lexical {report['lexical']}, "
-        f"{_window_words(report['window'])}weights {_weights_words(report['weights'])}, {way}"
+        f"{_window_words(report['window'])}weights {_weights_words(report['weights'])}, {way}",
+        soft_wrap=True,
     )
     table = Table(box=None, padding=(0, 2))
     table.add_column("ranking")

@@ -34,7 +34,9 @@ class WeightsRequest(Request):
 
 def _for_search(value: object) -> None:
     if value is not None:
-        raise PydanticCustomError("of_search", "it is for /search; /rerank has three sides: leave it out")
+        raise PydanticCustomError(
+            "of_search", "it is for /search; /rerank has dense, sparse and colbert: leave it out"
+        )
 
 
 class RerankWeightsRequest(WeightsRequest):

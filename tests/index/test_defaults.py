@@ -46,7 +46,8 @@ def test_what_is_stored_is_read_and_can_be_removed(collection: Collection, root:
     assert inspect_collection(root, "demo").defaults is None
 
 
-def test_bm25_is_written_where_it_has_a_weight(collection: Collection, root: Path) -> None:
+def test_bm25_is_written_where_it_has_a_weight(build: Any, three: Any) -> None:
+    collection: Collection = build(three, bm25=True)
     stored = SearchDefaults(Weights(1, 1, 1, 0.5), CandidateLimits(50, 100, 70), DEFAULTS.tuning)
     collection.store_defaults(stored)
     record = json.loads(collection.layout.defaults.read_text())
@@ -60,13 +61,11 @@ def test_bm25_is_written_where_it_has_a_weight(collection: Collection, root: Pat
         collection.defaults()
 
 
-def test_a_collection_without_bm25_has_no_default_for_it(
-    build: Any, three: Any, collection: Collection, root: Path
-) -> None:
+def test_a_collection_without_bm25_has_no_default_for_it(build: Any, three: Any, root: Path) -> None:
+    first, other = build(three, bm25=True), build(three, name="other")
     stored = SearchDefaults(Weights(1, 1, 1, 0.5), CandidateLimits(), DEFAULTS.tuning)
-    stored.write(collection.layout.defaults)
-    other = build(three, name="other")
-    shutil.copyfile(collection.layout.defaults, other.layout.defaults)
+    first.store_defaults(stored)
+    shutil.copyfile(first.layout.defaults, other.layout.defaults)
     assert verify(root, "demo") == []
     (problem,) = verify(root, "other")
     assert str(other.layout.defaults) in problem

@@ -319,7 +319,6 @@ async def test_405_names_every_method_of_the_path(
         ("/search", {"top_k": 0}, "top_k is 0; use at least 1"),
         ("/search", {"top_k": 1.5}, "top_k is 1.5; use an integer"),
         ("/search", {"top_k": "many " * 30}, f"top_k is '{'many ' * 8}…'; use an integer"),
-        ("/search", {"top_k": 10**30}, f"top_k is {10**30}; use a smaller integer"),
         ("/search", {"explain": "yes"}, "explain is 'yes'; use true or false"),
         ("/search", {"query": 5}, "query is 5; use a string or an object"),
         (
@@ -348,7 +347,7 @@ async def test_405_names_every_method_of_the_path(
         (
             "/rerank",
             {"weights": {"bm25": 1}},
-            "weights.bm25: it is for /search; /rerank has three sides: leave it out",
+            "weights.bm25: it is for /search; /rerank has dense, sparse and colbert: leave it out",
         ),
         ("/embed", {}, "inputs is missing; give it"),
         ("/embed", {"inputs": []}, "inputs is []; use at least 1 item"),
