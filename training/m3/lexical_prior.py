@@ -2,8 +2,10 @@
 
 A lexical score multiplies those of query and passage. So each takes the root of a token's idf: a query's
 times the token's frequency, a passage's times its saturated frequency with the usual length normalization.
-The products add up to BM25, in Lucene's form of idf (Robertson and Zaragoza 2009, 3.4). Where scores bring
-the idf of a collection themselves, weights take none.
+The products add up to BM25, in Lucene's form of idf (Robertson and Zaragoza 2009, 3.4).
+
+Where scores bring the idf of a collection themselves, weights take none. A query's frequencies then saturate
+too, with k3 = k1: nothing else would keep its commonest words from having by far the largest targets.
 Letters in shapes: B texts, L tokens, V vocabulary.
 """
 
@@ -27,9 +29,9 @@ B = 0.75
 
 @dataclass(frozen=True, slots=True)
 class LexicalPrior:
-    """idf: float32[V], what products of weights take; average_tokens: of a passage; scale: of the weights."""
+    """idf: float32[V], or None where scores bring it; average_tokens: of a passage; scale: of the weights."""
 
-    idf: Tensor
+    idf: Tensor | None
     average_tokens: float
     scale: float
 
@@ -41,9 +43,11 @@ class LexicalPrior:
 
         lexical: `plain`, or `idf` where scores bring it.
         """
-        idf = idf_of_all(passages, vocabulary_size) if lexical == "plain" else np.ones(vocabulary_size)
+        idf = None
+        if lexical == "plain":
+            idf = torch.from_numpy(idf_of_all(passages, vocabulary_size)).to(device)
         lengths = np.concatenate([store.lengths for store in passages])
-        return LexicalPrior(torch.from_numpy(idf.astype(np.float32)).to(device), float(lengths.mean()), scale)
+        return LexicalPrior(idf, float(lengths.mean()), scale)
 
     def loss(self, texts: EncodedTexts, *, queries: bool) -> Tensor:
         """Mean squared distance of the lexical weights from their targets, over all tokens that are terms."""
@@ -52,16 +56,18 @@ class LexicalPrior:
         return (texts.lexical - targets).square()[terms].mean()
 
     def targets(self, token_ids: Tensor, terms: Tensor, *, queries: bool) -> Tensor:
-        """float32[B, L]: scale · √idf · frequency in a query, saturated in a passage; 0 where no term is.
+        """float32[B, L], 0 where no term is: scale · √idf · frequency in a query, saturated in a passage.
 
         token_ids: int64[B, L]; terms: bool[B, L].
         """
         rows = torch.arange(len(token_ids), device=token_ids.device).unsqueeze(1)
-        keys = torch.where(terms, rows * len(self.idf) + token_ids, -1)
+        keys = torch.where(terms, rows * (int(token_ids.max()) + 1) + token_ids, -1)
         _, place, counts = torch.unique(keys, return_inverse=True, return_counts=True)
         frequency = counts[place].float()
-        if not queries:
-            lengths = terms.sum(dim=1, keepdim=True) / self.average_tokens
+        if not queries or self.idf is None:
+            lengths = 1.0 if queries else terms.sum(dim=1, keepdim=True) / self.average_tokens
             frequency = frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * lengths))
-        targets: Tensor = self.scale * self.idf[token_ids].sqrt() * frequency * terms
+        if self.idf is not None:
+            frequency = frequency * self.idf[token_ids].sqrt()
+        targets: Tensor = self.scale * frequency * terms
         return targets

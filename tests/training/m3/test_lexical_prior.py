@@ -43,6 +43,17 @@ def test_targets_of_query_and_passage_multiply_to_the_impact_of_bm25() -> None:
     torch.testing.assert_close(passages, expected)
 
 
+def test_without_idf_all_tokens_count_alike_and_queries_saturate() -> None:
+    prior = LexicalPrior(None, 2.0, 1.0)
+    once, twice = 1.0, 2 * 2.2 / (2 + 1.2)
+    expected = torch.tensor([[0.0, twice, once, twice, 0.0], [0.0, once, 0.0, 0.0, 0.0]])
+    torch.testing.assert_close(prior.targets(IDS, TERMS, queries=True), expected)
+    passages = prior.targets(IDS, TERMS, queries=False)
+    repeated, single, alone = (impact(1.0, n, length) for n, length in ((2, 3), (1, 3), (1, 1)))
+    expected = torch.tensor([[0.0, repeated, single, repeated, 0.0], [0.0, alone, 0.0, 0.0, 0.0]])
+    torch.testing.assert_close(passages, expected)
+
+
 @pytest.mark.parametrize("queries", [True, False])
 def test_the_scale_multiplies_targets(queries: bool) -> None:
     prior, half = LexicalPrior(IDF, 2.0, 1.0), LexicalPrior(IDF, 2.0, 0.5)
