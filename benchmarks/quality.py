@@ -38,7 +38,7 @@ from index.collection import Collection
 from index.manifest import Manifest
 from index.segment import Segment
 from index.snapshot import Snapshot
-from index.window_settings import WindowSettings
+from index.windows.settings import WindowSettings
 from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments
 from models.checkpoint import SHIPPED
