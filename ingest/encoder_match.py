@@ -6,8 +6,6 @@ from index.errors import FingerprintMismatchError
 from index.manifest import CollectionSettings
 from models.encoder import EncoderInfo
 
-SHOWN_DIGITS = 12  # of a fingerprint: enough to tell two apart
-
 
 def adapter_of(settings: CollectionSettings, asked: str | None, found: str | None) -> str | None:
     """The collection's adapter. Raises FingerprintMismatchError where another is asked for.
@@ -27,18 +25,17 @@ def require_encoder(settings: CollectionSettings, encoder: EncoderInfo) -> None:
     """Raises FingerprintMismatchError where the collection was built with another encoder or adapter."""
     if settings.fingerprint == encoder.fingerprint:
         return
-    same_name = settings.encoder == encoder.name
     with_adapters = settings.adapter is not None or encoder.adapter is not None
     own, other = (
         f"{name!r}"
         + (f" with {adapter_words(adapter)}" if with_adapters else "")
-        + (f" (fingerprint {fingerprint[:SHOWN_DIGITS]}…)" if same_name else "")
+        + f" (fingerprint {fingerprint})"
         for name, adapter, fingerprint in (
             (settings.encoder, settings.adapter, settings.fingerprint),
             (encoder.name, encoder.adapter, encoder.fingerprint),
         )
     )
-    wanted = "the one of that fingerprint" if same_name else settings.encoder
+    wanted = "the one of that fingerprint" if settings.encoder == encoder.name else settings.encoder
     raise FingerprintMismatchError(
         f"collection {settings.name!r} was built with encoder {own}, and this is {other}: give --checkpoint "
         f"{wanted} (or TERCET_CHECKPOINT), or build it again under another name"

@@ -39,6 +39,7 @@ from models.errors import (
     EncoderUnavailableError,
     TextTooLongError,
     UnsupportedError,
+    UnsupportedWindowError,
 )
 from service.exceptions import (
     BodyEncodingError,
@@ -92,6 +93,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     InvalidQueryError: (422, "invalid_query"),
     TextTooLongError: (422, "text_too_long"),
     UnsupportedError: (422, "unsupported"),
+    UnsupportedWindowError: (422, "unsupported"),
     SourceError: (422, "bad_source"),
     AdapterNotServedError: (422, "adapter_not_served"),
     OverloadedError: (429, "overloaded"),
