@@ -23,7 +23,7 @@ import statistics
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import psutil
@@ -108,8 +108,11 @@ WINDOW_BARS = {"time": 0.695}
 SIDE_MARGIN = 0.005  # the sum may be this much below its best side
 INT8_LOSS = 0.003  # of the sum, against float32
 INDEX_SHARE = 0.995  # of the exhaustive sum
-MEANS = {SUM: 0.660, SUM_WITH_BM25: 0.668}  # over the English sets
+MEANS = {SUM: 0.660, SUM_WITH_BM25: 0.668}  # over the English sets, as advised
 CROSSLINGUAL_GAIN = 0.35  # of the sum over BM25 of words, on average
+
+
+Figures = TypeVar("Figures")
 
 
 def main() -> None:
@@ -139,7 +142,7 @@ def main() -> None:
         (MULTILINGUAL, "crosslingual", missed_across_languages),
     ):
         if asked.checkpoint == checkpoint and all(name in sets for name in SETS[group]):
-            failed += missed(means_of({name: sets[name]["results"][EVERY] for name in SETS[group]}))
+            failed += missed(means_of({name: as_advised(sets[name]["results"]) for name in SETS[group]}))
     assert not failed, "\n".join(failed)
 
 
@@ -250,14 +253,17 @@ def checked(checkpoint: str, dataset: str, figures: dict[str, dict[str, float]])
         return {"the sum with BM25 reaches BM25 of words": every[SUM_WITH_BM25] >= every[WORDS]}
     if checkpoint != CHECKPOINT.name:
         return {}
-    best = max(every[side] for side in SIDES)
+    advised = as_advised(figures)
+    best = max(advised[side] for side in SIDES)
     bars = {}
     if dataset in SUM_BARS:
-        bars[f"the sum is within {SIDE_MARGIN} of its best side, or above"] = every[SUM] >= best - SIDE_MARGIN
-        bars[f"the sum reaches stemmed BM25, {SUM_BARS[dataset]}"] = every[SUM] >= SUM_BARS[dataset]
+        bars[f"the sum is within {SIDE_MARGIN} of its best side, or above"] = (
+            advised[SUM] >= best - SIDE_MARGIN
+        )
+        bars[f"the sum reaches stemmed BM25, {SUM_BARS[dataset]}"] = advised[SUM] >= SUM_BARS[dataset]
     if WINDOWED in figures:
         bar = WINDOW_BARS[dataset]
-        bars[f"the sum reaches {bar} in windows"] = figures[WINDOWED][SUM] >= bar
+        bars[f"the sum reaches {bar} in windows"] = advised[SUM] >= bar
     if INDEXED in figures:
         bars[f"the index keeps {INDEX_SHARE} of the sum"] = (
             figures[INDEXED]["sum"] >= INDEX_SHARE * every[SUM]
@@ -265,6 +271,11 @@ def checked(checkpoint: str, dataset: str, figures: dict[str, dict[str, float]])
     if FLOAT32 in figures:
         bars[f"int8 loses at most {INT8_LOSS}"] = figures[FLOAT32]["sum"] - every[SUM] <= INT8_LOSS
     return bars
+
+
+def as_advised(results: dict[str, Figures]) -> Figures:
+    """Figures with the settings that suit a set: in windows where most documents are longer than is read."""
+    return results.get(WINDOWED, results[EVERY])
 
 
 def means_of(results: dict[str, dict[str, dict[str, float]]]) -> dict[str, float]:
@@ -307,6 +318,9 @@ def print_table(group: str, sets: dict[str, Any]) -> None:
             f"{statistics.mean(figures):12.4f}",
             flush=True,
         )
+    if any(WINDOWED in entry["results"] for entry in sets.values()):
+        means = means_of({name: as_advised(entry["results"]) for name, entry in sets.items()})
+        print(f"mean with {' and '.join(IN_WINDOWS)} in windows:", {n: round(m, 4) for n, m in means.items()})
 
 
 def machine() -> dict[str, str | int]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CORPUS = Path(__file__).resolve().parent.parent / "examples" / "demo"
 COLLECTION = "demo"
-QUERIES = 3
+LANGUAGES = ("en", "ko", "ja")  # of the queries, one of each
 HITS = 3
 
 
@@ -38,10 +38,13 @@ def demo(
     checkpoint: options.Checkpoint = None,
     engine: options.Engine = None,
 ) -> None:
-    """Index the bundled corpus, answer three queries, and serve."""
+    """Index the bundled corpus, answer three queries, and serve; by default with multi-m3."""
+    from models.checkpoint import MULTILINGUAL
     from service.encoding.service import local_encoder
 
     settings = options.settings_from(host=host, port=port, data=data, checkpoint=checkpoint, engine=engine)
+    if "checkpoint" not in settings.model_fields_set:  # the corpus is in five languages
+        settings = settings.model_copy(update={"checkpoint": MULTILINGUAL})
     if serve:
         from service.http.wire.listening import listening_socket
 
@@ -122,7 +125,10 @@ def _answer(settings: Settings, encoder: Encoder) -> None:
     from service.search.pipeline import SearchQuery
 
     lines = (CORPUS / "queries.jsonl").read_text(encoding="utf-8").splitlines()
-    texts = [json.loads(line)["query"] for line in lines[:QUERIES]]
+    by_language: dict[str, str] = {}
+    for line in map(json.loads, lines):
+        by_language.setdefault(line["language"], line["query"])
+    texts = [by_language[language] for language in LANGUAGES]
     queries = [SearchQuery(COLLECTION, text, top_k=HITS) for text in texts]
     # The first search of a process loads compiled code; its time would say nothing about the others.
     outcomes = run_queries(settings, encoder, [queries[0], *queries])[1:]
@@ -139,7 +145,8 @@ def _announce(settings: Settings) -> None:
         {"collection": COLLECTION, "query": "how do bees tell each other where food is?", "top_k": 3}
     )
     error_console().print(
-        f"\nServing on {url} (interactive description: {url}/docs). Stop with Ctrl-C. Try:\n"
+        f"\nServing {settings.checkpoint} on {url} (interactive description: {url}/docs). Stop with Ctrl-C. "
+        f"Other commands on this collection need --checkpoint {settings.checkpoint}. Try:\n"
         f"curl -s {url}/search -H 'Content-Type: application/json' -d '{body}'\n",
         markup=False,
         soft_wrap=True,

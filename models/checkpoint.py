@@ -23,9 +23,9 @@ CONFIG_FILE = "config.json"
 DEFAULT_MAX_LENGTH = 512
 # RoBERTa counts positions from pad_token_id + 1, so its table holds that many rows no text can use.
 OFFSET_POSITION_TYPES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "xmod"})
-EMBEDDED = "minilm-m3"
+EMBEDDED, MULTILINGUAL = "minilm-m3", "multi-m3"
 # Checkpoints that come with the project and go by their names; the first is the default.
-SHIPPED = (EMBEDDED, "multi-m3")
+SHIPPED = (EMBEDDED, MULTILINGUAL)
 # What a hub checkpoint may bring: data only, no code, and of pickles only those read with weights_only.
 HUB_FILES = (
     "*.json",
