@@ -68,7 +68,7 @@ ROUTES: dict[str, dict[str, str | None]] = {
 }
 
 
-def settings(name: str, steps: int) -> dict[str, Any]:
+def settings(name: str, steps: int, pairs: int) -> dict[str, Any]:
     """The run of one adapter."""
     domain = DOMAINS[name]
     source = {
@@ -76,7 +76,7 @@ def settings(name: str, steps: int) -> dict[str, Any]:
         "title": domain.title,
         "licence": domain.licence,
         "lines": list(domain.trained),
-        "most": 3000,
+        "most": pairs,
     }
     return {
         "name": name,
@@ -187,7 +187,7 @@ def main() -> None:
     (work / "adapters").mkdir(parents=True, exist_ok=True)
     write_collections(work, 0.05 if asked.quick else 1.0)
     for name in DOMAINS:
-        once(settings(name, 2 if asked.quick else 120), work / "adapters" / name)
+        once(settings(name, *((2, 100) if asked.quick else (120, 2000))), work / "adapters" / name)
     accuracies = learn_routers(work)
     table = summary(work)
     record = {**machine(), "accuracy": accuracies, "routes": table}
