@@ -110,9 +110,7 @@ INT8_LOSS = 0.003  # of the sum, against float32
 INDEX_SHARE = 0.995  # of the exhaustive sum
 MEANS = {SUM: 0.660, SUM_WITH_BM25: 0.668}  # over the English sets, as advised
 CROSSLINGUAL_GAIN = 0.35  # of the sum over BM25 of words, on average
-
-
-Figures = TypeVar("Figures")
+Figures = TypeVar("Figures")  # of one way of ranking, whatever holds them
 
 
 def main() -> None:

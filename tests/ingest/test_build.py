@@ -137,7 +137,7 @@ def test_another_encoder_or_other_settings_are_refused(tmp_path: Path, tiny: Any
 
 
 def test_the_encoder_recommends_the_lexical_side_of_a_new_collection(tmp_path: Path, tiny: Any) -> None:
-    class Advising(type(tiny)):  # type: ignore[misc]
+    class Advising(type(tiny)):  # type: ignore[misc]  # a fixture's class
         @property
         def info(self) -> EncoderInfo:
             return replace(super().info, lexical="idf")

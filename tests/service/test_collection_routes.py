@@ -57,7 +57,7 @@ async def test_all_settings_are_optional(client: httpx.AsyncClient, options: dic
 
 
 async def test_the_encoder_recommends_what_is_not_chosen(make_client: Any, tiny: Any) -> None:
-    class Advising(type(tiny)):  # type: ignore[misc]
+    class Advising(type(tiny)):  # type: ignore[misc]  # a fixture's class
         @property
         def info(self) -> EncoderInfo:
             return replace(super().info, lexical="idf")

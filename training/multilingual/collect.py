@@ -134,7 +134,7 @@ def main() -> None:
         found.write(asked.output / f"{code}.jsonl.gz")
         counts = Counter(found.texts.values()) + Counter(found.words.values())
         line = f"{code}: {len(found.texts)} texts, {len(found.words)} words, {dict(counts)}"
-        print(line, flush=True)  # noqa: T201
+        print(line, flush=True)  # noqa: T201  # a program's output
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def distil(
         optimizer.step()  # type: ignore[no-untyped-call]
         mean = loss.item() if step == done else 0.98 * mean + 0.02 * loss.item()
         if (step + 1) % LOG_STEPS == 0:
-            print(f"step {step + 1} of {chosen.steps}: loss {mean:.4f}", flush=True)  # noqa: T201
+            print(f"step {step + 1} of {chosen.steps}: loss {mean:.4f}", flush=True)  # noqa: T201  # a program's output
         if time.monotonic() - saved > SAVE_SECONDS:
             save_progress(run / PROGRESS, table, optimizer, step + 1)
             saved = time.monotonic()
@@ -173,7 +173,7 @@ def cut(rows: list[list[int]], longest: int) -> list[list[int]]:
 
 def distilled_pairs(settings: MultilingualSettings, data: Path) -> Iterator[Translated]:
     """The pairs to learn from: of each source as many as the settings say."""
-    chosen, generator = settings.distillation, Random(settings.seed)  # noqa: S311
+    chosen, generator = settings.distillation, Random(settings.seed)  # noqa: S311  # no secret
     texts: dict[str, list[Translated]] = {}
     words: dict[str, list[Translated]] = {}
     shared: Counter[str] = Counter()
