@@ -150,7 +150,7 @@ class Effects:
 
     def _run_pretraining(self, variant: str, seed: int, output: Path) -> Values:
         scale = self._scale
-        start = once(small_body(seed, scale), self._folder("small body", seed))
+        start = once(small_body(scale), self._folder("small body", 1))
         before = once(pretraining(seed, scale, start, variant), self._folder(f"{variant} pretrained", seed))
         cost = trained(after_pretraining(seed, scale, before), output)
         found = self._measured(output, None)
