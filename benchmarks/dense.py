@@ -22,7 +22,7 @@ import numpy.typing as npt
 import psutil
 
 from index.candidates import DenseOptions
-from index.dense import DenseIndex, DenseKind, build_dense
+from index.dense.index import DenseIndex, DenseKind, build_dense
 
 RESULT = Path(__file__).parent / "results" / "dense.json"
 DIMENSION, CLUSTERS, QUERIES, TOP = 384, 2_000, 300, 200

@@ -26,8 +26,8 @@ from sparse import collection as synthetic
 
 from evaluation.beir import read_dataset
 from index.candidates import CandidateLimits, Document, Weights
+from index.catalog.manifest import CollectionSettings
 from index.collection import Collection
-from index.manifest import CollectionSettings
 from index.snapshot import Snapshot
 from index.writer import SegmentLimits
 from ingest.target import settings_for

@@ -34,9 +34,9 @@ from evaluation.rankings import ranking
 from evaluation.run import Rankings, bm25_rankings, evaluate
 from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from index.candidates import Weights
+from index.catalog.manifest import Manifest
 from index.collection import Collection
-from index.manifest import Manifest
-from index.segment import Segment
+from index.segments.segment import Segment
 from index.snapshot import Snapshot
 from index.windows.settings import WindowSettings
 from ingest.build import build_collection

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from index.sparse import InvertedIndex, build_inverted
+from index.sparse.inverted_index import InvertedIndex, build_inverted
 from models.representations import SparseRows
 
 RESULT = Path(__file__).parent / "results" / "sparse.json"

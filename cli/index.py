@@ -12,9 +12,9 @@ from cli.index_build import build
 from cli.output import console, megabytes, print_json, print_pairs
 
 if TYPE_CHECKING:
-    from index.defaults import SearchDefaults
+    from index.catalog.defaults import SearchDefaults
+    from index.catalog.manifest import CollectionSettings
     from index.inspection import Inspection
-    from index.manifest import CollectionSettings
 
 app = typer.Typer(help="Build, inspect and verify collections.", no_args_is_help=True)
 app.command()(build)

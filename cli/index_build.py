@@ -18,7 +18,7 @@ from cli import options
 from cli.output import console, error_console, megabytes, print_failure, print_json, print_pairs
 
 if TYPE_CHECKING:
-    from index.fields import FieldType
+    from index.documents.fields import FieldType
     from ingest.build import BuildReport
     from ingest.document_encoders import DocumentEncoder
     from service.settings import Settings
@@ -137,7 +137,7 @@ def build(
 
 def parse_fields(declared: list[str] | None) -> dict[str, FieldType] | None:
     """Fields from `NAME:TYPE` words. Raises typer.BadParameter."""
-    from index.fields import FieldType
+    from index.documents.fields import FieldType
 
     if not declared:
         return None

@@ -14,7 +14,7 @@ from cli.output import console, error_console, print_hits, print_json
 
 if TYPE_CHECKING:
     from index.candidates import Weights
-    from index.filters import Filter
+    from index.documents.filters import Filter
     from models.encoder import Encoder
     from service.search.pipeline import SearchOutcome, SearchQuery
     from service.settings import Settings
@@ -126,7 +126,7 @@ def parse_weights(words: str) -> Weights:
 
 
 def _parse_filter(text: str | None) -> Filter | None:
-    from index.filters import parse_filter
+    from index.documents.filters import parse_filter
 
     if text is None:
         return None

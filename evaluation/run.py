@@ -18,10 +18,10 @@ from evaluation.rankings import DEPTH, exhaustive_rankings, indexed_rankings
 from index.bm25.languages import Bm25Language
 from index.candidates import CandidateLimits, Weights
 from index.collection import Collection
-from index.dense import DenseKind
+from index.dense.index import DenseKind
 from index.errors import InvalidQueryError
 from index.fusion import best
-from index.query import check_bm25
+from index.search.query import check_bm25
 from index.snapshot import Snapshot
 from index.windows.settings import WindowSettings
 from ingest.build import BuildProgress, build_collection

@@ -16,8 +16,8 @@ from evaluation.errors import TuningError
 from evaluation.judged_scores import judged_scores, ndcg_table
 from evaluation.weight_search import Choice, Fold, choose, cross_validate, weight_directions
 from index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
+from index.catalog.defaults import SearchDefaults, Tuning
 from index.collection import Collection
-from index.defaults import SearchDefaults, Tuning
 from index.scoring import Float64
 from index.snapshot import Snapshot
 from ingest.encoder_match import require_encoder

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from index.defaults import SearchDefaults
-from index.dense import Device
+from index.catalog.defaults import SearchDefaults
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import CollectionSettings, Manifest, check_collection_name
+from index.dense.index import Device
 from index.errors import CollectionExistsError, CollectionNotFoundError, DamagedIndexError, InvalidNameError
-from index.layout import CollectionLayout
-from index.lock import ExclusiveLock
-from index.manifest import CollectionSettings, Manifest, check_collection_name
+from index.files.lock import ExclusiveLock
+from index.files.storage import sync_folder
 from index.snapshot import Snapshot
-from index.storage import sync_folder
 from index.writer import SegmentLimits, SnapshotWriter
 
 T = TypeVar("T")

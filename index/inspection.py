@@ -6,10 +6,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from index.catalog.defaults import SearchDefaults
+from index.catalog.manifest import CollectionSettings
 from index.collection import Collection
-from index.defaults import SearchDefaults
-from index.dense import DenseKind
-from index.manifest import CollectionSettings
+from index.dense.index import DenseKind
 
 # Beginnings of file names, and the part of the index that they belong to.
 _PARTS = (

@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from index.float16 import rows_as_float32
-from index.forward_rows import frozen_rows
-from index.saturation import NO_SATURATION, Saturation
-from index.sparse_kernels import score_rows
-from index.storage import frozen
-from index.token_vectors import TokenVectorStore
+from index.files.float16 import rows_as_float32
+from index.files.storage import frozen
+from index.sparse.forward_rows import frozen_rows
+from index.sparse.kernels import score_rows
+from index.sparse.saturation import NO_SATURATION, Saturation
+from index.token_vectors.store import TokenVectorStore
 from models.representations import Bool, Float32, Int32, Int64, SparseRows, offsets_of, ragged_positions
 
 DECIMALS = 6

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from index.blas import one_blas_thread
 from index.bm25.explanation import explain_bm25
 from index.bm25.query import Bm25Query, Bm25Statistics
 from index.bm25.segment import Bm25Segment
@@ -21,20 +20,21 @@ from index.candidates import (
     SearchResult,
     Weights,
 )
-from index.dense import Device
-from index.documents import encode_id
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import CollectionSettings, Manifest
+from index.dense.index import Device
+from index.documents.filters import Filter, check_filter
+from index.documents.store import encode_id
 from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError, SearchIndexError
-from index.explanation import Explanation, explain
-from index.filters import Filter, check_filter
 from index.fusion import best, weighted_sum
-from index.idf import CollectionIdf
-from index.layout import CollectionLayout
-from index.manifest import CollectionSettings, Manifest
-from index.query import CheckedQuery, check_options, check_query, check_weights
-from index.retrieval import Candidates, ids_at, retrieve, runs
 from index.scoring import Float64
-from index.segment import Segment
-from index.windows.best import best_window
+from index.search.best_window import best_window
+from index.search.blas import one_blas_thread
+from index.search.explanation import Explanation, explain
+from index.search.query import CheckedQuery, check_options, check_query, check_weights
+from index.search.retrieval import Candidates, ids_at, retrieve, runs
+from index.segments.segment import Segment
+from index.sparse.idf import CollectionIdf
 from models.representations import Float32, Representations
 
 EMPTY_NAME = "000000"

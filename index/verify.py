@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
+from index.catalog.manifest import CollectionSettings, Manifest, SegmentEntry
 from index.collection import OPEN_ATTEMPTS, Collection
 from index.errors import DamagedIndexError
-from index.layout import FIRST_MANIFEST, CollectionLayout
-from index.manifest import CollectionSettings, Manifest, SegmentEntry
-from index.segment import Segment
-from index.segment_contents import ids_in_order, segment_faults
-from index.storage import sha256_of
-from index.windows.contents import window_faults
+from index.files.storage import sha256_of
+from index.segments.contents import ids_in_order, segment_faults
+from index.segments.segment import Segment
+from index.segments.window_contents import window_faults
 
 
 def verify(root: Path, name: str) -> list[str]:

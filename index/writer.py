@@ -10,20 +10,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 
-from index.batch import CheckedBatch, check_batch
 from index.candidates import Document
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import CollectionSettings, Manifest, SegmentEntry, is_manifest_name, segment_id
+from index.documents.id_register import IdRegister
 from index.errors import (
     CollectionNotFoundError,
     DamagedIndexError,
     InvalidDocumentError,
     SearchIndexError,
 )
-from index.id_register import IdRegister
-from index.layout import CollectionLayout
-from index.lock import ExclusiveLock
-from index.manifest import CollectionSettings, Manifest, SegmentEntry, is_manifest_name, segment_id
-from index.segment_writer import SegmentWriter
-from index.storage import sync_folder, write_atomically
+from index.files.lock import ExclusiveLock
+from index.files.storage import sync_folder, write_atomically
+from index.segments.batch import CheckedBatch, check_batch
+from index.segments.writer import SegmentWriter
 from index.windows.store import DocumentWindows
 from models.representations import Representations
 

@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from index.bm25.languages import Bm25Language
-from index.dense import DenseKind
-from index.fields import FieldType
-from index.manifest import check_collection_name
-from index.token_vectors import TokenCodec
+from index.catalog.manifest import check_collection_name
+from index.dense.index import DenseKind
+from index.documents.fields import FieldType
+from index.token_vectors.store import TokenCodec
 from index.windows.settings import WindowSettings
 from index.writer import SnapshotWriter
 from ingest.document_encoders import DocumentEncoder

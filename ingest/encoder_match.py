@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from index.catalog.manifest import CollectionSettings
 from index.errors import FingerprintMismatchError
-from index.manifest import CollectionSettings
 from models.encoder import EncoderInfo
 
 

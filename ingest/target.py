@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from index.catalog.manifest import CollectionSettings
 from index.collection import Collection, delete_collection
 from index.errors import (
     CollectionExistsError,
     CollectionNotFoundError,
     SearchIndexError,
 )
-from index.manifest import CollectionSettings
 from index.windows.settings import WindowSettings
 from ingest.encoder_match import adapter_of, require_encoder
 from models.encoder import EncoderInfo

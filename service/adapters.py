@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from index.catalog.manifest import CollectionSettings
 from index.errors import FingerprintMismatchError
-from index.manifest import CollectionSettings
 from ingest.encoder_match import adapter_of, adapter_words
 from models.encoder import EncoderInfo
 from models.errors import AdapterNotFoundError

@@ -9,12 +9,12 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from index.catalog.defaults import SearchDefaults
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import CollectionSettings, check_collection_name
 from index.collection import Collection, delete_collection, list_collections
-from index.defaults import SearchDefaults
-from index.dense import Device, require_device
+from index.dense.index import Device, require_device
 from index.errors import CollectionNotFoundError, DamagedIndexError
-from index.layout import CollectionLayout
-from index.manifest import CollectionSettings, check_collection_name
 from index.snapshot import Snapshot
 from service.load.concurrency import SharedCalls
 from service.load.pools import Pool

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from index.errors import CollectionBusyError
-from index.lock import ExclusiveLock
+from index.files.lock import ExclusiveLock
 from service.exceptions import DataRootInUseError, NotReadyError
 
 LOOK_SECONDS = 1.0  # between two looks at whether it can be written to

@@ -18,8 +18,8 @@ from tokenizers import Tokenizer as Vocabulary
 from tokenizers import models, normalizers, pre_tokenizers, processors
 
 from index.candidates import Document
+from index.catalog.manifest import CollectionSettings
 from index.collection import Collection
-from index.manifest import CollectionSettings
 from models.adapters.library import unknown_adapter
 from models.checkpoint import EncodingSettings
 from models.encoder import AdapterDescription, Encoder, EncoderInfo, encode

@@ -54,7 +54,7 @@ HOMES = {
     },
     "peft": {"models/adapters/attach.py"},
     "onnxruntime": {"models/onnx_graph.py"},
-    "faiss": {"index/dense.py"},
+    "faiss": {"index/dense/index.py"},
     "fastapi": {"service"},
     "pydantic": {"service", "training/settings"},
     "matplotlib": {"training/runs/plots.py"},

@@ -2,8 +2,8 @@
 
 usage: python timed_command.py FILE COMMAND …
 
-FILE holds two float64, which grow as the command works. It knows the functions that it times by the names
-that they have had since the first version, so that it also runs the code of one before.
+FILE holds two float64, which grow as the command works. It also runs the code of a version before, where the
+segments' module had another place.
 """
 
 import os
@@ -21,8 +21,12 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import onnxruntime
 
-    import index.segment
     from cli.main import main as run_command
+
+    try:
+        from index.segments import segment
+    except ImportError:
+        from index import segment
 
     file = os.open(sys.argv[1], os.O_RDWR)
     spent = [0.0, 0.0]
@@ -41,7 +45,7 @@ def main() -> None:
         setattr(owner, name, wrapped)
 
     timed(onnxruntime.InferenceSession, "run", 0)
-    timed(index.segment, "packed_maxsim", 1)
+    timed(segment, "packed_maxsim", 1)
     sys.argv = ["tercet", *sys.argv[2:]]
     run_command()
 

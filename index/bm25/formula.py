@@ -11,7 +11,7 @@ length are those of all segments together.
 
 from __future__ import annotations
 
-from index.saturation import Saturation
+from index.sparse.saturation import Saturation
 from models.representations import Int32
 
 K1 = 1.2

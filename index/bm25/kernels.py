@@ -1,4 +1,4 @@
-"""Compiled loops over packed terms; compiled and cached like those of `index/sparse_kernels.py`."""
+"""Compiled loops over packed terms; compiled and cached like those of `index/sparse/kernels.py`."""
 
 from __future__ import annotations
 

@@ -10,14 +10,14 @@ import numpy as np
 from index.bm25.formula import mean_length, saturation
 from index.bm25.vocabulary import open_terms
 from index.bm25.writer import FORWARD, FREQUENCIES_FILE, INVERTED, LENGTHS_FILE
-from index.document_frequencies import open_document_frequencies
 from index.errors import DamagedIndexError
-from index.forward_rows import open_forward_rows
-from index.packed_bytes import PackedBytes
-from index.saturation import Saturation
+from index.files.packed_bytes import PackedBytes
+from index.files.storage import open_array
 from index.scoring import Float64, lexical_scores
-from index.sparse import InvertedIndex
-from index.storage import open_array
+from index.sparse.document_frequencies import open_document_frequencies
+from index.sparse.forward_rows import open_forward_rows
+from index.sparse.inverted_index import InvertedIndex
+from index.sparse.saturation import Saturation
 from models.representations import Bool, Float32, Int32, Int64, SparseRows
 
 

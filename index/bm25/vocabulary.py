@@ -13,8 +13,8 @@ import numpy as np
 
 from index.bm25.analysis import Analyzer
 from index.bm25.kernels import find_packed
-from index.packed_bytes import PackedBytes, PackedBytesWriter
-from index.storage import frozen
+from index.files.packed_bytes import PackedBytes, PackedBytesWriter
+from index.files.storage import frozen
 from models.representations import Int32
 
 STEM = "bm25_terms"

@@ -13,11 +13,11 @@ from index.bm25.analysis import Analyzer
 from index.bm25.formula import BASE, mean_length, slope
 from index.bm25.languages import Bm25Language
 from index.bm25.vocabulary import TermNumbers
-from index.document_frequencies import document_frequencies
-from index.forward_rows import ForwardRowsWriter, open_forward_rows
-from index.packed_bytes import open_offsets
-from index.sparse import build_inverted
-from index.storage import ArrayWriter, changed_array, create_array, open_array, write_array
+from index.files.packed_bytes import open_offsets
+from index.files.storage import ArrayWriter, changed_array, create_array, open_array, write_array
+from index.sparse.document_frequencies import document_frequencies
+from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
+from index.sparse.inverted_index import build_inverted
 from models.representations import Float32, Int32, Int64, SparseRows, offsets_of
 
 FORWARD = "bm25_forward"

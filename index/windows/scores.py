@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from index.candidates import DenseOptions
-from index.dense import DenseIndex
+from index.dense.index import DenseIndex
 from index.scoring import Float64
 from index.windows.store import WindowStore
 from models.representations import Bool, Float32, Int64, offsets_of, ragged_positions

@@ -20,9 +20,9 @@ import numpy as np
 
 from index.candidates import Window
 from index.errors import DamagedIndexError
-from index.forward_rows import ForwardRowsWriter, open_forward_rows
-from index.packed_bytes import open_offsets
-from index.storage import ArrayWriter, open_array
+from index.files.packed_bytes import open_offsets
+from index.files.storage import ArrayWriter, open_array
+from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
 from models.representations import Int32, Int64, SparseRows, offsets_of
 
 LEXICAL_STEM = "window_lexical"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from index.candidates import Document
-from index.documents import encode_document
+from index.documents.fields import FieldType, field_values
+from index.documents.store import encode_document
 from index.errors import DuplicateDocumentError, InvalidDocumentError
-from index.fields import FieldType, field_values
 from ingest.errors import SourceError
 from ingest.sources.lines import MAX_LINE_BYTES, LineFile
 from ingest.sources.records import document_from_json

@@ -6,9 +6,9 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
+from index.catalog.manifest import Manifest
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, SearchIndexError
-from index.manifest import Manifest
 from service.jobs.store import Job, JobState
 
 log = logging.getLogger("tercet")

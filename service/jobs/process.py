@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from index.errors import CollectionBusyError, CollectionNotFoundError
-from index.lock import ExclusiveLock
+from index.files.lock import ExclusiveLock
 from ingest.child import child_environment, module_command
 from service.jobs.store import Job
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from index.storage import write_json_atomically
+from index.files.storage import write_json_atomically
 from ingest.sources.reader import OnError
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]

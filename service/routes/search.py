@@ -9,8 +9,8 @@ import orjson
 from fastapi import Response
 
 from index.candidates import DenseOptions
+from index.documents.filters import Filter, parse_filter
 from index.errors import InvalidQueryError
-from index.filters import Filter, parse_filter
 from models.encoder import EncoderInfo
 from models.representations import OUTPUTS, Float32, Representations
 from service.answers.pieces import response_of

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from index.bm25.languages import Bm25Language
-from index.dense import DenseKind
-from index.fields import FieldType
-from index.manifest import MAX_FIELDS
-from index.token_vectors import TokenCodec
+from index.catalog.manifest import MAX_FIELDS
+from index.dense.index import DenseKind
+from index.documents.fields import FieldType
+from index.token_vectors.store import TokenCodec
 from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
 from service.schemas.base import WHOLE, AdapterName, Request

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from index.candidates import CandidateLimits, Weights
-from index.defaults import SearchDefaults
+from index.catalog.defaults import SearchDefaults
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import NotRequired, TypedDict
 
 from index.bm25.explanation import Bm25Terms
 from index.candidates import Document, Hit
-from index.explanation import Alignment, MatchingTerms
+from index.search.explanation import Alignment, MatchingTerms
 from index.snapshot import Snapshot
 from ingest.document_windows import cutter_for, text_of_window
 from models.representations import Int32, Int64, Representations

@@ -6,10 +6,10 @@ import time
 from dataclasses import asdict, dataclass, field
 
 from index.candidates import CandidateLimits, DenseOptions, Hit, SearchResult, Weights
+from index.catalog.manifest import CollectionSettings
+from index.documents.filters import Filter, check_filter
 from index.errors import InvalidQueryError
-from index.filters import Filter, check_filter
-from index.manifest import CollectionSettings
-from index.query import check_bm25
+from index.search.query import check_bm25
 from index.snapshot import Snapshot
 from models.representations import Representations
 from service.collections import CollectionRegistry

@@ -6,8 +6,8 @@ from typing import TypedDict
 
 import numpy as np
 
-from index.idf import CollectionIdf
 from index.scoring import DECIMALS
+from index.sparse.idf import CollectionIdf
 from models.representations import Representations
 from models.tokenizer import Tokenizer
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from index.candidates import Scores, Weights
 from index.fusion import weighted_sum
-from index.idf import CollectionIdf
 from index.scoring import Float64
+from index.sparse.idf import CollectionIdf
 from models.representations import Bool, Representations
 from service.encoding.service import EncodingService
 from service.encoding.slices import encode_slices

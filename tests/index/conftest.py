@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from index.candidates import Document
+from index.catalog.manifest import CollectionSettings, Manifest
 from index.collection import Collection
-from index.manifest import CollectionSettings, Manifest
 from index.windows.settings import WindowSettings
 from index.windows.store import DocumentWindows
 from index.writer import SegmentLimits

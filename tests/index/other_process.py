@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from index.candidates import Document
+from index.catalog.manifest import CollectionSettings
 from index.collection import Collection
 from index.errors import CollectionNotFoundError
-from index.manifest import CollectionSettings
 from index.verify import verify
 from index.writer import SegmentLimits
 from models.representations import Representations, SparseRows, TokenVectors

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from index.catalog.manifest import Manifest
 from index.collection import Collection, delete_collection, list_collections
 from index.errors import (
     CollectionBusyError,
@@ -17,7 +18,6 @@ from index.errors import (
     DamagedIndexError,
     InvalidNameError,
 )
-from index.manifest import Manifest
 
 
 def test_a_collection_is_created_once_and_opened(root: Path, three: Any, make_settings: Any) -> None:

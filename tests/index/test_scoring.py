@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from index import scoring
 from index.scoring import dense_scores, lexical_scores, maxsim, packed_maxsim
-from index.token_vectors import TokenCodec, TokenVectorStore, TokenVectorWriter
+from index.token_vectors.store import TokenCodec, TokenVectorStore, TokenVectorWriter
 from models.representations import SparseRows, TokenVectors, offsets_of
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from index.bm25.query import Bm25Statistics
 from index.candidates import CandidateLimits, Scores, SearchResult, Weights
 from index.collection import Collection
+from index.documents.filters import parse_filter
 from index.errors import InvalidQueryError, SearchIndexError
-from index.filters import parse_filter
 from index.snapshot import Snapshot
 from models.representations import Representations
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from index.candidates import Document
+from index.catalog.manifest import FileEntry, Manifest
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, DamagedIndexError, InvalidNameError
-from index.manifest import FileEntry, Manifest
-from index.storage import sha256_of, write_array
-from index.term_statistics import FREQUENCIES_FILE, MASSES_FILE
+from index.files.storage import sha256_of, write_array
+from index.sparse.term_statistics import FREQUENCIES_FILE, MASSES_FILE
 from index.verify import verify
 from models.representations import Int64
 

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from index.candidates import Document
+from index.catalog.manifest import Manifest
 from index.collection import Collection, delete_collection
 from index.errors import (
     CollectionBusyError,
@@ -26,7 +27,6 @@ from index.errors import (
     InvalidDocumentError,
     SearchIndexError,
 )
-from index.manifest import Manifest
 from index.verify import verify
 from index.writer import SegmentLimits, SnapshotWriter
 

@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from index.candidates import CandidateLimits, Weights
+from index.catalog.defaults import SearchDefaults, Tuning
 from index.collection import Collection
-from index.defaults import SearchDefaults, Tuning
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from index.candidates import CandidateLimits, Weights
+from index.catalog.defaults import SearchDefaults, Tuning
 from index.collection import Collection
-from index.defaults import SearchDefaults, Tuning
 from index.snapshot import Snapshot
 from models.encoder import with_adapter
 

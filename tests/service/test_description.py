@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
+from index.documents.filters import MAX_VALUES, parse_filter
 from index.errors import InvalidQueryError
-from index.filters import MAX_VALUES, parse_filter
 from service.app import create_app, create_worker_app
 from service.http.middleware.request_limit import ALWAYS_SERVED
 from service.settings import Settings

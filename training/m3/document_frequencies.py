@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from index.idf import idf_factors, inverse_document_frequencies
+from index.sparse.idf import idf_factors, inverse_document_frequencies
 from models.representations import Float32, Int64
 from models.tokenizer import Tokenizer
 from training.data.token_store import TokenStore
@@ -24,8 +24,8 @@ from training.m3.encoded_texts import EncodedTexts
 class SourceIdf:
     """What the query weights of each token are multiplied by: factors float32[V], idf(t) / m.
 
-    The formula is that of `index.idf`, but lexical weights, which every step changes, count as 1 each in m.
-    Special tokens have none.
+    The formula is that of `index.sparse.idf`, but lexical weights, which every step changes, count as 1 each
+    in m. Special tokens have none.
     """
 
     factors: Tensor

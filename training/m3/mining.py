@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from index.candidates import CandidateLimits, Document, Hit, Weights
+from index.catalog.manifest import CollectionSettings
 from index.collection import Collection
-from index.filters import In
-from index.manifest import CollectionSettings
+from index.documents.filters import In
 from index.snapshot import Snapshot
 from models.batching import PaddedOutputs, pack, plan_batches
 from models.representations import Int64, Representations

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index import document_frequencies
 from index.bm25 import analysis, writer
 from index.bm25.analysis import Analyzer
 from index.bm25.formula import saturation
 from index.bm25.vocabulary import PIECE_BYTES, TermNumbers, find_terms, open_terms
 from index.candidates import CandidateLimits, Document, Weights
+from index.documents.filters import parse_filter
 from index.errors import InvalidQueryError
-from index.filters import parse_filter
-from index.packed_bytes import PackedBytes, PackedBytesWriter
+from index.files.packed_bytes import PackedBytes, PackedBytesWriter
+from index.sparse import document_frequencies
 from index.verify import verify
 from index.writer import SegmentLimits
 from models.representations import Representations

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index import dense, segment
 from index.candidates import CandidateLimits, Document, SearchResult, Weights, Window
+from index.catalog.manifest import Manifest
 from index.collection import Collection
+from index.dense import index as dense
+from index.documents.filters import parse_filter
 from index.errors import DamagedIndexError, InvalidDocumentError, SearchIndexError
-from index.filters import parse_filter
 from index.inspection import inspect_collection
-from index.manifest import Manifest
 from index.scoring import packed_maxsim
+from index.search import best_window as best
+from index.segments import segment
 from index.verify import verify
-from index.windows import best
 from index.windows.settings import WindowSettings
 from index.windows.store import DocumentWindows, largest_weights
 from models.representations import Int64, Representations, SparseRows

@@ -17,7 +17,7 @@ import pytest
 from index.candidates import Document
 from index.collection import Collection
 from index.errors import FingerprintMismatchError, InvalidNameError
-from index.lock import ExclusiveLock
+from index.files.lock import ExclusiveLock
 from ingest.target import open_or_create
 from models.adapters.library import unknown_adapter
 from models.encoder import EncoderInfo, encode

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from index.candidates import CandidateLimits, Weights
+from index.catalog.defaults import SearchDefaults, Tuning
 from index.collection import Collection
-from index.defaults import SearchDefaults, Tuning
 from service.collections import CollectionRegistry
 from service.search.defaults import WantedCandidates, candidates_used, rerank_weights, weights_used
 

@@ -1,0 +1,1 @@
+"""The JSON files that say what a collection is and holds."""

@@ -1,0 +1,74 @@
+"""Where the files of a collection lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from index.catalog.manifest import is_manifest_name
+from index.errors import DamagedIndexError
+
+FIRST_MANIFEST = "000001"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionLayout:
+    """The paths of one collection. folder: `collections/<name>`."""
+
+    folder: Path
+
+    @property
+    def settings(self) -> Path:
+        """`collection.json`."""
+        return self.folder / "collection.json"
+
+    @property
+    def defaults(self) -> Path:
+        """`defaults.json`, where defaults were stored."""
+        return self.folder / "defaults.json"
+
+    @property
+    def current(self) -> Path:
+        """`CURRENT`, the name of the current manifest."""
+        return self.folder / "CURRENT"
+
+    @property
+    def lock(self) -> Path:
+        """`LOCK`, locked by the writer."""
+        return self.folder / "LOCK"
+
+    @property
+    def manifests(self) -> Path:
+        """The folder of manifests."""
+        return self.folder / "manifests"
+
+    @property
+    def segments(self) -> Path:
+        """The folder of segments."""
+        return self.folder / "segments"
+
+    def manifest(self, name: str) -> Path:
+        """The file of a manifest."""
+        return self.manifests / f"{name}.json"
+
+    def read_current(self) -> str | None:
+        """The name in CURRENT, or None before the first publication.
+
+        Raises DamagedIndexError where the file holds no manifest's name, or was lost.
+        """
+        try:
+            content = self.current.read_bytes().decode("ascii", errors="replace")
+        except FileNotFoundError as error:
+            # A first publication that was killed leaves its manifest; a later one needs a CURRENT before it.
+            later = sorted(path.stem for path in self.manifests.glob("*.json") if path.stem > FIRST_MANIFEST)
+            if later:
+                raise DamagedIndexError(
+                    f"{self.current} is missing; restore it with the one line {later[-1]}, or rebuild"
+                ) from error
+            return None
+        name = content.removesuffix("\n")
+        if not is_manifest_name(name):
+            raise DamagedIndexError(
+                f"{self.current} holds {name[:40]!r}, which is no manifest's name; restore it or rebuild"
+            )
+        return name

@@ -1,0 +1,1 @@
+"""Dense vectors and their search."""

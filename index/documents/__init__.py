@@ -1,0 +1,1 @@
+"""Documents of a segment: ids, contents, declared fields, and filters over these."""

@@ -1,0 +1,138 @@
+"""Columns of the declared metadata fields of one segment, on which filters work.
+
+A field is `keyword` (one string or a list of strings), `integer` (64 bits), `number` or `boolean`; null
+or an absent key means the document has no value. Files carry the field's place in the sorted names, not
+its name: `field_000_values.npy` and `field_000_present.npy` for scalars; `field_000_strings.npy` (sorted
+distinct strings, with their offsets), `field_000_codes.npy` and `field_000_rows.npy` for keywords.
+`index.documents.fields_writer` writes them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from index.errors import DamagedIndexError, InvalidDocumentError
+from index.files.packed_bytes import PackedBytes
+from index.files.storage import open_array, open_rows
+from models.representations import Bool, Int32, Int64
+
+FieldType = Literal["keyword", "integer", "number", "boolean"]
+ScalarType = Literal["integer", "number", "boolean"]
+MAX_KEYWORD_BYTES = 1024
+INT64_LIMIT = 2**63
+SCALAR_DTYPES: dict[ScalarType, npt.DTypeLike] = {
+    "integer": np.int64,
+    "number": np.float64,
+    "boolean": np.bool_,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarColumn:
+    """values: int64[N], float64[N] or bool[N]; present: bool[N]."""
+
+    values: npt.NDArray[Any]
+    present: Bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordColumn:
+    """strings: the distinct strings in ascending order; codes: int32[P], places in `strings`;
+    rows: int64[P], the document of each code, ascending.
+    """
+
+    strings: PackedBytes
+    codes: Int32
+    rows: Int64
+
+
+Column = ScalarColumn | KeywordColumn
+
+
+def field_values(name: str, kind: FieldType, value: object) -> list[Any]:
+    """The values one document has in a field: none, one, or for keywords several (as UTF-8 bytes).
+
+    Raises InvalidDocumentError where a value has another type than the field.
+    """
+    if value is None:
+        return []
+    if kind == "keyword":
+        members = value if isinstance(value, list | tuple) else [value]
+        return [_keyword(name, member) for member in members]
+    if kind == "boolean" and isinstance(value, bool):
+        return [value]
+    if kind == "integer" and isinstance(value, int) and not isinstance(value, bool):
+        if not -INT64_LIMIT <= value < INT64_LIMIT:
+            raise InvalidDocumentError(
+                f"field {name!r}: {value!r:.80} does not fit in 64 bits; declare it as number"
+            )
+        return [value]
+    if kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
+        return [_finite(name, value)]
+    raise InvalidDocumentError(
+        f"field {name!r} is declared as {kind}, but the value is {value!r:.80}; change one"
+    )
+
+
+def _keyword(name: str, member: object) -> bytes:
+    if not isinstance(member, str):
+        raise InvalidDocumentError(
+            f"field {name!r} is declared as keyword, but holds {member!r:.80}; use strings"
+        )
+    try:
+        encoded = member.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidDocumentError(
+            f"field {name!r}: {member!r:.80} is not UTF-8 text; remove surrogates"
+        ) from error
+    if len(encoded) > MAX_KEYWORD_BYTES:
+        raise InvalidDocumentError(
+            f"field {name!r}: a keyword has {len(encoded)} bytes; the limit is {MAX_KEYWORD_BYTES}"
+        )
+    return encoded
+
+
+def _finite(name: str, value: int | float) -> float:
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise InvalidDocumentError(f"field {name!r}: {value!r:.80} is too large for a number") from error
+    if not math.isfinite(number):
+        raise InvalidDocumentError(f"field {name!r}: {value} is not finite; leave the field out instead")
+    return number
+
+
+def open_columns(folder: Path, fields: Mapping[str, FieldType], documents: int) -> dict[str, Column]:
+    """Maps the columns of a segment. Raises DamagedIndexError naming the file."""
+    columns: dict[str, Column] = {}
+    for place, (name, kind) in enumerate(sorted(fields.items())):
+        stem = field_stem(place)
+        if kind == "keyword":
+            rows = open_rows(folder / f"{stem}_rows.npy", documents)
+            strings = PackedBytes.open(folder, f"{stem}_strings")
+            path = folder / f"{stem}_codes.npy"
+            codes = open_array(path, np.int32, rows=len(rows))
+            if len(codes) and not 0 <= codes.min() <= codes.max() < len(strings):
+                raise DamagedIndexError(
+                    f"{path} names a string outside the {len(strings)} of its field; "
+                    "restore it or rebuild the collection"
+                )
+            columns[name] = KeywordColumn(strings, codes, rows)
+        else:
+            columns[name] = ScalarColumn(
+                open_array(folder / f"{stem}_values.npy", SCALAR_DTYPES[kind], rows=documents),
+                open_array(folder / f"{stem}_present.npy", np.bool_, rows=documents),
+            )
+    return columns
+
+
+def field_stem(place: int) -> str:
+    """How the file names of the field at this place in the sorted names begin."""
+    return f"field_{place:03d}"

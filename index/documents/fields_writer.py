@@ -1,0 +1,127 @@
+"""Streams the declared metadata fields of one segment into the files that `index.documents.fields` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from index.documents.fields import SCALAR_DTYPES, FieldType, ScalarType, field_stem
+from index.files.packed_bytes import PackedBytesWriter
+from index.files.storage import ArrayWriter
+
+# What a distinct string takes in memory beside its bytes: the object, its number, its place in the table.
+STRING_OVERHEAD_BYTES = 150
+CODES_AT_ONCE = 1 << 20
+
+
+class FieldsWriter:
+    """Streams the columns of all fields; only the distinct strings of keyword fields wait in memory."""
+
+    def __init__(self, folder: Path, fields: Mapping[str, FieldType]) -> None:
+        self._columns: dict[str, _KeywordWriter | _ScalarWriter] = {}
+        for place, (name, kind) in enumerate(sorted(fields.items())):
+            stem = field_stem(place)
+            self._columns[name] = (
+                _KeywordWriter(folder, stem) if kind == "keyword" else _ScalarWriter(folder, stem, kind)
+            )
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of the streamed files so far."""
+        return sum(column.total_bytes for column in self._columns.values())
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory the distinct strings take so far."""
+        return sum(column.held_bytes for column in self._columns.values())
+
+    def append(self, values: Sequence[Mapping[str, list[Any]]]) -> None:
+        """Adds the checked field values of some documents; one that is left out has none."""
+        for name, column in self._columns.items():
+            column.append([document.get(name, []) for document in values])
+
+    def finish(self) -> None:
+        """Completes every field's files."""
+        for column in self._columns.values():
+            column.finish()
+
+    def close(self) -> None:
+        """Abandons the files."""
+        for column in self._columns.values():
+            column.close()
+
+
+class _ScalarWriter:
+    held_bytes = 0
+
+    def __init__(self, folder: Path, stem: str, kind: ScalarType) -> None:
+        self._dtype = np.dtype(SCALAR_DTYPES[kind])
+        self._values = ArrayWriter(folder / f"{stem}_values.npy", self._dtype)
+        self._present = ArrayWriter(folder / f"{stem}_present.npy", np.bool_)
+
+    @property
+    def total_bytes(self) -> int:
+        return self._values.total_bytes + self._present.total_bytes
+
+    def append(self, values: list[list[Any]]) -> None:
+        self._values.append(np.array([found[0] if found else 0 for found in values], self._dtype))
+        self._present.append(np.array([bool(found) for found in values], np.bool_))
+
+    def finish(self) -> None:
+        self._values.finish()
+        self._present.finish()
+
+    def close(self) -> None:
+        self._values.close()
+        self._present.close()
+
+
+class _KeywordWriter:
+    """Strings are numbered as they come; once all are known, the numbers give way to places in order."""
+
+    def __init__(self, folder: Path, stem: str) -> None:
+        self._codes_path = folder / f"{stem}_codes.npy"
+        self._codes = ArrayWriter(self._codes_path, np.int32)
+        self._rows = ArrayWriter(folder / f"{stem}_rows.npy", np.int64)
+        self._strings = PackedBytesWriter(folder, f"{stem}_strings")
+        self._numbers: dict[bytes, int] = {}
+        self._documents = 0
+        self.held_bytes = 0
+
+    @property
+    def total_bytes(self) -> int:
+        return self._codes.total_bytes + self._rows.total_bytes
+
+    def append(self, values: list[list[bytes]]) -> None:
+        codes = [self._number(string) for found in values for string in found]
+        documents = np.arange(self._documents, self._documents + len(values), dtype=np.int64)
+        self._codes.append(np.array(codes, np.int32))
+        self._rows.append(np.repeat(documents, np.array([len(found) for found in values], np.int64)))
+        self._documents += len(values)
+
+    def finish(self) -> None:
+        strings = sorted(self._numbers)
+        places = np.empty(len(strings), np.int32)
+        places[[self._numbers[string] for string in strings]] = np.arange(len(strings), dtype=np.int32)
+        self._strings.append(strings)
+        for writer in (self._strings, self._codes, self._rows):
+            writer.finish()
+        if self._codes.rows:
+            codes = np.lib.format.open_memmap(self._codes_path, "r+")
+            for start in range(0, len(codes), CODES_AT_ONCE):
+                some = slice(start, start + CODES_AT_ONCE)
+                codes[some] = places[codes[some]]
+
+    def close(self) -> None:
+        for writer in (self._strings, self._codes, self._rows):
+            writer.close()
+
+    def _number(self, string: bytes) -> int:
+        number = self._numbers.get(string)
+        if number is None:
+            number = self._numbers[string] = len(self._numbers)
+            self.held_bytes += len(string) + STRING_OVERHEAD_BYTES
+        return number

@@ -1,0 +1,188 @@
+"""Document ids and stored content of one segment.
+
+An id's row is found by binary search over `id_order`, the rows in ascending order of their id's UTF-8
+bytes. Content is one JSON object a document, packed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from index.candidates import Document
+from index.errors import DamagedIndexError, InvalidDocumentError
+from index.files.packed_bytes import PackedBytes, PackedBytesWriter, first_not_below
+from index.files.storage import open_rows, write_array
+from models.representations import Int64
+
+MAX_ID_BYTES = 512
+MAX_CONTENT_BYTES = 16 * 2**20
+MAX_METADATA_LEVELS = 64
+INTEGERS = (-(2**63), 2**64 - 1)  # from the smallest signed one to the largest unsigned one
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """What is kept of a document: its id and content as UTF-8 bytes."""
+
+    id: bytes
+    content: bytes
+
+
+def encode_document(document: Document) -> StoredDocument:
+    """Checks a document and gives its stored form; lone surrogates in its texts become U+FFFD.
+
+    Raises InvalidDocumentError where the id is no UTF-8 text of 1 to 512 bytes, a part has a wrong
+    type, the metadata is not finite JSON of at most 64 levels with integers of 64 bits, or the content
+    exceeds 16 MiB.
+    """
+    identifier = encode_id(document.id)
+    name = f"document {document.id!r}"
+    if not isinstance(document.text, str):
+        raise InvalidDocumentError(f"{name}: text is {type(document.text).__name__}; give a string")
+    if document.title is not None and not isinstance(document.title, str):
+        raise InvalidDocumentError(f"{name}: title is {type(document.title).__name__}; give a string or null")
+    if not isinstance(document.metadata, Mapping):
+        raise InvalidDocumentError(f"{name}: metadata is {type(document.metadata).__name__}; give an object")
+    fields = {"text": document.text, "title": document.title, "metadata": dict(document.metadata)}
+    try:
+        _require_plain_json(fields["metadata"])
+        content = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidDocumentError(
+            f"{name}: metadata is not JSON ({error}); use finite JSON values of common size"
+        ) from error
+    encoded = _SURROGATE.sub("\ufffd", content).encode()
+    if len(encoded) > MAX_CONTENT_BYTES:
+        raise InvalidDocumentError(
+            f"{name} has {len(encoded)} bytes of content; the limit is {MAX_CONTENT_BYTES}, so split it"
+        )
+    return StoredDocument(identifier, encoded)
+
+
+def encode_id(identifier: str) -> bytes:
+    """The id's UTF-8 bytes. Raises InvalidDocumentError where there are none, or more than 512."""
+    if not isinstance(identifier, str):
+        raise InvalidDocumentError(
+            f"document id {identifier!r:.80} is {type(identifier).__name__}; give a string"
+        )
+    try:
+        encoded = identifier.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidDocumentError(
+            f"document id {identifier!r:.80} is not UTF-8 text; remove surrogates"
+        ) from error
+    if not 1 <= len(encoded) <= MAX_ID_BYTES:
+        shown = identifier if len(identifier) <= 40 else identifier[:40] + "…"
+        raise InvalidDocumentError(f"document id {shown!r} has {len(encoded)} bytes; use 1 to {MAX_ID_BYTES}")
+    return encoded
+
+
+def _require_plain_json(value: object, level: int = 1) -> None:
+    """Refuses what `json` would write but other readers of JSON, the service's answers among them, do not."""
+    if level > MAX_METADATA_LEVELS:
+        raise ValueError(f"it is nested deeper than {MAX_METADATA_LEVELS} levels")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"key {key!r} is not a string")
+            _require_plain_json(inner, level + 1)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _require_plain_json(inner, level + 1)
+    elif isinstance(value, int) and not INTEGERS[0] <= value <= INTEGERS[1]:
+        raise ValueError(f"an integer of {value.bit_length()} bits does not fit in 64")
+
+
+class DocumentWriter:
+    """Streams the documents of one segment."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ids = PackedBytesWriter(folder, "ids")
+        self._contents = PackedBytesWriter(folder, "documents")
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of ids and contents so far."""
+        return self._ids.total_bytes + self._contents.total_bytes
+
+    def append(self, documents: Sequence[StoredDocument]) -> None:
+        """Adds documents, one row each."""
+        self._ids.append([document.id for document in documents])
+        self._contents.append([document.content for document in documents])
+
+    def finish(self) -> None:
+        """Completes the files and writes the order of ids."""
+        self._ids.finish()
+        self._contents.finish()
+        packed = PackedBytes.open(self._folder, "ids")
+        ids = packed.take(np.arange(len(packed), dtype=np.int64))
+        order = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
+        write_array(self._folder / "id_order.npy", order)
+
+    def close(self) -> None:
+        """Abandons the files."""
+        self._ids.close()
+        self._contents.close()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentStore:
+    """Reads ids and contents of one segment. id_order: int64[N]."""
+
+    ids: PackedBytes
+    contents: PackedBytes
+    id_order: Int64
+    folder: Path
+
+    @staticmethod
+    def open(folder: Path, documents: int) -> DocumentStore:
+        """Maps the files of `documents` rows. Raises DamagedIndexError naming the file."""
+        return DocumentStore(
+            PackedBytes.open(folder, "ids", documents),
+            PackedBytes.open(folder, "documents", documents),
+            open_rows(folder / "id_order.npy", documents, rows=documents),
+            folder,
+        )
+
+    def __len__(self) -> int:
+        return len(self.id_order)
+
+    def find(self, identifier: bytes) -> int | None:
+        """The row of an id, or None."""
+        position = first_not_below(len(self), lambda i: self.ids[int(self.id_order[i])], identifier)
+        if position == len(self):
+            return None
+        row = int(self.id_order[position])
+        return row if self.ids[row] == identifier else None
+
+    def ids_of(self, rows: Int64) -> list[str]:
+        """The ids of rows. Raises DamagedIndexError where one is not UTF-8."""
+        return [self._decoded(identifier) for identifier in self.ids.take(rows)]
+
+    def _decoded(self, identifier: bytes) -> str:
+        try:
+            return identifier.decode()
+        except UnicodeDecodeError as error:
+            raise DamagedIndexError(
+                f"{self.folder / 'ids.npy'} holds an id that is not UTF-8; restore or rebuild"
+            ) from error
+
+    def get(self, row: int) -> Document:
+        """The stored document of a row. Raises DamagedIndexError where its bytes are not its JSON."""
+        identifier = self._decoded(self.ids[row])
+        try:
+            content = orjson.loads(self.contents[row])
+            return Document(identifier, content["text"], content["title"], content["metadata"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise DamagedIndexError(
+                f"{self.folder / 'documents.npy'}: row {row} is not a stored document; restore or rebuild"
+            ) from error

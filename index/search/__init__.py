@@ -1,0 +1,1 @@
+"""A search over segments: the query, candidates, explanations."""

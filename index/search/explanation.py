@@ -1,0 +1,106 @@
+"""Why a document scores as it does: matching terms, the alignment of token vectors, and words for BM25."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from index.bm25.explanation import Bm25Terms
+from index.candidates import Window
+from index.scoring import Float64, packed_maxsim
+from index.search.query import CheckedQuery
+from index.segments.segment import Segment
+from index.sparse.idf import CollectionIdf
+from models.representations import Int32, Int64
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingTerms:
+    """The token ids that query and document share, those with the largest product first.
+
+    `s_lex` is the sum of the products. idf: the collection's idf(t) / m, or 1 where it has none; windows:
+    int64[T], the first of the document's windows where a term weighs most, None in a collection without
+    windows. token_ids: int32[T]; the rest: float64[T].
+    """
+
+    token_ids: Int32
+    query_weights: Float64
+    idf: Float64
+    document_weights: Float64
+    windows: Int64 | None
+
+    @property
+    def products(self) -> Float64:
+        """What each term adds to the score."""
+        return self.query_weights * self.idf * self.document_weights
+
+    def take(self, places: Int64) -> MatchingTerms:
+        """The terms at these places."""
+        return MatchingTerms(
+            self.token_ids[places],
+            self.query_weights[places],
+            self.idf[places],
+            self.document_weights[places],
+            None if self.windows is None else self.windows[places],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """For each token vector of the query the document's nearest; `s_mul` is the mean of the similarities.
+
+    Both count token vectors from 0: since the first token of a text has none, vector 0 belongs to its
+    second token. Empty where either has none. document_vectors: int64[N]; similarities: float64[N].
+    window: the one whose `s_mul` counts, and whose token vectors these are; None in a collection without
+    windows.
+    """
+
+    document_vectors: Int64
+    similarities: Float64
+    window: Window | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The parts of a document's sparse and colbert scores, and of its BM25 score where there is one."""
+
+    terms: MatchingTerms
+    alignment: Alignment
+    bm25: Bm25Terms | None = None
+
+
+def explain(segment: Segment, row: int, query: CheckedQuery, idf: CollectionIdf | None) -> Explanation:
+    """Explains the scores of one row. query: with the weights that the encoder gave."""
+    return Explanation(_terms(segment, row, query, idf), _alignment(segment, row, query))
+
+
+def _terms(segment: Segment, row: int, query: CheckedQuery, idf: CollectionIdf | None) -> MatchingTerms:
+    token_ids, weights = segment.forward.row(row)
+    shared, in_query, in_document = np.intersect1d(
+        query.token_ids, token_ids, assume_unique=True, return_indices=True
+    )
+    terms = MatchingTerms(
+        shared,
+        query.weights[in_query].astype(np.float64),
+        np.ones(len(shared)) if idf is None else idf.of_terms(shared),
+        weights[in_document].astype(np.float64),
+        None if segment.windows is None else segment.windows.of_terms(row, shared),
+    )
+    return terms.take(np.argsort(-terms.products, kind="stable"))  # of equal products, the ids ascend
+
+
+def _alignment(segment: Segment, row: int, query: CheckedQuery) -> Alignment:
+    store, tokens = segment.token_vectors, query.colbert
+    if store is None or tokens is None:
+        return Alignment(np.zeros(0, np.int64), np.zeros(0), None)
+    text, window = row, None
+    if segment.windows is not None:
+        windows = segment.windows.of(row)
+        best = int(np.argmax(packed_maxsim(tokens, store, windows, precise=True)))
+        text, window = int(windows[best]), segment.windows.window(row, best)
+    vectors = store.of(text)
+    if len(vectors) == 0:
+        return Alignment(np.zeros(0, np.int64), np.zeros(0), window)
+    similarity = tokens.astype(np.float64) @ vectors.astype(np.float64).T  # (N, L)
+    return Alignment(similarity.argmax(axis=1), similarity.max(axis=1), window)

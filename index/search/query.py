@@ -1,0 +1,141 @@
+"""A query's representations, checked against a collection before any part of the index sees them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from index.bm25.query import Bm25Query
+from index.bm25.segment import SegmentTerms
+from index.candidates import CandidateLimits, DenseOptions, Weights
+from index.catalog.manifest import CollectionSettings
+from index.errors import InvalidQueryError
+from models.representations import Float32, Int32, Representations
+
+# Unit vectors and ReLU weights stay far below; beyond it float32 products could overflow.
+LARGEST_VALUE = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedQuery:
+    """One query. dense: float32[D] or None; token_ids: int32[T], ascending, with weights: float32[T];
+    colbert: float32[N, C] or None; bm25: None without a text or where the collection has no BM25.
+    """
+
+    dense: Float32 | None
+    token_ids: Int32
+    weights: Float32
+    colbert: Float32 | None
+    bm25: Bm25Query | None = None
+
+    def bm25_part(self, place: int) -> SegmentTerms | None:
+        """What the segment at this place knows of the text."""
+        return None if self.bm25 is None else self.bm25.parts[place]
+
+
+def check_query(query: Representations, settings: CollectionSettings) -> CheckedQuery:
+    """Raises InvalidQueryError for several texts, another dimension, or a value that is not usable."""
+    if len(query) != 1:
+        raise InvalidQueryError(f"a search takes the representations of one text, not of {len(query)}")
+    dense = None if query.dense is None else _vectors(query.dense, settings.dense_dimension, "dense")[0]
+    colbert = None
+    if query.colbert is not None and settings.stores_token_vectors:
+        colbert = _vectors(query.colbert.row(0), settings.colbert_dimension, "colbert")
+    token_ids, weights = np.empty(0, np.int32), np.empty(0, np.float32)
+    if query.sparse is not None:
+        token_ids, weights = _lexical(*query.sparse.row(0), settings.vocabulary_size)
+    return CheckedQuery(dense, token_ids, weights, colbert)
+
+
+def check_weights(
+    query: Representations, text: str | None, weights: Weights, settings: CollectionSettings
+) -> None:
+    """Raises InvalidQueryError where a weight is not usable, a side with a weight is not in the query, or
+    no side has a weight.
+
+    A collection without token vectors ignores the colbert weight; one without BM25 refuses its weight.
+    """
+    check_bm25("weights.bm25", weights.bm25, settings)
+    sides: list[tuple[str, float, object]] = [
+        ("dense", weights.dense, query.dense),
+        ("sparse", weights.sparse, query.sparse),
+    ]
+    if settings.stores_token_vectors:
+        sides.append(("colbert", weights.colbert, query.colbert))
+    if settings.bm25:
+        sides.append(("bm25", weights.bm25, text))
+    for side, weight, given in sides:
+        if not math.isfinite(weight) or abs(weight) > LARGEST_VALUE:
+            raise InvalidQueryError(f"weight of {side} is {weight}; use a number within {LARGEST_VALUE:g}")
+        if weight != 0 and given is None:
+            remedy = "give its text" if side == "bm25" else "encode it with all outputs"
+            raise InvalidQueryError(
+                f"the query has no {side} representation; {remedy} or set its weight to 0"
+            )
+    if not any(weight for _, weight, _ in sides):
+        names = " and ".join(side for side, _, _ in sides)
+        raise InvalidQueryError(
+            f"the weights of {names}, all that collection {settings.name!r} scores, are 0; raise one"
+        )
+
+
+def check_bm25(name: str, value: float, settings: CollectionSettings) -> None:
+    """Raises InvalidQueryError where an option of BM25, a weight or candidates, is given to a collection
+    without it.
+    """
+    if value != 0 and not settings.bm25:
+        raise InvalidQueryError(
+            f"{name} is {value}, but collection {settings.name!r} has no BM25; leave it out, or create a "
+            "collection with bm25: true"
+        )
+
+
+def check_options(top_k: int, limits: CandidateLimits, options: DenseOptions) -> None:
+    """Raises InvalidQueryError for a count that is out of range."""
+    for name, value, least in (
+        ("top_k", top_k, 1),
+        ("candidates.dense", limits.dense, 0),
+        ("candidates.sparse", limits.sparse, 0),
+        ("candidates.bm25", limits.bm25, 0),
+        ("ef_search", options.ef_search, 1),
+        ("nprobe", options.nprobe, 1),
+    ):
+        if value < least:
+            raise InvalidQueryError(f"{name} is {value}; use at least {least}")
+    if limits.dense == limits.sparse == limits.bm25 == 0:
+        raise InvalidQueryError("candidates are 0 for all sides, so nothing can be found; allow some on one")
+
+
+def _vectors(vectors: Float32, dimension: int, side: str) -> Float32:
+    if vectors.ndim != 2 or vectors.shape[1] != dimension:
+        raise InvalidQueryError(
+            f"the query's {side} vectors have shape {vectors.shape}; the collection has dimension {dimension}"
+        )
+    _require_usable(vectors, f"a {side} value")
+    return vectors.astype(np.float32, copy=False)
+
+
+def _lexical(token_ids: Int32, weights: Float32, vocabulary_size: int) -> tuple[Int32, Float32]:
+    if len(token_ids) != len(weights):
+        raise InvalidQueryError(
+            f"{len(token_ids)} token ids came with {len(weights)} weights; give one for each"
+        )
+    if len(token_ids) and not 0 <= token_ids.min() <= token_ids.max() < vocabulary_size:
+        raise InvalidQueryError(f"a token id of the query is outside the vocabulary of {vocabulary_size}")
+    _require_usable(weights, "a sparse weight")
+    if (weights < 0).any():
+        raise InvalidQueryError("a sparse weight of the query is below 0; weights are 0 or more")
+    order = np.argsort(token_ids, kind="stable")
+    order = order[weights[order] > 0]
+    if (np.diff(token_ids[order]) == 0).any():
+        raise InvalidQueryError("a token id occurs twice in the query; give each once")
+    return token_ids[order].astype(np.int32, copy=False), weights[order].astype(np.float32, copy=False)
+
+
+def _require_usable(values: npt.NDArray[np.floating], what: str) -> None:
+    # A NaN fails the comparison too.
+    if not (np.abs(values) <= LARGEST_VALUE).all():
+        raise InvalidQueryError(f"{what} of the query is not finite or beyond {LARGEST_VALUE:g}")

@@ -1,0 +1,1 @@
+"""Segments: the parts of some documents, written once and searched."""

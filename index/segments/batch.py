@@ -1,0 +1,218 @@
+"""Documents and their representations, checked against a collection's settings before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from index.candidates import Document
+from index.catalog.manifest import CollectionSettings
+from index.documents.fields import field_values
+from index.documents.store import StoredDocument, encode_document
+from index.errors import InvalidDocumentError
+from index.token_vectors.store import code_dtype
+from index.windows.store import DocumentWindows
+from models.representations import Int64, Representations, SparseRows, TokenVectors
+
+Float16 = npt.NDArray[np.float16]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedBatch:
+    """B documents ready to be written, with W encodings: of their windows, or of the documents themselves.
+
+    offsets: int64[B+1], the encodings of each document; dense: float16[W, D]; sparse and colbert: W rows;
+    colbert is None for the codec none, texts, of whole documents, without BM25, windows in a collection
+    without them.
+    """
+
+    documents: list[StoredDocument]
+    fields: list[Mapping[str, list[Any]]]
+    offsets: Int64
+    dense: Float16
+    sparse: SparseRows
+    colbert: TokenVectors | None
+    texts: list[str] | None
+    windows: DocumentWindows | None
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @property
+    def continues(self) -> bool:
+        """Whether the last document goes on in the next batch."""
+        return self.windows is not None and self.windows.continues
+
+    def fitting(self, start: int, room: int) -> int:
+        """The end of the documents from `start` on that have `room` encodings together, one at least."""
+        end = int(np.searchsorted(self.offsets, self.offsets[start] + room, "right")) - 1
+        return max(start + 1, end)
+
+    def span(self, start: int, stop: int) -> CheckedBatch:
+        """The documents from `start` up to `stop`."""
+        if start == 0 and stop == len(self):
+            return self
+        encodings = np.arange(self.offsets[start], self.offsets[stop])
+        return CheckedBatch(
+            self.documents[start:stop],
+            self.fields[start:stop],
+            self.offsets[start : stop + 1] - self.offsets[start],
+            self.dense[encodings[0] : encodings[-1] + 1],
+            self.sparse.take(encodings),
+            None if self.colbert is None else self.colbert.take(encodings),
+            None if self.texts is None else self.texts[start:stop],
+            None if self.windows is None else self.windows.span(start, stop),
+        )
+
+
+def check_batch(
+    documents: Sequence[Document],
+    representations: Representations,
+    settings: CollectionSettings,
+    windows: DocumentWindows | None = None,
+) -> CheckedBatch:
+    """Checks types, limits, declared fields, windows, dimensions and finiteness.
+
+    Raises InvalidDocumentError, naming the first document at fault, and writes nothing.
+    """
+    stored = [encode_document(document) for document in documents]
+    fields: list[Mapping[str, list[Any]]] = [_check_fields(document, settings) for document in documents]
+    offsets = _check_windows(documents, windows, settings)
+    if offsets[-1] != len(representations):
+        what = "documents" if windows is None else "windows"
+        raise InvalidDocumentError(
+            f"{offsets[-1]} {what} came with {len(representations)} representations; give one for each"
+        )
+    owners = np.repeat(np.arange(len(documents)), np.diff(offsets))  # (W,), the document of each encoding
+    encoded = [documents[row] for row in owners.tolist()]
+    dense = _check_dense(encoded, representations, settings)
+    sparse = _check_sparse(encoded, representations.sparse, settings)
+    colbert = None
+    if settings.stores_token_vectors:
+        colbert = _check_colbert(encoded, representations.colbert, settings)
+    texts = [document.encoded_text for document in documents] if settings.bm25 else None
+    return CheckedBatch(stored, fields, offsets, dense, sparse, colbert, texts, windows)
+
+
+def _check_windows(
+    documents: Sequence[Document], windows: DocumentWindows | None, settings: CollectionSettings
+) -> Int64:
+    """The encodings of each document, int64[B+1]."""
+    if windows is None:
+        if settings.window is not None:
+            raise InvalidDocumentError(
+                f"collection {settings.name!r} has windows of {settings.window}; give those of each document"
+            )
+        return np.arange(len(documents) + 1, dtype=np.int64)
+    if settings.window is None:
+        raise InvalidDocumentError(f"collection {settings.name!r} has no windows; add documents without them")
+    offsets = _check_offsets(windows.offsets, len(documents), len(windows.spans), "window offsets")
+    _require_all(documents, np.diff(offsets) > 0, "it has no window")
+    owners = np.repeat(np.arange(len(documents)), np.diff(offsets))
+    lengths = np.array([len(document.text) for document in documents], np.int64)[owners]
+    starts, ends = windows.spans[:, 0], windows.spans[:, 1]
+    inside = (starts >= 0) & (starts <= ends) & (ends <= lengths)
+    _require_items(documents, owners, inside, "a window lies outside its text")
+    return offsets
+
+
+def _check_fields(document: Document, settings: CollectionSettings) -> dict[str, list[Any]]:
+    try:
+        return {
+            name: field_values(name, kind, document.metadata.get(name))
+            for name, kind in settings.fields.items()
+        }
+    except InvalidDocumentError as error:
+        raise InvalidDocumentError(f"document {document.id!r:.80}: {error}") from error
+
+
+def _check_dense(
+    documents: Sequence[Document], representations: Representations, settings: CollectionSettings
+) -> Float16:
+    if representations.dense is None:
+        raise InvalidDocumentError("the dense vectors are missing; encode documents with all outputs")
+    expected = (len(documents), settings.dense_dimension)
+    if representations.dense.shape != expected:
+        raise InvalidDocumentError(
+            f"dense vectors have shape {representations.dense.shape}; the collection needs {expected}"
+        )
+    with np.errstate(over="ignore"):
+        dense = representations.dense.astype(np.float16)
+    sound: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(dense), axis=1)
+    _require_all(documents, sound, "a dense value is not finite in float16")
+    return dense
+
+
+def _check_sparse(
+    documents: Sequence[Document], sparse: SparseRows | None, settings: CollectionSettings
+) -> SparseRows:
+    if sparse is None:
+        raise InvalidDocumentError("the sparse weights are missing; encode documents with all outputs")
+    indptr = _check_offsets(sparse.indptr, len(documents), len(sparse.token_ids), "sparse indptr")
+    if len(sparse.weights) != len(sparse.token_ids):
+        raise InvalidDocumentError(
+            f"{len(sparse.token_ids)} sparse token ids came with {len(sparse.weights)} weights; "
+            "give one for each"
+        )
+    inside = (sparse.token_ids >= 0) & (sparse.token_ids < settings.vocabulary_size)
+    ascending = np.ones(len(inside), np.bool_)
+    ascending[1:] = np.diff(sparse.token_ids.astype(np.int64)) > 0
+    ascending[indptr[:-1][indptr[:-1] < len(ascending)]] = True
+    positive = np.isfinite(sparse.weights) & (sparse.weights > 0)
+    owners = np.repeat(np.arange(len(documents)), np.diff(indptr))
+    limit = f"a sparse token id is outside the vocabulary of {settings.vocabulary_size}"
+    for good, fault in (
+        (inside, limit),
+        (ascending, "sparse token ids do not ascend"),
+        (positive, "a sparse weight is not finite and above 0"),
+    ):
+        _require_items(documents, owners, good, fault)
+    return SparseRows(
+        indptr, sparse.token_ids.astype(np.int32, copy=False), sparse.weights.astype(np.float32, copy=False)
+    )
+
+
+def _check_colbert(
+    documents: Sequence[Document], colbert: TokenVectors | None, settings: CollectionSettings
+) -> TokenVectors:
+    if colbert is None:
+        raise InvalidDocumentError(
+            "the token vectors are missing; encode documents with all outputs, or use token_codec none"
+        )
+    if colbert.vectors.ndim != 2 or colbert.vectors.shape[1] != settings.colbert_dimension:
+        raise InvalidDocumentError(
+            f"token vectors have shape {colbert.vectors.shape}; "
+            f"the collection needs {settings.colbert_dimension} values each"
+        )
+    offsets = _check_offsets(colbert.offsets, len(documents), len(colbert.vectors), "colbert offsets")
+    largest = np.finfo(np.float16 if code_dtype(settings.token_codec) == np.float16 else np.float32).max
+    owners = np.repeat(np.arange(len(documents)), np.diff(offsets))
+    # A NaN fails the comparison, so one pass finds both faults.
+    finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.abs(colbert.vectors) <= largest, axis=1)
+    _require_items(documents, owners, finite, f"a token vector is not finite in {settings.token_codec}")
+    return TokenVectors(colbert.vectors, offsets)
+
+
+def _check_offsets(offsets: Int64, rows: int, items: int, what: str) -> Int64:
+    sound = offsets.shape == (rows + 1,) and offsets[0] == 0 and offsets[-1] == items
+    if not sound or (np.diff(offsets) < 0).any():
+        raise InvalidDocumentError(f"{what} must ascend from 0 to {items} in {rows + 1} steps")
+    return offsets.astype(np.int64, copy=False)
+
+
+def _require_items(
+    documents: Sequence[Document], owners: Int64, sound: npt.NDArray[np.bool_], fault: str
+) -> None:
+    """As `_require_all`, for items each of which belongs to the document at `owners`."""
+    of_documents = np.ones(len(documents), np.bool_)
+    of_documents[owners[~sound]] = False
+    _require_all(documents, of_documents, fault)
+
+
+def _require_all(documents: Sequence[Document], sound: npt.NDArray[np.bool_], fault: str) -> None:
+    if not sound.all():
+        raise InvalidDocumentError(f"document {documents[int(np.argmin(sound))].id!r}: {fault}")

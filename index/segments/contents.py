@@ -1,0 +1,178 @@
+"""What must hold in a segment's files beyond what opening them checks: the checks of `verify`."""
+
+from __future__ import annotations
+
+import filecmp
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from index.bm25.segment import Bm25Segment
+from index.bm25.writer import FORWARD, LENGTHS_FILE, build_indexes
+from index.catalog.manifest import CollectionSettings, SegmentEntry
+from index.documents.fields import KeywordColumn, field_stem
+from index.documents.store import MAX_ID_BYTES, DocumentStore
+from index.errors import DamagedIndexError
+from index.files.packed_bytes import PackedBytes
+from index.segments.segment import Segment
+from index.sparse.forward_rows import STEM
+from index.sparse.inverted_index import build_inverted
+from index.sparse.term_statistics import FREQUENCIES_FILE, MASSES_FILE, TermStatistics
+from index.token_vectors.store import TokenVectorStore
+from models.representations import SparseRows
+
+ROWS_AT_ONCE = 16_384
+
+Fault = tuple[str, str]
+"""A file's name and what is wrong in it."""
+
+
+def segment_faults(
+    folder: Path, segment: Segment, entry: SegmentEntry, settings: CollectionSettings
+) -> Iterator[Fault]:
+    """Every fault found, reading all files in bounded memory; those of windows apart."""
+    if not _all_finite(segment.vectors):
+        yield "dense.npy", "a value is not finite"
+    lexical_faults = list(forward_faults(segment.forward, settings.vocabulary_size))
+    yield from lexical_faults or [
+        *_rebuilt_faults(
+            folder, lambda scratch: build_inverted(segment.forward, settings.vocabulary_size, scratch)
+        ),
+        *_statistics_faults(segment, settings.vocabulary_size),
+    ]
+    if segment.bm25 is not None:
+        yield from _bm25_faults(folder, segment.bm25)
+    if segment.token_vectors is not None:
+        yield from _token_faults(segment.token_vectors)
+    stored = 0 if segment.token_vectors is None else len(segment.token_vectors.codes)
+    if stored != entry.tokens:
+        yield "token_codes.npy", f"holds {stored} token vectors, but the manifest counts {entry.tokens}"
+    yield from _document_faults(segment.documents)
+    yield from _field_faults(segment)
+
+
+def ids_in_order(documents: DocumentStore) -> Iterator[bytes]:
+    """The ids of a segment by `id_order`, which is ascending where the segment is sound."""
+    for start in range(0, len(documents), ROWS_AT_ONCE):
+        yield from documents.ids.take(documents.id_order[start : start + ROWS_AT_ONCE])
+
+
+def _all_finite(values: npt.NDArray[Any]) -> bool:
+    starts = range(0, len(values), ROWS_AT_ONCE)
+    return all(bool(np.isfinite(values[start : start + ROWS_AT_ONCE]).all()) for start in starts)
+
+
+def forward_faults(forward: SparseRows, vocabulary_size: int, stem: str = STEM) -> Iterator[Fault]:
+    """What is wrong in lexical rows by themselves, whose files begin with `stem`."""
+    for start in range(0, len(forward), ROWS_AT_ONCE):
+        indptr = forward.indptr[start : start + ROWS_AT_ONCE + 1]
+        ids = forward.token_ids[indptr[0] : indptr[-1]]
+        weights = forward.weights[indptr[0] : indptr[-1]]
+        if len(ids) == 0:
+            continue
+        if ids.min() < 0 or ids.max() >= vocabulary_size:
+            yield f"{stem}_token_ids.npy", f"a token id is outside the vocabulary of {vocabulary_size}"
+        begins = np.zeros(len(ids), np.bool_)
+        begins[(indptr[:-1] - indptr[0])[np.diff(indptr) > 0]] = True
+        if not (begins[1:] | (np.diff(ids) > 0)).all():
+            yield f"{stem}_token_ids.npy", "token ids do not ascend within a document"
+        if not (np.isfinite(weights) & (weights > 0)).all():
+            yield f"{stem}_weights.npy", "a weight is not finite and above 0"
+
+
+def _rebuilt_faults(folder: Path, build: Callable[[Path], None]) -> Iterator[Fault]:
+    """Builds an inverted index a second time: the same forward rows give the same bytes."""
+    with tempfile.TemporaryDirectory(prefix="tercet-verify-") as scratch:
+        build(Path(scratch))
+        for path in sorted(Path(scratch).iterdir()):
+            if not filecmp.cmp(path, folder / path.name, shallow=False):
+                yield path.name, "is not what the forward rows give"
+
+
+def _statistics_faults(segment: Segment, vocabulary_size: int) -> Iterator[Fault]:
+    if segment.statistics is None:
+        return
+    counted = TermStatistics.of(segment.forward, vocabulary_size)
+    if not np.array_equal(segment.statistics.frequencies, counted.frequencies):
+        yield FREQUENCIES_FILE, "is not what the forward rows give"
+    if not np.array_equal(segment.statistics.masses, counted.masses):
+        yield MASSES_FILE, "is not what the forward rows give"
+
+
+def _bm25_faults(folder: Path, part: Bm25Segment) -> Iterator[Fault]:
+    if not _strictly_ascending(part.terms):
+        yield "bm25_terms.npy", "terms are not distinct and in order"
+    faults = list(forward_faults(part.forward, len(part.terms), FORWARD)) + list(_length_faults(part))
+    yield from faults or _rebuilt_faults(
+        folder, lambda scratch: build_indexes(part.forward, part.lengths, len(part.terms), scratch)
+    )
+
+
+def _length_faults(part: Bm25Segment) -> Iterator[Fault]:
+    """A document's length is the sum of its frequencies, whole numbers."""
+    indptr = part.forward.indptr
+    for start in range(0, len(part.lengths), ROWS_AT_ONCE):
+        edges = indptr[start : start + ROWS_AT_ONCE + 1]
+        frequencies = part.forward.weights[edges[0] : edges[-1]].astype(np.float64)
+        if not (frequencies == np.floor(frequencies)).all():
+            yield f"{FORWARD}_weights.npy", "a frequency is no whole number"
+        totals = np.append(0, np.cumsum(frequencies))
+        if not np.array_equal(np.diff(totals[edges - edges[0]]), part.lengths[start : start + ROWS_AT_ONCE]):
+            yield LENGTHS_FILE, "a length is not the sum of its document's frequencies"
+
+
+def _token_faults(store: TokenVectorStore) -> Iterator[Fault]:
+    if store.scales is None:
+        if not _all_finite(store.codes):
+            yield "token_codes.npy", "a value is not finite"
+    elif not (np.isfinite(store.scales) & (store.scales >= 0)).all():
+        yield "token_scales.npy", "a scale is not finite or below 0"
+
+
+def _document_faults(documents: DocumentStore) -> Iterator[Fault]:
+    if len(documents) and np.diff(documents.ids.offsets).max() > MAX_ID_BYTES:
+        yield "ids_offsets.npy", f"an id is longer than {MAX_ID_BYTES} bytes"
+    counts = np.zeros(len(documents), np.bool_)
+    counts[documents.id_order] = True
+    if not counts.all():
+        yield "id_order.npy", "rows do not occur once each"
+        return
+    yield from _order_faults(documents)
+    try:
+        for row in range(len(documents)):
+            documents.get(row)
+    except DamagedIndexError as error:
+        yield "documents.npy", str(error)
+
+
+def _order_faults(documents: DocumentStore) -> Iterator[Fault]:
+    former: bytes | None = None
+    for identifier in ids_in_order(documents):
+        if former is not None and identifier <= former:
+            file, fault = ("ids", "occurs twice") if identifier == former else ("id_order", "is out of order")
+            yield f"{file}.npy", f"document id {identifier.decode(errors='replace')!r} {fault}"
+        former = identifier
+
+
+def _field_faults(segment: Segment) -> Iterator[Fault]:
+    for place, name in enumerate(sorted(segment.columns)):
+        column, stem = segment.columns[name], field_stem(place)
+        if isinstance(column, KeywordColumn):
+            yield from _keyword_faults(column, stem)
+        elif not _all_finite(column.values):
+            yield f"{stem}_values.npy", "a value is not finite"
+
+
+def _keyword_faults(column: KeywordColumn, stem: str) -> Iterator[Fault]:
+    if not _strictly_ascending(column.strings):
+        yield f"{stem}_strings.npy", "strings are not distinct and in order"
+    if (np.diff(column.rows) < 0).any():
+        yield f"{stem}_rows.npy", "rows are out of order"
+
+
+def _strictly_ascending(strings: PackedBytes) -> bool:
+    return all(strings[place] < strings[place + 1] for place in range(len(strings) - 1))

@@ -1,0 +1,1 @@
+"""Lexical weights: rows by document, the inverted index, and collection idf."""

@@ -1,0 +1,67 @@
+"""Lexical weights by document, for exact scores: `forward_indptr.npy` int64[N+1], `forward_token_ids.npy`
+int32[P] and `forward_weights.npy` float32[P], P weights above 0. Other rows have names with another stem.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from index.files.packed_bytes import open_offsets
+from index.files.storage import ArrayWriter, frozen, open_array
+from models.representations import SparseRows
+
+STEM = "forward"
+
+
+class ForwardRowsWriter:
+    """Streams the rows of one segment."""
+
+    def __init__(self, folder: Path, stem: str = STEM) -> None:
+        self._indptr = ArrayWriter(folder / f"{stem}_indptr.npy", np.int64)
+        self._token_ids = ArrayWriter(folder / f"{stem}_token_ids.npy", np.int32)
+        self._weights = ArrayWriter(folder / f"{stem}_weights.npy", np.float32)
+        self._indptr.append(np.zeros(1, np.int64))
+
+    @property
+    def rows(self) -> int:
+        """Rows so far."""
+        return self._indptr.rows - 1
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes so far."""
+        return self._indptr.total_bytes + self._token_ids.total_bytes + self._weights.total_bytes
+
+    def append(self, rows: SparseRows) -> None:
+        """Adds the rows of some documents."""
+        self._indptr.append(self._token_ids.rows + rows.indptr[1:])
+        self._token_ids.append(rows.token_ids)
+        self._weights.append(rows.weights)
+
+    def finish(self) -> None:
+        """Completes the files."""
+        for writer in (self._indptr, self._token_ids, self._weights):
+            writer.finish()
+
+    def close(self) -> None:
+        """Abandons the files."""
+        for writer in (self._indptr, self._token_ids, self._weights):
+            writer.close()
+
+
+def open_forward_rows(folder: Path, documents: int, stem: str = STEM) -> SparseRows:
+    """Maps the rows of a segment. Raises DamagedIndexError naming the file."""
+    indptr = open_offsets(folder / f"{stem}_indptr.npy", documents)
+    weights = int(indptr[-1])
+    return SparseRows(
+        indptr,
+        open_array(folder / f"{stem}_token_ids.npy", np.int32, rows=weights),
+        open_array(folder / f"{stem}_weights.npy", np.float32, rows=weights),
+    )
+
+
+def frozen_rows(rows: SparseRows) -> SparseRows:
+    """The same rows in read-only arrays, the one type that kernels are compiled for."""
+    return SparseRows(frozen(rows.indptr), frozen(rows.token_ids), frozen(rows.weights))

@@ -1,0 +1,252 @@
+"""Inverted index over lexical weights: the exact best documents of a sparse query.
+
+Layout, in arrays of the segment's folder. Documents are cut into blocks of `BLOCK`; a term's occurrence in
+a block is an *entry*. A term in few documents of a block has postings there (document within the block and
+8-bit impact, in document order); one in more than an eighth of them has a column (the impact of every
+document), which vector instructions add an order of magnitude faster. The directory lists, term by term, only
+entries that exist, so it never grows with vocabulary × blocks:
+
+    inverted_terms.npy         int32[T]      token ids that occur, ascending
+    inverted_largest.npy       float32[T]    largest weight of each
+    inverted_term_entries.npy  int64[T+1]    first entry of each
+    inverted_entry_block.npy   int32[E]      block number of an entry
+    inverted_entry_start.npy   int64[E+1]    first posting of an entry
+    inverted_entry_column.npy  int32[E]      column of an entry, -1 where it has postings
+    inverted_documents.npy     uint16[P]     document within the block
+    inverted_impacts.npy       uint8[P]      ceil(255 · weight / largest weight of the term)
+    inverted_columns.npy       uint8[C, min(N, BLOCK)]  impacts, 0 where the term is absent
+
+Exactness. Let c = query weight · largest / 255 and u a unit chosen so that no sum can exceed the
+accumulator. Each term adds floor(impact · ⌈256 c / u⌉ / 256) + 1, so the sum a of a document satisfies
+exact ≤ u·a ≤ exact + Σ(c + 2u). Documents whose a is below the k-th largest by more than that slack cannot
+be among the best k; the others are scored from the forward rows.
+
+Where weights are made of frequencies (`saturation.py`), they lie between `least` and `most` times those that
+the impacts were made of. With the query's weights times `most`, u·a is no less than the exact score, which is
+no less than least / most of u·a less the slack. So documents whose a is below that share of the k-th largest,
+less the slack, cannot be among the best k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
+from index.files.packed_bytes import ascends_from_zero
+from index.files.storage import create_array, frozen, open_array, write_array
+from index.sparse.build_kernels import add_sizes, count_block, fill_block
+from index.sparse.forward_rows import frozen_rows
+from index.sparse.kernels import BLOCK, find_candidates, quantize_query, score_candidates
+from index.sparse.saturation import NO_SATURATION, Saturation
+from models.representations import Bool, Float32, Int32, Int64, SparseRows
+
+DTYPES = {
+    "terms": np.int32,
+    "largest": np.float32,
+    "term_entries": np.int64,
+    "entry_block": np.int32,
+    "entry_start": np.int64,
+    "entry_column": np.int32,
+    "documents": np.uint16,
+    "impacts": np.uint8,
+    "columns": np.uint8,
+}
+FEW_ALLOWED = 1_024  # documents; as few as these are scored one by one
+STEM = "inverted"  # what the names of the files begin with
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files of one inverted index: `<stem>_<name>.npy` in a folder."""
+
+    folder: Path
+    stem: str
+
+    def path(self, name: str) -> Path:
+        return self.folder / f"{self.stem}_{name}.npy"
+
+    def create(self, name: str, *shape: int) -> Array:
+        return create_array(self.path(name), DTYPES[name], shape)
+
+    def write(self, name: str, values: Array) -> None:
+        write_array(self.path(name), values.astype(DTYPES[name], copy=False))
+
+    def open(self, name: str, *row_shape: int) -> Array:
+        return frozen(open_array(self.path(name), DTYPES[name], row_shape))
+
+
+def _column_length(documents: int) -> int:
+    return max(1, min(documents, BLOCK))
+
+
+def build_inverted(forward: SparseRows, vocabulary_size: int, folder: Path, stem: str = STEM) -> None:
+    """Write the inverted index of N documents into `folder`, in files whose names begin with `stem`.
+
+    Reads the forward rows twice, block by block; private memory is a few arrays of V numbers. Raises
+    InvalidDocumentError where a row's token ids do not ascend below `vocabulary_size` or a weight is not
+    finite and above 0.
+    """
+    rows = frozen_rows(forward)
+    files = _Files(folder, stem)
+    arrays = (rows.indptr, rows.token_ids, rows.weights)
+    starts = range(0, len(rows), BLOCK)
+    counts = np.zeros(vocabulary_size, np.int64)
+    largest = np.zeros(vocabulary_size, np.float32)
+    entries, postings, columns = (np.zeros(vocabulary_size, np.int64) for _ in range(3))
+    for first in starts:
+        last = min(first + BLOCK, len(rows))
+        wrong = count_block(*arrays, first, last, counts, largest)
+        if wrong >= 0:
+            raise InvalidDocumentError(
+                f"the sparse weights of document row {wrong} are invalid: token ids must ascend and stay "
+                f"below {vocabulary_size}, weights must be finite and above 0; encode the document again"
+            )
+        add_sizes(counts, last - first, entries, postings, columns)
+
+    terms = np.flatnonzero(entries)
+    files.write("terms", terms)
+    files.write("largest", largest[terms])
+    files.write("term_entries", np.append(0, np.cumsum(entries[terms])))
+    total_entries, total_postings, total_columns = (int(x.sum()) for x in (entries, postings, columns))
+    entry_start = files.create("entry_start", total_entries + 1)
+    entry_start[-1] = total_postings
+    outputs = [
+        files.create("entry_block", total_entries),
+        entry_start,
+        files.create("entry_column", total_entries),
+        files.create("documents", total_postings),
+        files.create("impacts", total_postings),
+        files.create("columns", total_columns, _column_length(len(rows))),
+    ]
+    cursors = tuple(np.cumsum(x) - x for x in (entries, postings, columns))
+    for block, first in enumerate(starts):
+        count_block(*arrays, first, min(first + BLOCK, len(rows)), counts, largest)
+        fill_block(*arrays, block, counts, largest, *cursors, *outputs)
+
+
+def _checked_query(token_ids: Int32, weights: Float32) -> tuple[Int32, Float32]:
+    """Ascending distinct token ids int32[Q] and their summed weights float32[Q], all above 0."""
+    token_ids, weights = np.asarray(token_ids, np.int32), np.asarray(weights, np.float32)
+    if len(token_ids) != len(weights):
+        raise InvalidQueryError(
+            f"a sparse query has {len(token_ids)} token ids but {len(weights)} weights; give one each"
+        )
+    smallest, largest = weights.min(initial=1), weights.max(initial=0)
+    if not (smallest >= 0 and largest < np.inf):
+        raise InvalidQueryError(
+            "a sparse query has a weight that is negative or not finite; weights must be 0 or more"
+        )
+    if smallest > 0 and (token_ids[1:] > token_ids[:-1]).all():
+        return np.array(token_ids), np.array(weights)
+    distinct, inverse = np.unique(token_ids, return_inverse=True)
+    totals = np.bincount(inverse, weights, len(distinct))
+    summed = np.minimum(totals, np.finfo(np.float32).max).astype(np.float32)
+    return distinct[summed > 0], summed[summed > 0]
+
+
+class InvertedIndex:
+    """An opened inverted index; its arrays stay memory-mapped, and any number of threads may search.
+
+    terms: int32[T], the token ids that occur, ascending.
+    """
+
+    def __init__(self, arrays: dict[str, Array], forward: SparseRows) -> None:
+        self.terms: Int32 = arrays["terms"]
+        self._largest: Float32 = arrays["largest"]
+        self._postings = (
+            arrays["term_entries"],
+            arrays["entry_block"],
+            arrays["entry_start"],
+            arrays["entry_column"],
+            arrays["documents"],
+            arrays["impacts"],
+            arrays["columns"],
+        )
+        self._forward = frozen_rows(forward)
+
+    @staticmethod
+    def open(folder: Path, forward: SparseRows, stem: str = STEM) -> InvertedIndex:
+        """Map the files of `folder` over the forward rows they were built from.
+
+        Raises DamagedIndexError where a file is missing, or sizes or places in other files do not agree.
+        """
+        column, files = (_column_length(len(forward)),), _Files(folder, stem)
+        arrays = {name: files.open(name, *(column if name == "columns" else ())) for name in DTYPES}
+        terms, entries = len(arrays["terms"]), len(arrays["entry_block"])
+        agree = (
+            len(arrays["largest"]) == terms
+            and len(arrays["term_entries"]) == terms + 1
+            and ascends_from_zero(arrays["term_entries"])
+            and arrays["term_entries"][-1] == entries == len(arrays["entry_column"])
+            and len(arrays["entry_start"]) == entries + 1
+            and ascends_from_zero(arrays["entry_start"])
+            and arrays["entry_start"][-1] == len(arrays["documents"]) == len(arrays["impacts"])
+            and arrays["entry_column"].max(initial=-1) < len(arrays["columns"])
+        )
+        if not agree:
+            raise DamagedIndexError(
+                f"the {stem}_*.npy files in {folder} do not belong together; build the index again"
+            )
+        return InvertedIndex(arrays, forward)
+
+    def search(
+        self,
+        token_ids: Int32,
+        weights: Float32,
+        k: int,
+        allowed: Bool | None = None,
+        saturation: Saturation = NO_SATURATION,
+    ) -> tuple[Int64, Float32]:
+        """The k documents with the largest Σ query weight · document weight, and all that tie with the last.
+
+        token_ids: int32[T], any order, unknown ones match nothing; weights: float32[T]; allowed: bool[N],
+        documents that may be returned, or None for all; saturation: where the forward rows hold frequencies.
+        Returns rows int64[K] and scores float32[K], best first, equal scores by row, only scores above 0; K
+        exceeds k where documents tie with the k-th.
+        Raises InvalidQueryError for weights that are negative or not finite.
+        """
+        query_ids, query_weights = _checked_query(token_ids, weights)
+        if k <= 0 or len(query_ids) == 0:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        rows, bounds, unit = self._candidates(query_ids, query_weights, k, allowed, saturation)
+        forward = (self._forward.indptr, self._forward.token_ids, self._forward.weights)
+        best, scores = score_candidates(
+            *forward, saturation.arguments, rows, bounds, unit, query_ids, query_weights, k
+        )
+        return best, scores
+
+    def _candidates(
+        self,
+        query_ids: Int32,
+        query_weights: Float32,
+        k: int,
+        allowed: Bool | None,
+        saturation: Saturation,
+    ) -> tuple[Int64, Int64, float]:
+        """Rows int64[K] among which the best are, ascending, with bounds int64[K] and their unit."""
+        if allowed is not None and np.count_nonzero(allowed) <= FEW_ALLOWED:
+            few = np.flatnonzero(allowed)
+            return few, np.zeros(len(few), np.int64), 0.0
+        bounding = query_weights * np.float32(saturation.most)
+        terms, multipliers, unit, slack, narrow = quantize_query(
+            self.terms, self._largest, query_ids, bounding
+        )
+        rows, bounds = find_candidates(
+            *self._postings,
+            len(self._forward),
+            terms,
+            multipliers,
+            slack,
+            saturation.least / saturation.most,
+            k,
+            frozen(np.empty(0, np.bool_) if allowed is None else np.ascontiguousarray(allowed)),
+            np.empty(1 << 16, np.uint16 if narrow else np.uint32),
+        )
+        return rows, bounds, unit

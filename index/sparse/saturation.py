@@ -1,0 +1,49 @@
+"""Weights that grow ever less with a term's frequency, and shrink with a document's length: those of BM25.
+
+    weight = tf / (tf + base + slope · length)
+
+Forward rows then hold frequencies tf, and weights are made of them when they are scored: `slope` changes with
+the mean length of all documents, which a segment does not know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from index.files.storage import frozen
+from models.representations import Float32, Int32
+
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """How the forward rows of N documents become weights.
+
+    lengths: int32[N]; base: above 0. least, most: no weight is less than `least` times, or more than `most`
+    times the one that the inverted index was built with, as float32 holds them.
+    """
+
+    lengths: Int32
+    base: float
+    slope: float
+    least: float = 1.0
+    most: float = 1.0
+
+    def weights(self, frequencies: Float32, row: int) -> Float64:
+        """The weights float64[T] of a row's frequencies float32[T]."""
+        counted = frequencies.astype(np.float64)
+        weights: Float64 = counted / (counted + (self.base + self.slope * self.lengths[row]))
+        return weights
+
+    @property
+    def arguments(self) -> tuple[Int32, float, float]:
+        """What compiled loops take: lengths, base and slope."""
+        return frozen(self.lengths), self.base, self.slope
+
+
+# Forward rows hold the weights themselves.
+NO_SATURATION = Saturation(np.empty(0, np.int32), 0.0, 0.0)

@@ -1,0 +1,70 @@
+"""What a segment knows of its terms for its collection's idf: how many documents have each, and how much.
+
+`inverted_frequencies.npy` int32[X] and `inverted_masses.npy` int64[X] go with the X terms of
+`inverted_terms.npy`. They are there where the collection's `lexical` is `idf`. Masses are whole numbers, so
+that those of segments add up to the same in any order and any division.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from index.errors import DamagedIndexError
+from index.files.storage import open_array, write_array
+from index.sparse.document_frequencies import document_frequencies, open_document_frequencies
+from models.representations import Int32, Int64, SparseRows
+
+FREQUENCIES_FILE = "inverted_frequencies.npy"
+MASSES_FILE = "inverted_masses.npy"
+UNITS = 1e6  # of mass in a weight of 1, as scores have six decimals
+LARGEST_WEIGHT = 1e4  # a larger one counts as much
+WEIGHTS_AT_ONCE = 2**19  # with these limits sums in float64 are exact whole numbers
+
+
+@dataclass(frozen=True, slots=True)
+class TermStatistics:
+    """terms: int32[X], the token ids that occur, ascending; frequencies: int32[X], how many documents have
+    each; masses: int64[X], the sums of their weights in millionths.
+    """
+
+    terms: Int32
+    frequencies: Int32
+    masses: Int64
+
+    @staticmethod
+    def of(forward: SparseRows, vocabulary_size: int) -> TermStatistics:
+        """Counts rows in which no term occurs twice, piece by piece; takes a few arrays of V numbers."""
+        frequencies = document_frequencies(forward.token_ids, vocabulary_size)
+        masses = np.zeros(vocabulary_size, np.int64)
+        for start in range(0, len(forward.token_ids), WEIGHTS_AT_ONCE):
+            ids = forward.token_ids[start : start + WEIGHTS_AT_ONCE]
+            weights = np.minimum(forward.weights[start : start + WEIGHTS_AT_ONCE], LARGEST_WEIGHT)
+            units = np.rint(weights.astype(np.float64) * UNITS)
+            masses += np.bincount(ids, units, vocabulary_size).astype(np.int64)
+        terms = np.flatnonzero(frequencies)
+        return TermStatistics(terms.astype(np.int32), frequencies[terms].astype(np.int32), masses[terms])
+
+    @staticmethod
+    def open(folder: Path, terms: Int32, documents: int, vocabulary_size: int) -> TermStatistics:
+        """Maps the files of a segment with these terms and so many documents.
+
+        Raises DamagedIndexError naming the file at fault.
+        """
+        if terms.min(initial=0) < 0 or terms.max(initial=0) >= vocabulary_size:
+            raise DamagedIndexError(
+                f"{folder / 'inverted_terms.npy'} holds a token id outside the vocabulary of "
+                f"{vocabulary_size}; restore it or rebuild"
+            )
+        frequencies = open_document_frequencies(folder / FREQUENCIES_FILE, len(terms), documents)
+        masses = open_array(folder / MASSES_FILE, np.int64, rows=len(terms))
+        if masses.min(initial=0) < 0:
+            raise DamagedIndexError(f"{folder / MASSES_FILE} holds a mass below 0; restore it or rebuild")
+        return TermStatistics(terms, frequencies, masses)
+
+    def write(self, folder: Path) -> None:
+        """Writes both files beside those of the inverted index, which has the terms."""
+        write_array(folder / FREQUENCIES_FILE, self.frequencies)
+        write_array(folder / MASSES_FILE, self.masses)

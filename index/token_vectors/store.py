@@ -1,0 +1,117 @@
+"""Token vectors of one segment: `token_offsets.npy` int64[N+1], `token_codes.npy` [T, C] and, for the
+codec int8, `token_scales.npy` float32[T] (vector = code x scale). T tokens, C ColBERT dimension.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from index.files.float16 import rows_as_float32
+from index.files.packed_bytes import open_offsets
+from index.files.storage import ArrayWriter, open_array
+from models.representations import Float32, Int64, TokenVectors
+
+TokenCodec = Literal["float16", "int8", "none"]
+Int8 = npt.NDArray[np.int8]
+
+
+def quantize_int8(vectors: Float32) -> tuple[Int8, Float32]:
+    """Codes int8[T, C] and scales float32[T]: scale = largest absolute value / 127, code = value / scale."""
+    scales = np.abs(vectors).max(axis=1, initial=0.0) / np.float32(127)
+    codes = np.rint(vectors / np.where(scales > 0, scales, np.float32(1))[:, None])
+    return codes.astype(np.int8), scales.astype(np.float32)
+
+
+@numba.njit(nogil=True, cache=True)
+def _unpack_int8(codes: Int8, scales: Float32, positions: Int64, vectors: Float32) -> None:
+    for i in range(positions.shape[0]):
+        position = positions[i]
+        scale = scales[position]
+        for j in range(codes.shape[1]):
+            vectors[i, j] = np.float32(codes[position, j]) * scale
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectorStore:
+    """Memory-mapped token vectors. codes: int8 or float16 [T, C]; scales: float32[T] for int8, else None."""
+
+    codes: npt.NDArray[Any]
+    scales: Float32 | None
+    offsets: Int64
+
+    @staticmethod
+    def open(folder: Path, codec: TokenCodec, documents: int, dimension: int) -> TokenVectorStore:
+        """Maps the files; the codec is int8 or float16. Raises DamagedIndexError naming the file."""
+        offsets = open_offsets(folder / "token_offsets.npy", documents)
+        tokens = int(offsets[-1])
+        codes = open_array(folder / "token_codes.npy", code_dtype(codec), (dimension,), tokens)
+        scales = open_array(folder / "token_scales.npy", np.float32, rows=tokens) if codec == "int8" else None
+        return TokenVectorStore(codes, scales, offsets)
+
+    def vectors(self, positions: Int64) -> Float32:
+        """The token vectors at these positions, float32[n, C]; positions come from `offsets`."""
+        if self.scales is None:
+            return rows_as_float32(self.codes, positions)
+        vectors = np.empty((len(positions), self.codes.shape[1]), np.float32)
+        _unpack_int8(self.codes, self.scales, positions, vectors)
+        return vectors
+
+    def of(self, row: int) -> Float32:
+        """The token vectors of one text, float32[L, C]."""
+        return self.vectors(np.arange(self.offsets[row], self.offsets[row + 1]))
+
+
+def code_dtype(codec: TokenCodec) -> np.dtype[Any]:
+    """What one value of the codec is stored as."""
+    return np.dtype(np.int8 if codec == "int8" else np.float16)
+
+
+class TokenVectorWriter:
+    """Streams the token vectors of one segment; the codec is int8 or float16."""
+
+    def __init__(self, folder: Path, codec: TokenCodec, dimension: int) -> None:
+        self._codes = ArrayWriter(folder / "token_codes.npy", code_dtype(codec), (dimension,))
+        self._scales = ArrayWriter(folder / "token_scales.npy", np.float32) if codec == "int8" else None
+        self._offsets = ArrayWriter(folder / "token_offsets.npy", np.int64)
+        self._offsets.append(np.zeros(1, np.int64))
+
+    @property
+    def tokens(self) -> int:
+        """Token vectors so far."""
+        return self._codes.rows
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes so far."""
+        scales = 0 if self._scales is None else self._scales.total_bytes
+        return self._codes.total_bytes + scales + self._offsets.total_bytes
+
+    def append(self, batch: TokenVectors) -> None:
+        """Adds the token vectors of some documents."""
+        ends = self._codes.rows + batch.offsets[1:] - batch.offsets[0]
+        vectors = batch.vectors[int(batch.offsets[0]) : int(batch.offsets[-1])]
+        if self._scales is not None:
+            codes, scales = quantize_int8(vectors)
+            self._codes.append(codes)
+            self._scales.append(scales)
+        else:
+            self._codes.append(vectors)
+        self._offsets.append(ends)
+
+    def finish(self) -> None:
+        """Completes the files."""
+        for writer in (self._codes, self._scales, self._offsets):
+            if writer is not None:
+                writer.finish()
+
+    def close(self) -> None:
+        """Abandons the files."""
+        for writer in (self._codes, self._scales, self._offsets):
+            if writer is not None:
+                writer.close()

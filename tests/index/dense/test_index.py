@@ -1,0 +1,275 @@
+"""Every dense kind against brute force over the same float16 vectors."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psutil
+import pytest
+
+from index.candidates import DenseOptions
+from index.dense import index as dense
+from index.dense.index import DenseIndex, DenseKind, build_dense, choose_kind
+from index.errors import DamagedIndexError, DeviceUnavailableError, InvalidQueryError
+
+DOCUMENTS, DIMENSION, CENTRES = 6_000, 32, 40
+SMALL_EFFORT = DenseOptions(ef_search=64, nprobe=12)  # so that the graph and the lists are used, not a scan
+
+Vectors = npt.NDArray[np.float16]
+Float32 = npt.NDArray[np.float32]
+
+
+def clustered(seed: int, count: int) -> Float32:
+    """Unit vectors around shared centres."""
+    centres = np.random.default_rng(0).standard_normal((CENTRES, DIMENSION))
+    generator = np.random.default_rng(seed)
+    points = centres[generator.integers(0, CENTRES, count)] + 0.7 * generator.standard_normal(
+        (count, DIMENSION)
+    )
+    unit: Float32 = (points / np.linalg.norm(points, axis=1, keepdims=True)).astype(np.float32)
+    return unit
+
+
+def mapped(array: npt.NDArray[Any], folder: Path) -> Vectors:
+    np.save(folder / "dense.npy", array.astype(np.float16))
+    vectors: Vectors = np.load(folder / "dense.npy", mmap_mode="r")
+    return vectors
+
+
+def built(kind: DenseKind, array: npt.NDArray[Any], folder: Path) -> DenseIndex:
+    vectors = mapped(array, folder)
+    build_dense(kind, vectors, folder)
+    return DenseIndex.open(kind, vectors, folder)
+
+
+def best(vectors: Vectors, query: Float32, k: int, allowed: npt.NDArray[np.bool_] | None = None) -> set[int]:
+    scores = vectors.astype(np.float32) @ query
+    if allowed is not None:
+        scores[~allowed] = -np.inf
+    return set(np.argsort(-scores, kind="stable")[:k].tolist())
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[DenseKind, Path]:
+    """One folder per kind with the same vectors, five of them equal."""
+    points = clustered(1, DOCUMENTS)
+    points[[100, 200, 3_000, 5_999]] = points[7]
+    kinds: tuple[DenseKind, ...] = ("flat", "hnsw", "ivfpq")
+    folders = {kind: tmp_path_factory.mktemp(kind) for kind in kinds}
+    for kind, folder in folders.items():
+        built(kind, points, folder)
+    return folders
+
+
+def opened(folders: dict[DenseKind, Path], kind: DenseKind) -> tuple[DenseIndex, Vectors]:
+    vectors: Vectors = np.load(folders[kind] / "dense.npy", mmap_mode="r")
+    return DenseIndex.open(kind, vectors, folders[kind]), vectors
+
+
+@pytest.mark.parametrize(
+    ("documents", "kind"), [(0, "flat"), (20_000, "flat"), (20_001, "hnsw"), (4_000_001, "ivfpq")]
+)
+def test_kind_by_size(documents: int, kind: DenseKind) -> None:
+    assert choose_kind(documents, documents) == kind
+
+
+def test_three_vectors(tmp_path: Path) -> None:
+    index = built("flat", np.array([[1, 0], [0, 1], [0.5, 0.5]]), tmp_path)
+    rows, scores = index.search(np.array([1, 0.5], np.float32), 2)
+    assert rows.tolist() == [0, 2]
+    assert scores.tolist() == [1.0, 0.75]
+    assert (rows.dtype, scores.dtype) == (np.int64, np.float32)
+
+
+def test_flat_writes_nothing_and_others_write_one_file(folders: dict[DenseKind, Path]) -> None:
+    assert sorted(path.name for path in folders["flat"].iterdir()) == ["dense.npy"]
+    assert sorted(path.name for path in folders["hnsw"].iterdir()) == ["dense.faiss", "dense.npy"]
+    assert sorted(path.name for path in folders["ivfpq"].iterdir()) == ["dense.faiss", "dense.npy"]
+
+
+def test_graph_and_lists_hold_no_vectors(folders: dict[DenseKind, Path]) -> None:
+    assert (folders["hnsw"] / "dense.faiss").stat().st_size < DOCUMENTS * (2 * 32 * 4 + 40)
+    assert (folders["ivfpq"] / "dense.faiss").stat().st_size < DOCUMENTS * DIMENSION * 2
+
+
+@pytest.mark.parametrize(("kind", "recall"), [("flat", 1.0), ("hnsw", 0.97), ("ivfpq", 0.95)])
+@pytest.mark.parametrize("share", [None, 0.6, 0.05, 0.002])
+def test_recall_and_scores(
+    folders: dict[DenseKind, Path], kind: DenseKind, recall: float, share: float | None
+) -> None:
+    index, vectors = opened(folders, kind)
+    generator = np.random.default_rng(5)
+    found_share = []
+    for query in clustered(2, 25):
+        allowed = None if share is None else generator.random(DOCUMENTS) < share
+        rows, scores = index.search(query, 10, allowed, SMALL_EFFORT)
+        if allowed is not None:
+            assert allowed[rows].all()
+        np.testing.assert_allclose(scores, vectors[rows].astype(np.float32) @ query, atol=1e-6)
+        assert (np.diff(scores) <= 0).all()
+        wanted = 10 if allowed is None else min(10, int(allowed.sum()))
+        assert len(rows) >= wanted
+        found_share.append(len(set(rows.tolist()) & best(vectors, query, wanted, allowed)) / max(1, wanted))
+    assert np.mean(found_share) >= (1.0 if share in (0.05, 0.002) else recall)
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivfpq"])
+@pytest.mark.parametrize("k", [1, 3, 5])
+def test_equal_vectors_are_returned_together(folders: dict[DenseKind, Path], kind: DenseKind, k: int) -> None:
+    index, vectors = opened(folders, kind)
+    rows, scores = index.search(vectors[7].astype(np.float32), k, None, SMALL_EFFORT)
+    assert rows.tolist() == [7, 100, 200, 3_000, 5_999]
+    assert len(set(scores.tolist())) == 1
+
+
+def test_more_ties_than_asked_for_are_all_found(tmp_path: Path) -> None:
+    points = clustered(3, 2_000)
+    points[500:1_500] = points[0]
+    rows, _ = built("flat", points, tmp_path).search(points[0], 4)
+    assert rows.tolist() == [0, *range(500, 1_500)]
+
+
+def test_equal_vectors_score_equal_in_any_index(folders: dict[DenseKind, Path], tmp_path: Path) -> None:
+    _, vectors = opened(folders, "flat")
+    alone = built("flat", vectors[7:8], tmp_path)
+    for query in clustered(9, 20):
+        expected = alone.search(query, 1)[1][0]
+        for kind in folders:
+            allowed = np.zeros(DOCUMENTS, np.bool_)
+            allowed[[7, 200]] = True
+            assert opened(folders, kind)[0].search(query, 2, allowed)[1].tolist() == [expected, expected]
+            rows, scores = opened(folders, kind)[0].search(query, DOCUMENTS)
+            assert set(scores[np.isin(rows, [7, 100, 200, 3_000, 5_999])].tolist()) == {expected}
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivfpq"])
+def test_k_past_the_documents(folders: dict[DenseKind, Path], kind: DenseKind) -> None:
+    index, vectors = opened(folders, kind)
+    rows, _ = index.search(vectors[0].astype(np.float32), DOCUMENTS + 5)
+    assert sorted(rows.tolist()) == list(range(DOCUMENTS))
+    allowed = np.arange(DOCUMENTS) % 1_000 == 3
+    rows, _ = index.search(vectors[0].astype(np.float32), 50, allowed, SMALL_EFFORT)
+    assert sorted(rows.tolist()) == [3, 1_003, 2_003, 3_003, 4_003, 5_003]
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivfpq", "auto"])
+@pytest.mark.parametrize("documents", [0, 1, 40])
+def test_few_documents_are_scanned(tmp_path: Path, kind: DenseKind, documents: int) -> None:
+    index = built(kind, clustered(4, documents), tmp_path)
+    rows, _ = index.search(clustered(5, 1)[0], 100)
+    assert sorted(rows.tolist()) == list(range(documents))
+    assert not (tmp_path / "dense.faiss").exists()
+
+
+def test_k_zero_and_nothing_allowed(folders: dict[DenseKind, Path]) -> None:
+    index, vectors = opened(folders, "hnsw")
+    query = vectors[0].astype(np.float32)
+    assert len(index.search(query, 0)[0]) == 0
+    assert len(index.search(query, 5, np.zeros(DOCUMENTS, np.bool_))[0]) == 0
+
+
+@pytest.mark.parametrize(("dimension", "parts"), [(384, 96), (1_024, 256), (10, 2), (7, 1), (3, 1)])
+def test_pq_bytes_divide_the_dimension(dimension: int, parts: int) -> None:
+    assert dense._pq_bytes(dimension) == parts
+
+
+def test_negative_scores_are_kept(tmp_path: Path) -> None:
+    index = built("flat", np.array([[1, 0], [0, 1]]), tmp_path)
+    rows, scores = index.search(np.array([-1, -0.5], np.float32), 5)
+    assert rows.tolist() == [1, 0]
+    assert scores.tolist() == [-0.5, -1.0]
+
+
+@pytest.mark.parametrize(
+    "query", [np.zeros(31, np.float32), np.full(32, np.nan, np.float32), np.zeros((1, 32), np.float32)]
+)
+def test_bad_queries_are_refused(folders: dict[DenseKind, Path], query: Float32) -> None:
+    with pytest.raises(InvalidQueryError, match="needs 32 finite values"):
+        opened(folders, "flat")[0].search(query, 5)
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "ivfpq"])
+def test_damaged_files_are_named(folders: dict[DenseKind, Path], tmp_path: Path, kind: DenseKind) -> None:
+    _, vectors = opened(folders, kind)
+    with pytest.raises(DamagedIndexError, match=r"dense\.faiss"):
+        DenseIndex.open(kind, vectors, tmp_path)
+    whole = (folders[kind] / "dense.faiss").read_bytes()
+    (tmp_path / "dense.faiss").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DamagedIndexError, match=r"dense\.faiss"):
+        DenseIndex.open(kind, vectors, tmp_path)
+    (tmp_path / "dense.faiss").write_bytes(whole)
+    with pytest.raises(DamagedIndexError, match="the segment has"):
+        DenseIndex.open(kind, vectors[:5_000], tmp_path)
+
+
+def test_a_missing_gpu_is_an_error(folders: dict[DenseKind, Path]) -> None:
+    if hasattr(dense.faiss, "StandardGpuResources"):
+        pytest.skip("GPU FAISS is installed")
+    with pytest.raises(DeviceUnavailableError, match="sees none"):
+        DenseIndex.open("flat", opened(folders, "flat")[1], folders["flat"], device="gpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["flat", "ivfpq"])
+def test_gpu_agrees_with_cpu(folders: dict[DenseKind, Path], kind: DenseKind) -> None:
+    if not hasattr(dense.faiss, "StandardGpuResources"):
+        pytest.skip("GPU FAISS is not installed")
+    cpu, vectors = opened(folders, kind)
+    gpu = DenseIndex.open(kind, vectors, folders[kind], device="gpu")
+    for query in clustered(6, 10):
+        a, b = (index.search(query, 10, None, SMALL_EFFORT) for index in (cpu, gpu))
+        assert len(np.intersect1d(a[0], b[0])) >= (10 if kind == "flat" else 8)
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivfpq"])
+def test_threads_get_the_answers_of_one_thread(folders: dict[DenseKind, Path], kind: DenseKind) -> None:
+    index, _ = opened(folders, kind)
+    queries = clustered(7, 8)
+    options = [DenseOptions(ef_search=64 + 8 * place, nprobe=8 + place) for place in range(8)]
+    expected = [index.search(query, 10, None, option) for query, option in zip(queries, options, strict=True)]
+    wrong: list[int] = []
+
+    def check(place: int) -> None:
+        for _ in range(20):
+            found = index.search(queries[place], 10, None, options[place])
+            if not all(np.array_equal(a, b) for a, b in zip(found, expected[place], strict=True)):
+                wrong.append(place)
+
+    threads = [threading.Thread(target=check, args=(place,)) for place in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_searching_leaves_the_threads_of_faiss_as_they_were(folders: dict[DenseKind, Path]) -> None:
+    index, vectors = opened(folders, "hnsw")
+    before = dense.faiss.omp_get_max_threads()
+    index.search(vectors[0].astype(np.float32), 5, None, SMALL_EFFORT)
+    assert dense.faiss.omp_get_max_threads() == before
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+def test_opening_and_searching_adds_no_copy_of_the_vectors(tmp_path: Path, kind: DenseKind) -> None:
+    folder = tmp_path
+    generator = np.random.default_rng(8)
+    wide = generator.standard_normal((12_000, 768)).astype(np.float16)  # 18 MB
+    vectors = mapped(wide, folder)
+    if kind == "hnsw":
+        points = clustered(1, 12_000)  # a cheap graph of as many vectors, then widened by zeros
+        vectors = mapped(np.pad(points, ((0, 0), (0, 768 - DIMENSION))), folder)
+    build_dense(kind, vectors, folder)
+    del wide
+    before = _private_bytes()
+    index = DenseIndex.open(kind, np.load(folder / "dense.npy", mmap_mode="r"), folder)
+    for row in range(0, 12_000, 600):
+        index.search(vectors[row].astype(np.float32), 20, None, SMALL_EFFORT)
+    assert _private_bytes() - before < 4 << 20
+
+
+def _private_bytes() -> int:
+    """Anonymous memory of this process; pages of mapped files are not in it."""
+    return sum(entry.anonymous for entry in psutil.Process().memory_maps(grouped=True))

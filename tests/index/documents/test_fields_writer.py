@@ -1,0 +1,54 @@
+"""The columns that the declared fields of a segment become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from index.documents.fields import FieldType, KeywordColumn, ScalarColumn, open_columns
+from index.documents.fields_writer import FieldsWriter
+
+
+def test_columns_hold_every_document_in_order(tmp_path: Path) -> None:
+    fields: dict[str, FieldType] = {"tags": "keyword", "year": "integer", "price": "number", "new": "boolean"}
+    writer = FieldsWriter(tmp_path, fields)
+    writer.append(
+        [
+            {"tags": [b"red", b"blue"], "year": [2020], "price": [1.5], "new": [True]},
+            {"tags": [], "year": [], "price": [], "new": []},
+        ]
+    )
+    writer.append([{"tags": [b"blue"], "year": [-3], "price": [0.0], "new": [False]}])
+    writer.finish()
+    columns = open_columns(tmp_path, fields, 3)
+    tags, year, price, new = (columns[name] for name in ("tags", "year", "price", "new"))
+    assert isinstance(tags, KeywordColumn)
+    assert [tags.strings[place] for place in range(len(tags.strings))] == [b"blue", b"red"]
+    assert tags.codes.tolist() == [1, 0, 0]
+    assert tags.rows.tolist() == [0, 0, 2]
+    assert isinstance(year, ScalarColumn)
+    assert (year.values.tolist(), year.present.tolist()) == ([2020, 0, -3], [True, False, True])
+    assert isinstance(price, ScalarColumn)
+    assert (price.values.tolist(), price.present.tolist()) == ([1.5, 0.0, 0.0], [True, False, True])
+    assert isinstance(new, ScalarColumn)
+    assert (new.values.tolist(), new.present.tolist()) == ([True, False, False], [True, False, True])
+
+
+def test_a_segment_without_values_has_empty_columns(tmp_path: Path) -> None:
+    fields: dict[str, FieldType] = {"tags": "keyword", "year": "integer"}
+    writer = FieldsWriter(tmp_path, fields)
+    writer.append([{"tags": [], "year": []}])
+    writer.finish()
+    tags = open_columns(tmp_path, fields, 1)["tags"]
+    assert isinstance(tags, KeywordColumn)
+    assert (len(tags.strings), len(tags.codes)) == (0, 0)
+
+
+def test_memory_holds_each_distinct_string_once(tmp_path: Path) -> None:
+    writer = FieldsWriter(tmp_path, {"tags": "keyword", "year": "integer"})
+    writer.append([{"tags": [b"red", b"blue"], "year": [1]}])
+    held = writer.held_bytes
+    assert held > len(b"redblue")
+    writer.append([{"tags": [b"red", b"blue"], "year": [2]}] * 100)
+    assert writer.held_bytes == held
+    assert writer.total_bytes == 2 * 101 * (4 + 8) + 101 * (8 + 1)
+    writer.close()

@@ -1,0 +1,227 @@
+"""Filters: parsed strictly, checked against declared fields, and exact against plain Python."""
+
+from __future__ import annotations
+
+import operator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from index.documents.fields import Column, FieldType, field_values, open_columns
+from index.documents.fields_writer import FieldsWriter
+from index.documents.filters import And, Exists, In, Not, Or, Range, check_filter, evaluate, parse_filter
+from index.errors import InvalidQueryError
+
+FIELDS: dict[str, FieldType] = {"tags": "keyword", "year": "integer", "price": "number", "new": "boolean"}
+DOCUMENTS: list[dict[str, Any]] = [
+    {"tags": ["red", "round"], "year": 2020, "price": 1.5, "new": True},
+    {"tags": "blue", "year": 2021, "price": -2.0, "new": False},
+    {},
+    {"tags": [], "year": 2020, "price": 0},
+    {"tags": ["blue", "시"], "year": 2**62 + 1, "new": True},
+]
+
+
+def columns_of(folder: Path, documents: list[dict[str, Any]]) -> dict[str, Column]:
+    writer = FieldsWriter(folder, FIELDS)
+    writer.append(
+        [{name: field_values(name, kind, d.get(name)) for name, kind in FIELDS.items()} for d in documents]
+    )
+    writer.finish()
+    return open_columns(folder, FIELDS, len(documents))
+
+
+def matching(columns: dict[str, Column], condition: Any, documents: int = len(DOCUMENTS)) -> list[int]:
+    parsed = parse_filter(condition)
+    check_filter(parsed, FIELDS)
+    return [row for row, match in enumerate(evaluate(parsed, columns, documents)) if match]
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ({"eq": {"tags": "blue"}}, [1, 4]),
+        ({"eq": {"tags": "green"}}, []),
+        ({"in": {"tags": ["round", "시", "green"]}}, [0, 4]),
+        ({"in": {"tags": []}}, []),
+        ({"gt": {"tags": "blue"}}, [0, 4]),
+        ({"gte": {"tags": "blue"}}, [0, 1, 4]),
+        ({"lt": {"tags": "red"}}, [1, 4]),
+        ({"lte": {"tags": "red"}}, [0, 1, 4]),
+        ({"lte": {"tags": "a"}}, []),
+        ({"eq": {"tags": "\ud800"}}, []),
+        ({"exists": "tags"}, [0, 1, 4]),
+        ({"eq": {"year": 2020}}, [0, 3]),
+        ({"eq": {"year": 2020.0}}, [0, 3]),
+        ({"eq": {"year": 2020.5}}, []),
+        ({"eq": {"year": 2**62 + 1}}, [4]),
+        ({"eq": {"year": 2**62}}, []),
+        ({"eq": {"year": 2**80}}, []),
+        ({"lt": {"year": 2**80}}, [0, 1, 3, 4]),
+        ({"in": {"year": [2021, 2**80]}}, [1]),
+        ({"gte": {"year": 2020.5}}, [1, 4]),
+        ({"gt": {"year": 2020}}, [1, 4]),
+        ({"gt": {"year": 2.0**62}}, [4]),
+        ({"gte": {"year": 2.0**62}}, [4]),
+        ({"lt": {"year": 2.0**62}}, [0, 1, 3]),
+        ({"lte": {"year": 2.0**62}}, [0, 1, 3]),
+        ({"lt": {"year": 2020.5}}, [0, 3]),
+        ({"lte": {"year": 1e300}}, [0, 1, 3, 4]),
+        ({"lt": {"price": 0}}, [1]),
+        ({"lte": {"price": 0}}, [1, 3]),
+        ({"in": {"price": [1.5, 0]}}, [0, 3]),
+        ({"eq": {"new": False}}, [1]),
+        ({"in": {"new": [True, False]}}, [0, 1, 4]),
+        ({"exists": "new"}, [0, 1, 4]),
+        ({"not": {"eq": {"year": 2020}}}, [1, 2, 4]),
+        ({"not": {"exists": "year"}}, [2]),
+        ({"and": [{"eq": {"tags": "blue"}}, {"eq": {"new": True}}]}, [4]),
+        ({"or": [{"eq": {"tags": "red"}}, {"not": {"exists": "price"}}]}, [0, 2, 4]),
+        ({"and": [{"exists": "tags"}]}, [0, 1, 4]),
+    ],
+)
+def test_conditions_match_the_right_documents(tmp_path: Path, condition: Any, rows: list[int]) -> None:
+    assert matching(columns_of(tmp_path, DOCUMENTS), condition) == rows
+
+
+def test_json_becomes_a_tree() -> None:
+    assert parse_filter({"and": [{"gte": {"year": 2020}}, {"not": {"or": [{"exists": "tags"}]}}]}) == And(
+        (Range("year", "gte", 2020), Not(Or((Exists("tags"),))))
+    )
+    assert parse_filter({"eq": {"tags": "a"}}) == In("tags", ("a",))
+    assert parse_filter({"in": {"tags": ["a", "b"]}}) == In("tags", ("a", "b"))
+
+
+def nested(levels: int) -> Any:
+    condition: Any = {"exists": "year"}
+    for _ in range(levels):
+        condition = {"not": condition}
+    return condition
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem"),
+    [
+        (None, "exactly one key"),
+        ([], "exactly one key"),
+        ({}, "exactly one key"),
+        ({"eq": {"a": 1}, "gt": {"a": 1}}, "exactly one key"),
+        ({"eq": {"a": 1, "b": 2}}, "exactly one key"),
+        ({"eq": {}}, "exactly one key"),
+        ({"like": {"a": "b"}}, "'like' is unknown"),
+        ({"and": []}, "at least one"),
+        ({"or": {"eq": {"a": 1}}}, "at least one"),
+        ({"and": [1]}, "exactly one key"),
+        ({"exists": ["a"]}, "takes a field's name"),
+        ({"in": {"a": "b"}}, "takes a list"),
+        ({"in": {"a": [[1]]}}, "a filter value is list"),
+        ({"eq": {"a": None}}, "a filter value is NoneType"),
+        ({"eq": {"a": float("nan")}}, "not finite"),
+        ({"gte": {"a": float("inf")}}, "not finite"),
+        ({1: 2}, "has the key 1"),
+        (nested(16), "deeper than 16"),
+        (nested(100_000), "deeper than 16"),
+        ({"or": [{"exists": "year"}] * 1000}, "more than 1000 conditions"),
+        ({"in": {"year": list(range(10_001))}}, "more than 10000 values"),
+        ({"or": [{"in": {"year": list(range(5_001))}}] * 2}, "more than 10000 values"),
+    ],
+)
+def test_anything_else_is_refused(condition: Any, problem: str) -> None:
+    with pytest.raises(InvalidQueryError, match=problem):
+        parse_filter(condition)
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem"),
+    [
+        ({"eq": {"color": "red"}}, "'color' is not declared.*new, price, tags, year"),
+        ({"not": {"or": [{"exists": "color"}]}}, "'color' is not declared"),
+        ({"eq": {"tags": 1}}, "'tags' is keyword"),
+        ({"eq": {"year": "2020"}}, "'year' is integer"),
+        ({"eq": {"year": True}}, "'year' is integer"),
+        ({"gte": {"price": "1"}}, "'price' is number"),
+        ({"eq": {"price": 10**400}}, "beyond"),
+        ({"eq": {"new": 1}}, "'new' is boolean"),
+        ({"gt": {"new": True}}, "no order"),
+    ],
+)
+def test_filters_fit_the_declared_fields(condition: Any, problem: str) -> None:
+    with pytest.raises(InvalidQueryError, match=problem):
+        check_filter(parse_filter(condition), FIELDS)
+
+
+def test_limits_are_reached_not_passed(tmp_path: Path) -> None:
+    columns = columns_of(tmp_path, DOCUMENTS)
+    assert matching(columns, nested(15)) == [2]
+    assert matching(columns, {"in": {"year": list(range(10_000))}}) == [0, 1, 3]
+
+
+words = st.sampled_from(["", "a", "ab", "b", "시"])
+numbers = st.integers(-3, 3)
+documents = st.fixed_dictionaries(
+    {},
+    optional={
+        "tags": st.one_of(words, st.lists(words, max_size=3)),
+        "year": numbers,
+        "price": st.floats(-3, 3, width=16),
+        "new": st.booleans(),
+    },
+)
+leaves = st.one_of(
+    st.builds(lambda v: {"eq": {"tags": v}}, words),
+    st.builds(lambda v: {"in": {"tags": v}}, st.lists(words, max_size=3)),
+    st.builds(lambda o, v: {o: {"tags": v}}, st.sampled_from(["gt", "gte", "lt", "lte"]), words),
+    st.builds(
+        lambda o, f, v: {o: {f: v}},
+        st.sampled_from(["gt", "gte", "lt", "lte", "eq"]),
+        st.sampled_from(["year", "price"]),
+        numbers,
+    ),
+    st.builds(lambda v: {"eq": {"new": v}}, st.booleans()),
+    st.builds(lambda v: {"exists": v}, st.sampled_from(sorted(FIELDS))),
+)
+conditions = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(
+            lambda o, parts: {o: parts},
+            st.sampled_from(["and", "or"]),
+            st.lists(inner, min_size=1, max_size=3),
+        ),
+        st.builds(lambda part: {"not": part}, inner),
+    ),
+    max_leaves=8,
+)
+COMPARE = {"eq": operator.eq, "gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
+
+
+def matches(condition: dict[str, Any], document: dict[str, Any]) -> bool:
+    """The meaning of a filter, in plain Python."""
+    operation, operand = next(iter(condition.items()))
+    if operation == "and":
+        return all(matches(part, document) for part in operand)
+    if operation == "or":
+        return any(matches(part, document) for part in operand)
+    if operation == "not":
+        return not matches(operand, document)
+    field, wanted = (operand, None) if operation == "exists" else next(iter(operand.items()))
+    value = document.get(field, [])
+    values = value if isinstance(value, list) else [value]
+    if operation == "exists":
+        return len(values) > 0
+    if operation == "in":
+        return any(member in wanted for member in values)
+    return any(COMPARE[operation](member, wanted) for member in values)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(condition=conditions, texts=st.lists(documents, min_size=1, max_size=8))
+def test_masks_equal_plain_python(
+    tmp_path_factory: pytest.TempPathFactory, condition: Any, texts: list[dict[str, Any]]
+) -> None:
+    columns = columns_of(tmp_path_factory.mktemp("fields"), texts)
+    expected = [row for row, document in enumerate(texts) if matches(condition, document)]
+    assert matching(columns, condition, len(texts)) == expected

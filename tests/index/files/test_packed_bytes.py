@@ -1,0 +1,55 @@
+"""Byte strings packed end to end, and binary search over ordered ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.errors import DamagedIndexError
+from index.files.packed_bytes import PackedBytes, PackedBytesWriter, first_not_below, open_offsets
+from index.files.storage import write_array
+
+STRINGS = [b"ab", b"", b"\x00\xff", "시조".encode(), b""]
+
+
+def write(folder: Path) -> None:
+    writer = PackedBytesWriter(folder, "words")
+    writer.append(STRINGS[:2])
+    writer.append([])
+    writer.append(STRINGS[2:])
+    writer.finish()
+    assert writer.total_bytes == sum(map(len, STRINGS)) + 6 * 8
+
+
+def test_strings_come_back(tmp_path: Path) -> None:
+    write(tmp_path)
+    packed = PackedBytes.open(tmp_path, "words", 5)
+    assert len(packed) == 5
+    assert [packed[place] for place in range(5)] == STRINGS
+    assert packed.take(np.array([3, 0, 3])) == [STRINGS[3], STRINGS[0], STRINGS[3]]
+    assert len(PackedBytes.open(tmp_path, "words")) == 5
+
+
+def test_another_count_is_refused(tmp_path: Path) -> None:
+    write(tmp_path)
+    with pytest.raises(DamagedIndexError, match=r"words_offsets\.npy has 176 bytes"):
+        PackedBytes.open(tmp_path, "words", 4)
+
+
+def test_offsets_ascend_from_zero(tmp_path: Path) -> None:
+    for offsets in ([1, 2], [0, -1], [0, 3, 2], [0, 2**40, 3], []):
+        path = tmp_path / f"offsets_{len(list(tmp_path.iterdir()))}.npy"
+        write_array(path, np.array(offsets, np.int64))
+        with pytest.raises(DamagedIndexError, match="does not ascend from 0"):
+            open_offsets(path)
+
+
+def test_binary_search_finds_the_first_not_below() -> None:
+    words = [b"b", b"d", b"d", b"f"]
+    found = [
+        first_not_below(4, words.__getitem__, wanted) for wanted in (b"a", b"b", b"c", b"d", b"e", b"f", b"g")
+    ]
+    assert found == [0, 0, 1, 1, 3, 3, 4]
+    assert first_not_below(0, words.__getitem__, b"a") == 0

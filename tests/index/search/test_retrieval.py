@@ -1,0 +1,37 @@
+"""Candidates of both retrievers over all segments: each side's limit, exact scores, ties by id."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from index.candidates import CandidateLimits
+from index.search.retrieval import Candidates, ids_at
+from index.snapshot import Snapshot
+
+
+def proposed(snapshot: Snapshot, found: Candidates) -> dict[str, tuple[float, float]]:
+    """Dense and lexical score of each candidate, by id."""
+    ids = [name.decode() for name in ids_at(snapshot._opened(), found.segments, found.rows)]
+    scores = zip(found.dense.tolist(), found.sparse.tolist(), strict=True)
+    return dict(zip(ids, scores, strict=True))
+
+
+@pytest.mark.parametrize("segment", [1, 2, 3])
+def test_each_side_proposes_its_best_over_all_segments(
+    build: Any, three: Any, three_query: Any, segment: int
+) -> None:
+    snapshot = build(three, segment=segment).snapshot()
+    best = {"a": (1.0, 1.0), "c": (0.5, 2.5), "b": (0.0, 0.0)}
+    for limits, expected in (((2, 1), "ac"), ((2, 0), "ac"), ((1, 0), "a"), ((0, 1), "c"), ((3, 1), "abc")):
+        found = snapshot.retrieve(three_query, candidates=CandidateLimits(*limits))
+        assert proposed(snapshot, found) == {id: best[id] for id in expected}
+
+
+@pytest.mark.parametrize("segment", [4, 100])
+def test_of_equal_documents_the_first_ids_are_proposed(build: Any, random_corpus: Any, segment: int) -> None:
+    documents, encoded = random_corpus(20, seed=5, repeat=12)
+    snapshot = build((documents, encoded), segment=segment).snapshot()
+    query = encoded.take(np.array([0]))  # the content that the first twelve share
+    found = proposed(snapshot, snapshot.retrieve(query, candidates=CandidateLimits(3, 0)))
+    assert sorted(found) == sorted(document.id for document in documents[:12])[:3]

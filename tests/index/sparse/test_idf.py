@@ -1,0 +1,183 @@
+"""Collection idf: its formula by hand, its scale, and that every score of a search obeys it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from index.candidates import CandidateLimits, Document, Weights
+from index.snapshot import Snapshot
+from index.sparse import idf as idf_module
+from index.sparse.idf import CollectionIdf, idf_factors
+from index.sparse.term_statistics import FREQUENCIES_FILE, MASSES_FILE, TermStatistics
+from models.representations import Representations
+
+ALL = CandidateLimits(10_000, 10_000)
+
+# In `three`, term 1 is in two of three documents, terms 2, 4 and 5 are in one each:
+# idf(1) = ln(1 + 1.5/2.5) = 0.4700 and ln(1 + 2.5/1.5) = 0.9808 for the others. The documents' weights for
+# term 1 add up to 1.5, for the others to 4.5: m = (1.5·0.4700 + 4.5·0.9808) / 6 = 0.8531.
+COMMON, RARE = math.log(1.6), math.log(8 / 3)
+MEAN = (1.5 * COMMON + 4.5 * RARE) / 6
+
+
+def test_factors_by_hand() -> None:
+    frequencies, masses = np.array([0, 2, 1, 0, 1, 1]), np.array([0, 3, 1, 0, 2, 6])
+    absent = math.log(1 + 3.5 / 0.5)
+    expected = [absent, COMMON, RARE, absent, RARE, RARE]
+    factors = idf_factors(3, frequencies, masses)
+    assert factors.tolist() == pytest.approx([idf / MEAN for idf in expected])
+
+
+def test_all_lexical_weight_adds_up_to_as_much_as_without() -> None:
+    random = np.random.default_rng(1)
+    frequencies = random.integers(0, 400, 1000)
+    masses = frequencies * random.integers(1, 900_000, 1000)
+    factors = idf_factors(400, frequencies, masses)
+    assert masses @ factors == pytest.approx(masses.sum())
+    assert (factors > 0).all()
+    order = np.argsort(frequencies, kind="stable")
+    assert (np.diff(factors[order]) <= 0).all()  # the more documents have a term, the less it counts
+
+
+def test_without_any_weight_terms_count_as_they_are() -> None:
+    nothing = np.zeros(4, np.int64)
+    assert idf_factors(0, nothing, nothing).tolist() == [1, 1, 1, 1]
+    assert idf_factors(7, nothing, nothing).tolist() == [1, 1, 1, 1]  # documents without terms
+
+
+def test_segments_add_up() -> None:
+    def segment(terms: list[int], frequencies: list[int], masses: list[int]) -> TermStatistics:
+        return TermStatistics(
+            np.array(terms, np.int32), np.array(frequencies, np.int32), np.array(masses, np.int64)
+        )
+
+    found = CollectionIdf.of(9, [segment([0, 2], [3, 1], [70, 20]), segment([0, 1], [2, 2], [5, 8])], 4)
+    expected = idf_factors(9, np.array([5, 2, 1, 0]), np.array([75, 8, 20, 0]))
+    assert found.factors.tolist() == expected.tolist()
+
+
+def test_a_search_by_hand(build: Any, three: Any, three_query: Any) -> None:
+    snapshot = build(three, segment=2, token_codec="float16", lexical="idf").snapshot()
+    scores = {hit.document.id: hit.scores for hit in snapshot.search(three_query).hits}
+    # c: 2·1·idf(1)/m + 1·0.5·idf(2)/m, a: 2·0.5·idf(1)/m
+    assert scores["c"].sparse == pytest.approx((2 * COMMON + 0.5 * RARE) / MEAN, abs=1e-6)
+    assert scores["a"].sparse == pytest.approx(COMMON / MEAN, abs=1e-6)
+    assert scores["b"].sparse == 0.0
+    assert (scores["c"].dense, scores["c"].colbert) == (0.5, 0.5)
+
+
+def test_an_explanation_shows_each_idf(build: Any, three: Any, three_query: Any) -> None:
+    terms = build(three, segment=2, lexical="idf").snapshot().explain(three_query, "c").terms
+    assert terms.token_ids.tolist() == [1, 2]
+    assert terms.query_weights.tolist() == [2.0, 1.0]
+    assert terms.idf.tolist() == pytest.approx([COMMON / MEAN, RARE / MEAN])
+    assert terms.document_weights.tolist() == [1.0, 0.5]
+    assert terms.products.tolist() == pytest.approx([2 * COMMON / MEAN, 0.5 * RARE / MEAN])
+
+
+def test_candidates_are_chosen_by_the_same_weights(
+    build: Any, plain_representations: Callable[..., Representations]
+) -> None:
+    """The common term finds one document, the rare one another; only idf prefers the rare one."""
+    documents = [Document(name, name) for name in ("common", "rare", "x", "y", "z")]
+    encoded = plain_representations(
+        [[1, 0]] * 5, [{1: 1.0}, {2: 0.9}, {1: 0.1}, {1: 0.1}, {1: 0.1}], [[[1, 0]]] * 5
+    )
+    query = plain_representations([[1, 0]], [{1: 1.0, 2: 1.0}], [[[1, 0]]])
+    for lexical, first in (("plain", 0), ("idf", 1)):
+        snapshot = build((documents, encoded), name=lexical, lexical=lexical).snapshot()
+        assert snapshot.retrieve(query, candidates=CandidateLimits(0, 1)).rows.tolist() == [first]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10_000), segment=st.sampled_from([9, 31, 80]))
+def test_every_score_is_that_of_the_formula(
+    build: Any, random_corpus: Any, random_texts: Any, seed: int, segment: int
+) -> None:
+    documents, encoded = random_corpus(80, seed)
+    snapshot: Snapshot = build(
+        (documents, encoded), name=f"s{segment}", segment=segment, lexical="idf"
+    ).snapshot()
+    query: Representations = random_texts(1, seed + 1)
+    expected = lexical_scores_of_the_formula(encoded, query)
+    ids = [document.id for document in documents]
+    hits = snapshot.search(query, top_k=80, weights=Weights(0, 1, 0), candidates=ALL).hits
+    assert len(hits) == 80
+    for hit in hits:
+        wanted = expected[ids.index(hit.document.id)]
+        assert hit.scores.sparse == hit.score == pytest.approx(wanted, rel=2e-6, abs=2e-6)
+        terms = snapshot.explain(query, hit.document.id).terms
+        assert terms.products.sum() == pytest.approx(wanted, rel=2e-6, abs=2e-6)
+    found_ids, components = snapshot.score_all(query)
+    assert components[:, 1].tolist() == pytest.approx(
+        [expected[ids.index(id)] for id in found_ids], rel=2e-6, abs=2e-6
+    )
+
+
+def lexical_scores_of_the_formula(documents: Representations, query: Representations) -> list[float]:
+    """The sums, term by term, as the formula is written."""
+    assert documents.sparse is not None
+    assert query.sparse is not None
+    rows = [dict(zip(*map(list, documents.sparse.row(row)), strict=True)) for row in range(len(documents))]
+
+    def frequency(term: int) -> int:
+        return sum(term in row for row in rows)
+
+    def idf(term: int) -> float:
+        return math.log(1 + (len(rows) - frequency(term) + 0.5) / (frequency(term) + 0.5))
+
+    weights = [(term, weight) for row in rows for term, weight in row.items()]
+    mean = sum(weight * idf(term) for term, weight in weights) / sum(weight for _, weight in weights)
+    wanted = dict(zip(*map(list, query.sparse.row(0)), strict=True))
+    return [
+        sum(weight * row[term] * idf(term) / mean for term, weight in wanted.items() if term in row)
+        for row in rows
+    ]
+
+
+def test_the_idf_is_computed_once_for_a_snapshot(
+    build: Any, three: Any, three_query: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[int] = []
+
+    def counted(documents: int, frequencies: Any, masses: Any) -> Any:
+        computed.append(documents)
+        return idf_factors(documents, frequencies, masses)
+
+    monkeypatch.setattr(idf_module, "idf_factors", counted)
+    snapshot = build(three, segment=1, lexical="idf").snapshot()
+    for _ in range(3):
+        snapshot.search(three_query)
+        snapshot.explain(three_query, "c")
+        snapshot.score_all(three_query)
+    assert computed == [3]
+
+
+def test_a_plain_collection_is_on_disk_as_before(build: Any, three: Any) -> None:
+    collection = build(three, lexical="plain")
+    assert "lexical" not in json.loads(collection.layout.settings.read_text())
+    written = {path.name for path in collection.layout.folder.rglob("*.npy")}
+    assert not written & {FREQUENCIES_FILE, MASSES_FILE}
+    assert collection.snapshot().idf is None
+
+
+def test_an_empty_collection_searches(build: Any, three: Any, three_query: Any) -> None:
+    documents, encoded = three
+    collection = build((documents[:0], encoded.take(np.zeros(0, np.int64))), lexical="idf")
+    assert collection.snapshot().search(three_query).hits == []
+
+
+def test_a_rebuild_counts_anew(build: Any, three: Any, three_query: Any) -> None:
+    build(three, lexical="idf")
+    documents, encoded = three
+    again = build((documents[:2], encoded.take(np.array([0, 1]))))  # the collection keeps its setting
+    # Terms 1, 4 and 5 are now in one of two documents each, so that each counts 1.
+    assert again.snapshot().search(three_query).hits[0].scores.sparse == 1.0
