@@ -26,7 +26,7 @@ from sparse import collection as synthetic
 
 from evaluation.beir import read_dataset
 from index.candidates import CandidateLimits, Document, Weights
-from index.catalog.manifest import CollectionSettings
+from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.snapshot import Snapshot
 from index.writer import SegmentLimits

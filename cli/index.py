@@ -13,7 +13,7 @@ from cli.output import console, megabytes, print_json, print_pairs
 
 if TYPE_CHECKING:
     from index.catalog.defaults import SearchDefaults
-    from index.catalog.manifest import CollectionSettings
+    from index.catalog.settings import CollectionSettings
     from index.inspection import Inspection
 
 app = typer.Typer(help="Build, inspect and verify collections.", no_args_is_help=True)

@@ -15,9 +15,8 @@ import numpy as np
 
 from index.candidates import CandidateLimits
 from index.fusion import weighted_sums
-from index.scoring import Float64
 from index.snapshot import Snapshot
-from models.representations import Bool, Int64, Representations
+from models.representations import Bool, Float64, Int64, Representations
 
 DEPTH = 10
 

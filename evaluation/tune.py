@@ -18,12 +18,11 @@ from evaluation.weight_search import Choice, Fold, choose, cross_validate, weigh
 from index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
 from index.catalog.defaults import SearchDefaults, Tuning
 from index.collection import Collection
-from index.scoring import Float64
 from index.snapshot import Snapshot
 from ingest.encoder_match import require_encoder
 from models.cores import usable_cores
 from models.encoder import Encoder, encode, with_adapter
-from models.representations import Representations
+from models.representations import Float64, Representations
 
 FEWEST_QUERIES = 10
 FEWEST_FOLDS = 2

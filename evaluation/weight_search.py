@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.scoring import Float64
-from models.representations import Int64
+from models.representations import Float64, Int64
 
 # Neighbouring ratios of two weights differ by a third of an octave; they go up to 16, and then a side is off.
 STEPS_PER_OCTAVE = 3

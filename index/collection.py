@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from index.catalog.defaults import SearchDefaults
 from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import CollectionSettings, Manifest, check_collection_name
+from index.catalog.manifest import Manifest
+from index.catalog.settings import CollectionSettings, check_collection_name
 from index.dense.index import Device
 from index.errors import CollectionExistsError, CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.files.lock import ExclusiveLock

@@ -9,8 +9,8 @@ import numpy as np
 
 from index.candidates import Weights
 from index.errors import InvalidQueryError
-from index.scoring import DECIMALS, Float64
-from models.representations import Int64
+from index.scoring import DECIMALS
+from models.representations import Float64, Int64
 
 WEIGHT_PRESETS: Mapping[str, Weights] = MappingProxyType(
     {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.catalog.defaults import SearchDefaults
-from index.catalog.manifest import CollectionSettings
+from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.dense.index import DenseKind
 

@@ -17,11 +17,19 @@ from index.sparse.forward_rows import frozen_rows
 from index.sparse.kernels import score_rows
 from index.sparse.saturation import NO_SATURATION, Saturation
 from index.token_vectors.store import TokenVectorStore
-from models.representations import Bool, Float32, Int32, Int64, SparseRows, offsets_of, ragged_positions
+from models.representations import (
+    Bool,
+    Float32,
+    Float64,
+    Int32,
+    Int64,
+    SparseRows,
+    offsets_of,
+    ragged_positions,
+)
 
 DECIMALS = 6
 CHUNK_TOKENS = 2048
-Float64 = npt.NDArray[np.float64]
 
 
 def dense_scores(query: Float32, vectors: npt.NDArray[np.float16], rows: Int64) -> Float64:

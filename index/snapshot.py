@@ -21,13 +21,13 @@ from index.candidates import (
     Weights,
 )
 from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import CollectionSettings, Manifest
+from index.catalog.manifest import Manifest
+from index.catalog.settings import CollectionSettings
 from index.dense.index import Device
 from index.documents.filters import Filter, check_filter
 from index.documents.store import encode_id
 from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError, SearchIndexError
 from index.fusion import best, weighted_sum
-from index.scoring import Float64
 from index.search.best_window import best_window
 from index.search.blas import one_blas_thread
 from index.search.explanation import Explanation, explain
@@ -35,7 +35,7 @@ from index.search.query import CheckedQuery, check_options, check_query, check_w
 from index.search.retrieval import Candidates, ids_at, retrieve, runs
 from index.segments.segment import Segment
 from index.sparse.idf import CollectionIdf
-from models.representations import Float32, Representations
+from models.representations import Float32, Float64, Representations
 
 EMPTY_NAME = "000000"
 SCORED_ROWS = 8192

@@ -8,7 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
-from index.catalog.manifest import CollectionSettings, Manifest, SegmentEntry
+from index.catalog.manifest import Manifest, SegmentEntry
+from index.catalog.settings import CollectionSettings
 from index.collection import OPEN_ATTEMPTS, Collection
 from index.errors import DamagedIndexError
 from index.files.storage import sha256_of

@@ -12,7 +12,8 @@ from types import TracebackType
 
 from index.candidates import Document
 from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import CollectionSettings, Manifest, SegmentEntry, is_manifest_name, segment_id
+from index.catalog.manifest import Manifest, SegmentEntry, is_manifest_name, segment_id
+from index.catalog.settings import CollectionSettings
 from index.documents.id_register import IdRegister
 from index.errors import (
     CollectionNotFoundError,

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.bm25.languages import Bm25Language
-from index.catalog.manifest import check_collection_name
+from index.catalog.settings import check_collection_name
 from index.dense.index import DenseKind
 from index.documents.fields import FieldType
 from index.token_vectors.store import TokenCodec

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.candidates import Document, Window
-from index.catalog.manifest import CollectionSettings
+from index.catalog.settings import CollectionSettings
 from index.windows.store import DocumentWindows
 from ingest.errors import SourceError
 from models.errors import TextTooLongError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from index.catalog.manifest import CollectionSettings
+from index.catalog.settings import CollectionSettings
 from index.errors import FingerprintMismatchError
 from models.encoder import EncoderInfo
 

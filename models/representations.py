@@ -19,6 +19,7 @@ LexicalKind = Literal["plain", "idf"]
 """What a collection does with a query's lexical weights: takes them as they are, or times its idf."""
 
 Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from index.catalog.manifest import CollectionSettings
+from index.catalog.settings import CollectionSettings
 from index.errors import FingerprintMismatchError
 from ingest.encoder_match import adapter_of, adapter_words
 from models.encoder import EncoderInfo

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from index.catalog.defaults import SearchDefaults
 from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import CollectionSettings, check_collection_name
+from index.catalog.settings import CollectionSettings, check_collection_name
 from index.collection import Collection, delete_collection, list_collections
 from index.dense.index import Device, require_device
 from index.errors import CollectionNotFoundError, DamagedIndexError

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer as Vocabulary
 from tokenizers import models, normalizers, pre_tokenizers, processors
 
 from index.candidates import Document
-from index.catalog.manifest import CollectionSettings
+from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from models.adapters.library import unknown_adapter
 from models.checkpoint import EncodingSettings

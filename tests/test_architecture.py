@@ -33,6 +33,29 @@ TRAINING_ARROWS = {
     "multilingual": {"settings"},
 }
 
+# What is in index, each before those that it knows nothing of.
+INDEX_ORDER = [
+    "errors",
+    "files",
+    "candidates",
+    "documents",
+    "dense",
+    "sparse",
+    "token_vectors",
+    "scoring",
+    "fusion",
+    "windows",
+    "bm25",
+    "catalog",
+    "segments",
+    "search",
+    "snapshot",
+    "writer",
+    "collection",
+    "inspection",
+    "verify",
+]
+
 # Library → the places (file or folder) that may import it.
 HOMES = {
     "torch": {
@@ -100,6 +123,19 @@ def test_the_folders_of_training_know_those_below(folder: str) -> None:
             other = rest.partition(".")[0]
             if package == "training" and other in TRAINING_ARROWS and other != folder:
                 assert other in TRAINING_ARROWS[folder], f"{path.relative_to(ROOT)} imports {module}"
+
+
+def test_the_index_is_built_from_below() -> None:
+    found = {path.stem for path in (ROOT / "index").iterdir() if path.name[0] not in "._"}
+    assert found == set(INDEX_ORDER)
+    for path in (ROOT / "index").rglob("*.py"):
+        place = path.relative_to(ROOT / "index").parts[0].removesuffix(".py")
+        for module in imported_modules(path):
+            package, _, rest = module.partition(".")
+            if package == "index" and place != "__init__":
+                other = rest.partition(".")[0]
+                below = INDEX_ORDER[: INDEX_ORDER.index(place) + 1]
+                assert other in below, f"{path.relative_to(ROOT)} imports {module}"
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))

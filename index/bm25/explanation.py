@@ -8,8 +8,7 @@ import numpy as np
 
 from index.bm25.query import Bm25Query
 from index.bm25.segment import Bm25Segment
-from index.scoring import Float64
-from models.representations import Int64
+from models.representations import Float64, Int64
 
 
 @dataclass(frozen=True, slots=True)

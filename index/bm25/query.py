@@ -13,9 +13,8 @@ from index.bm25.languages import Bm25Language
 from index.bm25.segment import Bm25Segment, SegmentTerms
 from index.bm25.vocabulary import find_terms
 from index.files.packed_bytes import PackedBytes
-from index.scoring import Float64
 from index.sparse.idf import inverse_document_frequencies
-from models.representations import Int32, Int64
+from models.representations import Float64, Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)

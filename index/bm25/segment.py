@@ -13,12 +13,12 @@ from index.bm25.writer import FORWARD, FREQUENCIES_FILE, INVERTED, LENGTHS_FILE
 from index.errors import DamagedIndexError
 from index.files.packed_bytes import PackedBytes
 from index.files.storage import open_array
-from index.scoring import Float64, lexical_scores
+from index.scoring import lexical_scores
 from index.sparse.document_frequencies import open_document_frequencies
 from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.saturation import Saturation
-from models.representations import Bool, Float32, Int32, Int64, SparseRows
+from models.representations import Bool, Float32, Float64, Int32, Int64, SparseRows
 
 
 @dataclass(frozen=True, slots=True)

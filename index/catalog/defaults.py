@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
-from index.catalog.manifest import CollectionSettings, is_manifest_name
+from index.catalog.manifest import is_manifest_name
+from index.catalog.settings import CollectionSettings
 from index.errors import DamagedIndexError
 from index.files.storage import read_json_object, write_json_atomically
 

@@ -6,12 +6,12 @@ import numpy as np
 
 from index.candidates import Weights, Window
 from index.fusion import weighted_sum
-from index.scoring import Float64, dense_scores, lexical_scores
+from index.scoring import dense_scores, lexical_scores
 from index.search.query import CheckedQuery
 from index.segments.segment import Segment
 from index.windows.scores import scores_of_windows
 from index.windows.store import WindowStore
-from models.representations import Int64
+from models.representations import Float64, Int64
 
 
 def best_window(

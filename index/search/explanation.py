@@ -8,11 +8,11 @@ import numpy as np
 
 from index.bm25.explanation import Bm25Terms
 from index.candidates import Window
-from index.scoring import Float64, packed_maxsim
+from index.scoring import packed_maxsim
 from index.search.query import CheckedQuery
 from index.segments.segment import Segment
 from index.sparse.idf import CollectionIdf
-from models.representations import Int32, Int64
+from models.representations import Float64, Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)

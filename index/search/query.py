@@ -11,7 +11,7 @@ import numpy.typing as npt
 from index.bm25.query import Bm25Query
 from index.bm25.segment import SegmentTerms
 from index.candidates import CandidateLimits, DenseOptions, Weights
-from index.catalog.manifest import CollectionSettings
+from index.catalog.settings import CollectionSettings
 from index.errors import InvalidQueryError
 from models.representations import Float32, Int32, Representations
 

@@ -11,10 +11,9 @@ import numpy as np
 from index.candidates import CandidateLimits, DenseOptions
 from index.documents.filters import Filter, evaluate
 from index.fusion import best
-from index.scoring import Float64
 from index.search.query import CheckedQuery
 from index.segments.segment import Segment
-from models.representations import Float32, Int64
+from models.representations import Float32, Float64, Int64
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.candidates import Document
-from index.catalog.manifest import CollectionSettings
+from index.catalog.settings import CollectionSettings
 from index.documents.fields import field_values
 from index.documents.store import StoredDocument, encode_document
 from index.errors import InvalidDocumentError

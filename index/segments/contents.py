@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from index.bm25.segment import Bm25Segment
 from index.bm25.writer import FORWARD, LENGTHS_FILE, build_indexes
-from index.catalog.manifest import CollectionSettings, SegmentEntry
+from index.catalog.manifest import SegmentEntry
+from index.catalog.settings import CollectionSettings
 from index.documents.fields import KeywordColumn, field_stem
 from index.documents.store import MAX_ID_BYTES, DocumentStore
 from index.errors import DamagedIndexError

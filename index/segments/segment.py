@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from index.bm25.segment import Bm25Segment, SegmentTerms
 from index.candidates import DenseOptions
-from index.catalog.manifest import CollectionSettings, SegmentEntry
+from index.catalog.manifest import SegmentEntry
+from index.catalog.settings import CollectionSettings
 from index.dense.index import DenseIndex, Device
 from index.documents.fields import Column, open_columns
 from index.documents.store import DocumentStore
 from index.errors import DamagedIndexError
 from index.files.storage import missing, open_array, sha256_of
-from index.scoring import Float64, dense_scores, lexical_scores, packed_maxsim
+from index.scoring import dense_scores, lexical_scores, packed_maxsim
 from index.segments.writer import DENSE_FILE
 from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
@@ -25,7 +26,16 @@ from index.sparse.term_statistics import TermStatistics
 from index.token_vectors.store import TokenVectorStore
 from index.windows.scores import Scorer, best_of_windows, scores_of_windows, search_documents
 from index.windows.store import WindowStore
-from models.representations import Bool, Float32, Int32, Int64, SparseRows, offsets_of, ragged_positions
+from models.representations import (
+    Bool,
+    Float32,
+    Float64,
+    Int32,
+    Int64,
+    SparseRows,
+    offsets_of,
+    ragged_positions,
+)
 
 
 @dataclass(frozen=True, slots=True)

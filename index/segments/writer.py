@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from index.bm25.writer import Bm25Writer
-from index.catalog.manifest import CollectionSettings, FileEntry, SegmentEntry
+from index.catalog.manifest import FileEntry, SegmentEntry
+from index.catalog.settings import CollectionSettings
 from index.dense.index import DenseKind, build_dense, choose_kind
 from index.documents.fields_writer import FieldsWriter
 from index.documents.store import DocumentWriter

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.scoring import Float64
 from index.sparse.term_statistics import TermStatistics
-from models.representations import Float32, Int32, Int64
+from models.representations import Float32, Float64, Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,8 @@ import numpy as np
 
 from index.candidates import DenseOptions
 from index.dense.index import DenseIndex
-from index.scoring import Float64
 from index.windows.store import WindowStore
-from models.representations import Bool, Float32, Int64, offsets_of, ragged_positions
+from models.representations import Bool, Float32, Float64, Int64, offsets_of, ragged_positions
 
 WINDOWS_AT_ONCE = 8192
 

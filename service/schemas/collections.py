@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from index.bm25.languages import Bm25Language
-from index.catalog.manifest import MAX_FIELDS
+from index.catalog.settings import MAX_FIELDS
 from index.dense.index import DenseKind
 from index.documents.fields import FieldType
 from index.token_vectors.store import TokenCodec

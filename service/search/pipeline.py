@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict, dataclass, field
 
 from index.candidates import CandidateLimits, DenseOptions, Hit, SearchResult, Weights
-from index.catalog.manifest import CollectionSettings
+from index.catalog.settings import CollectionSettings
 from index.documents.filters import Filter, check_filter
 from index.errors import InvalidQueryError
 from index.search.query import check_bm25

@@ -11,9 +11,8 @@ import numpy as np
 
 from index.candidates import Scores, Weights
 from index.fusion import weighted_sum
-from index.scoring import Float64
 from index.sparse.idf import CollectionIdf
-from models.representations import Bool, Representations
+from models.representations import Bool, Float64, Representations
 from service.encoding.service import EncodingService
 from service.encoding.slices import encode_slices
 from service.load.admission import Ticket

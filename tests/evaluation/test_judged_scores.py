@@ -15,7 +15,7 @@ from evaluation.judged_scores import JudgedScores, ideal_dcg, judged_scores, ndc
 from evaluation.metrics import measure
 from evaluation.weight_search import Choice, choose, cross_validate, weight_directions
 from index.candidates import CandidateLimits, Document, Weights
-from index.catalog.manifest import CollectionSettings
+from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.snapshot import Snapshot
 from index.writer import SegmentLimits

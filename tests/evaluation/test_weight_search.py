@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evaluation.weight_search import TOLERANCE, Choice, choose, cross_validate, weight_directions
-from index.scoring import Float64
+from models.representations import Float64
 
 PLAIN = Choice(0, 0)
 

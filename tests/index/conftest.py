@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from index.candidates import Document
-from index.catalog.manifest import CollectionSettings, Manifest
+from index.catalog.manifest import Manifest
+from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.windows.settings import WindowSettings
 from index.windows.store import DocumentWindows

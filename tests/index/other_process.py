@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from index.candidates import Document
-from index.catalog.manifest import CollectionSettings
+from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.errors import CollectionNotFoundError
 from index.verify import verify

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from index.candidates import CandidateLimits, Document, Hit, Weights
-from index.catalog.manifest import CollectionSettings
+from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.documents.filters import In
 from index.snapshot import Snapshot

@@ -1,4 +1,4 @@
-"""Settings and manifests: what is written comes back, and anything unexpected is damage."""
+"""Manifests: what is written comes back, and anything unexpected is damage."""
 
 from __future__ import annotations
 
@@ -10,25 +10,11 @@ from typing import Any
 
 import pytest
 
-from index.catalog.manifest import (
-    CollectionSettings,
-    FileEntry,
-    Manifest,
-    SegmentEntry,
-    check_collection_name,
-    is_manifest_name,
-)
-from index.errors import DamagedIndexError, InvalidNameError
-from index.windows.settings import WindowSettings
+from index.catalog.manifest import FileEntry, Manifest, SegmentEntry, is_manifest_name
+from index.errors import DamagedIndexError
 
-VALUES: dict[str, Any] = {
-    "name": "demo",
-    "encoder": "tiny",
-    "fingerprint": "abc",
-    "dense_dimension": 4,
-    "colbert_dimension": 2,
-    "vocabulary_size": 10,
-}
+Alter = Callable[[Path, Callable[[dict[str, Any]], Any]], None]
+
 MANIFEST = Manifest(
     "000007",
     "c" * 64,
@@ -37,189 +23,6 @@ MANIFEST = Manifest(
         SegmentEntry("000007-0001-0b", 2, 0, "hnsw", {"dense.npy": FileEntry(144, "b" * 64)}),
     ),
 )
-
-
-@pytest.mark.parametrize("name", ["a", "0", "demo-1_x", "a" * 64])
-def test_good_names(name: str) -> None:
-    assert check_collection_name(name) == name
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "A",
-        "-a",
-        "_a",
-        "a" * 65,
-        "a/b",
-        "../a",
-        "..",
-        ".",
-        "a.b",
-        "a\n",
-        "a\x00",
-        "é",
-        "a b",
-        "~",
-        "a\\b",
-        3,
-        None,
-    ],
-)
-def test_path_like_and_other_names_are_refused(name: Any) -> None:
-    with pytest.raises(InvalidNameError, match="does not match"):
-        check_collection_name(name)
-
-
-def test_settings_come_back(tmp_path: Path) -> None:
-    path = tmp_path / "collection.json"
-    settings = CollectionSettings(
-        **VALUES, fields={"year": "integer"}, dense_kind="hnsw", token_codec="float16"
-    )
-    settings.write(path)
-    assert CollectionSettings.read(path) == settings
-    assert settings.stores_token_vectors
-
-
-def test_an_adapter_is_written_only_where_there_is_one(tmp_path: Path) -> None:
-    path = tmp_path / "collection.json"
-    without, with_one = CollectionSettings(**VALUES), CollectionSettings(**VALUES, adapter="law")
-    assert "adapter" not in json.loads(without.content)
-    for settings in (without, with_one):
-        settings.write(path)
-        assert CollectionSettings.read(path) == settings
-    assert with_one.sha256 != without.sha256
-    path.write_text(json.dumps({**json.loads(without.content), "adapter": None}))
-    with pytest.raises(DamagedIndexError, match=r"unknown: \['adapter'\]"):
-        CollectionSettings.read(path)
-
-
-def test_idf_is_written_only_where_it_is_used(tmp_path: Path) -> None:
-    path = tmp_path / "collection.json"
-    plain, idf = CollectionSettings(**VALUES), CollectionSettings(**VALUES, lexical="idf")
-    assert "lexical" not in json.loads(plain.content)
-    for settings in (plain, idf):
-        settings.write(path)
-        assert CollectionSettings.read(path) == settings
-    for value, fault in (("plain", r"unknown: \['lexical'\]"), ("bm25", "lexical is 'bm25'; use one of")):
-        path.write_text(json.dumps({**json.loads(plain.content), "lexical": value}))
-        with pytest.raises(DamagedIndexError, match=fault):
-            CollectionSettings.read(path)
-
-
-def test_bm25_is_written_only_where_it_is_used(tmp_path: Path) -> None:
-    path = tmp_path / "collection.json"
-    plain, english = CollectionSettings(**VALUES), CollectionSettings(**VALUES, bm25=True)
-    german = CollectionSettings(**VALUES, bm25=True, bm25_language="german")
-    assert not [key for key in json.loads(plain.content) if key.startswith("bm25")]
-    for settings in (plain, english, german):
-        settings.write(path)
-        assert CollectionSettings.read(path) == settings
-    for changes, fault in (
-        ({"bm25": False}, r"unknown: \['bm25'\]"),
-        ({"bm25": 1}, "bm25 is 1; use true or false"),
-        ({"bm25": True, "bm25_language": "klingon"}, "bm25_language is 'klingon'; use one of"),
-        ({"bm25_language": "german"}, "bm25_language is 'german', but bm25 is false"),
-    ):
-        path.write_text(json.dumps({**json.loads(plain.content), **changes}))
-        with pytest.raises(DamagedIndexError, match=fault):
-            CollectionSettings.read(path)
-
-
-def test_settings_of_earlier_releases_keep_their_bytes(tmp_path: Path) -> None:
-    """Manifests repeat the checksum of `collection.json`."""
-    settings = CollectionSettings(**VALUES, fields={"year": "integer"})
-    keys = ["format_version", *VALUES, "dense_kind", "token_codec", "fields"]
-    assert sorted(json.loads(settings.content)) == sorted(keys)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"bm25": "yes"},
-        {"bm25": None},
-        {"bm25_language": "de", "bm25": True},
-        {"bm25_language": "german"},
-        {"lexical": "bm25"},
-        {"lexical": None},
-        {"adapter": "../law"},
-        {"adapter": 3},
-        {"dense_dimension": 0},
-        {"dense_dimension": 2.0},
-        {"dense_dimension": True},
-        {"colbert_dimension": 0},
-        {"vocabulary_size": -1},
-        {"dense_kind": "annoy"},
-        {"token_codec": "int4"},
-        {"fields": {"year": "date"}},
-        {"fields": {f"f{number}": "integer" for number in range(101)}},
-    ],
-)
-def test_bad_settings_are_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(changes))[:-1]}"):
-        CollectionSettings(**{**VALUES, **changes})
-
-
-@pytest.mark.parametrize("name", ["", "a b", "../x", "a" * 65, "1a", 3])
-def test_bad_field_names_are_refused(name: Any) -> None:
-    with pytest.raises(InvalidNameError, match="field name"):
-        CollectionSettings(**VALUES, fields={name: "keyword"})
-
-
-def test_an_encoder_without_token_vectors_needs_codec_none() -> None:
-    settings = CollectionSettings(**{**VALUES, "colbert_dimension": 0}, token_codec="none")
-    assert not settings.stores_token_vectors
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda record: record.update(format_version=2),
-        lambda record: record.update(format_version=True),
-        lambda record: record.pop("format_version"),
-        lambda record: record.pop("fingerprint"),
-        lambda record: record.update(color="red"),
-        lambda record: record.update(name="../x"),
-        lambda record: record.update(dense_dimension="4"),
-        lambda record: record.update(fields=[]),
-        lambda record: record.update(fields={"a": "b"}),
-        lambda record: record.update(token_codec=[]),
-    ],
-)
-def test_altered_settings_are_damage(tmp_path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    path = tmp_path / "collection.json"
-    CollectionSettings(**VALUES).write(path)
-    alter(path, change)
-    with pytest.raises(DamagedIndexError, match=r"collection\.json"):
-        CollectionSettings.read(path)
-
-
-@pytest.mark.parametrize(
-    "window",
-    [
-        {},
-        {"tokens": 16},
-        {"tokens": 16, "overlap": 13},
-        {"tokens": 16, "overlap": 4, "stride": 1},
-        [16, 4],
-        "16",
-    ],
-)
-def test_altered_windows_are_damage(tmp_path: Path, window: object) -> None:
-    path = tmp_path / "collection.json"
-    settings = CollectionSettings(**VALUES, window=WindowSettings(16, 4))
-    settings.write(path)
-    assert CollectionSettings.read(path) == settings
-    alter(path, lambda record: record.update(window=window))
-    with pytest.raises(DamagedIndexError, match=r"collection\.json"):
-        CollectionSettings.read(path)
-
-
-def alter(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    record = json.loads(path.read_text())
-    change(record)
-    path.write_text(json.dumps(record))
 
 
 def test_manifests_come_back(tmp_path: Path) -> None:
@@ -259,7 +62,9 @@ def test_manifests_come_back(tmp_path: Path) -> None:
         lambda record: record["segments"][0]["files"]["dense.npy"].update(size_bytes=-1),
     ],
 )
-def test_altered_manifests_are_damage(tmp_path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+def test_altered_manifests_are_damage(
+    tmp_path: Path, change: Callable[[dict[str, Any]], Any], alter: Alter
+) -> None:
     path = tmp_path / "000007.json"
     MANIFEST.write(path)
     alter(path, change)
@@ -267,7 +72,7 @@ def test_altered_manifests_are_damage(tmp_path: Path, change: Callable[[dict[str
         Manifest.read(path)
 
 
-def test_windows_are_counted_only_where_there_are_some(tmp_path: Path) -> None:
+def test_windows_are_counted_only_where_there_are_some(tmp_path: Path, alter: Alter) -> None:
     path = tmp_path / "000007.json"
     segment = dataclasses.replace(MANIFEST.segments[0], windows=5)
     manifest = Manifest("000007", "c" * 64, (segment,))
