@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from index.files.array_folder import ArrayFolder
 from index.sparse.inverted_index import InvertedIndex, build_inverted
 from models.representations import SparseRows
 
@@ -104,12 +105,14 @@ def main() -> None:
         warm_up, folder = Path(name, "warm_up"), Path(name, "index")
         warm_up.mkdir()
         folder.mkdir()
-        build_inverted(SparseRows(rows.indptr[:2], rows.token_ids, rows.weights), VOCABULARY, warm_up)
+        build_inverted(
+            SparseRows(rows.indptr[:2], rows.token_ids, rows.weights), VOCABULARY, ArrayFolder(warm_up)
+        )
         started = time.perf_counter()
-        build_inverted(rows, VOCABULARY, folder)
+        build_inverted(rows, VOCABULARY, ArrayFolder(folder))
         build_seconds = time.perf_counter() - started
         index_bytes = sum(path.stat().st_size for path in folder.iterdir())
-        index = InvertedIndex.open(folder, rows)
+        index = InvertedIndex.open(ArrayFolder(folder), rows)
         searches: dict[str, Callable[..., Array]] = {
             "sort": by_sorting,
             "partition": by_partition,

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from index.files.arrays import frozen
 from index.files.float16 import rows_as_float32
-from index.files.storage import frozen
 from index.sparse.forward_rows import frozen_rows
 from index.sparse.kernels import score_rows
 from index.sparse.saturation import NO_SATURATION, Saturation

@@ -85,10 +85,10 @@ def _verify_segment(folder: Path, entry: SegmentEntry, settings: CollectionSetti
     try:
         segment = Segment.open(folder, entry, settings)
         faults = [
-            *segment_faults(folder, segment, entry, settings),
+            *segment_faults(segment, entry, settings),
             *window_faults(segment, settings.vocabulary_size),
         ]
-        return [f"{folder / file}: {fault}" for file, fault in faults]
+        return [f"{segment.documents.arrays.path(array)}: {fault}" for array, fault in faults]
     except DamagedIndexError as error:
         return [str(error)]
 

@@ -1,18 +1,17 @@
-"""The BM25 part of one segment, opened read-only through memory maps."""
+"""The BM25 part of one segment, opened read-only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from index.bm25.formula import mean_length, saturation
 from index.bm25.vocabulary import open_terms
-from index.bm25.writer import FORWARD, FREQUENCIES_FILE, INVERTED, LENGTHS_FILE
+from index.bm25.writer import FORWARD, FREQUENCIES, INVERTED, LENGTHS
 from index.errors import DamagedIndexError
+from index.files.arrays import ArraySource
 from index.files.packed_bytes import PackedBytes
-from index.files.storage import open_array
 from index.scoring import lexical_scores
 from index.sparse.document_frequencies import open_document_frequencies
 from index.sparse.forward_rows import open_forward_rows
@@ -50,21 +49,21 @@ class Bm25Segment:
     longest: int
 
     @staticmethod
-    def open(folder: Path, documents: int) -> Bm25Segment:
-        """Maps the files of so many documents. Raises DamagedIndexError naming the file."""
-        terms = open_terms(folder)
-        forward = open_forward_rows(folder, documents, FORWARD)
-        lengths = open_array(folder / LENGTHS_FILE, np.int32, rows=documents)
+    def open(arrays: ArraySource, documents: int) -> Bm25Segment:
+        """Opens that of so many documents. Raises DamagedIndexError naming the file."""
+        terms = open_terms(arrays)
+        forward = open_forward_rows(arrays, documents, FORWARD)
+        lengths = arrays.open(LENGTHS, np.int32, rows=documents)
         if lengths.min(initial=0) < 0:
             raise DamagedIndexError(
-                f"{folder / LENGTHS_FILE} holds a length below 0; restore it or rebuild the collection"
+                f"{arrays.path(LENGTHS)} holds a length below 0; restore it or rebuild the collection"
             )
-        frequencies = open_document_frequencies(folder / FREQUENCIES_FILE, len(terms), documents)
+        frequencies = open_document_frequencies(arrays, FREQUENCIES, len(terms), documents)
         return Bm25Segment(
             terms,
             frequencies,
             forward,
-            InvertedIndex.open(folder, forward, INVERTED),
+            InvertedIndex.open(arrays, forward, INVERTED),
             lengths,
             int(lengths.sum(dtype=np.int64)),
             int(lengths.max(initial=0)),

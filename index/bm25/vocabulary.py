@@ -7,14 +7,12 @@ so its score is added up in the same order.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from index.bm25.analysis import Analyzer
 from index.bm25.kernels import find_packed
+from index.files.arrays import ArraySource, ArrayTarget, frozen
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter
-from index.files.storage import frozen
 from models.representations import Int32
 
 STEM = "bm25_terms"
@@ -48,12 +46,13 @@ class TermNumbers(dict[str, int]):
         super().clear()
         self._terms.clear()
 
-    def write(self, folder: Path) -> Int32:
+    def write(self, arrays: ArrayTarget) -> Int32:
         """Writes the terms in ascending order; returns each one's place in it, int32[X], by its number."""
         ordered = sorted(self._terms)  # as their UTF-8 bytes, whose order is that of code points
-        writer = PackedBytesWriter(folder, STEM)
+        writer = PackedBytesWriter(arrays, STEM)
         for start in range(0, len(ordered), TERMS_AT_ONCE):
-            writer.append([term.encode() for term in ordered[start : start + TERMS_AT_ONCE]])
+            some = ordered[start : start + TERMS_AT_ONCE]
+            writer.append(PackedBytes.of([term.encode() for term in some]))
         writer.finish()
         places = np.empty(len(ordered), np.int32)
         places[np.fromiter(map(self._terms.__getitem__, ordered), np.int32, len(ordered))] = np.arange(
@@ -62,9 +61,9 @@ class TermNumbers(dict[str, int]):
         return places
 
 
-def open_terms(folder: Path) -> PackedBytes:
-    """Maps the terms of a segment. Raises DamagedIndexError naming the file."""
-    return PackedBytes.open(folder, STEM)
+def open_terms(arrays: ArraySource) -> PackedBytes:
+    """Opens the terms of a segment. Raises DamagedIndexError naming the file."""
+    return PackedBytes.open(arrays, STEM)
 
 
 def find_terms(terms: PackedBytes, wanted: PackedBytes) -> Int32:

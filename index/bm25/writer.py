@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from index.bm25.analysis import Analyzer
 from index.bm25.formula import BASE, mean_length, slope
 from index.bm25.languages import Bm25Language
 from index.bm25.vocabulary import TermNumbers
+from index.files.arrays import ArrayTarget
 from index.files.packed_bytes import open_offsets
-from index.files.storage import ArrayWriter, changed_array, create_array, open_array, write_array
 from index.sparse.document_frequencies import document_frequencies
 from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
 from index.sparse.inverted_index import build_inverted
@@ -22,9 +21,9 @@ from models.representations import Float32, Int32, Int64, SparseRows, offsets_of
 
 FORWARD = "bm25_forward"
 INVERTED = "bm25_inverted"
-FREQUENCIES_FILE = "bm25_frequencies.npy"
-LENGTHS_FILE = "bm25_lengths.npy"
-SCRATCH_FILE = "bm25_scratch.npy"
+FREQUENCIES = "bm25_frequencies"
+LENGTHS = "bm25_lengths"
+SCRATCH = "bm25_scratch"
 WEIGHTS_AT_ONCE = 2**20
 NUMBER_BITS = 32
 NUMBERS = (1 << NUMBER_BITS) - 1
@@ -33,12 +32,12 @@ NUMBERS = (1 << NUMBER_BITS) - 1
 class Bm25Writer:
     """Streams the texts of one segment's documents."""
 
-    def __init__(self, folder: Path, language: Bm25Language) -> None:
-        self._folder = folder
+    def __init__(self, arrays: ArrayTarget, language: Bm25Language) -> None:
+        self._arrays = arrays
         self._analyzer = Analyzer(language)
         self._numbers = TermNumbers(self._analyzer)
-        self._forward = ForwardRowsWriter(folder, FORWARD)
-        self._lengths = ArrayWriter(folder / LENGTHS_FILE, np.int32)
+        self._forward = ForwardRowsWriter(arrays, FORWARD)
+        self._lengths = arrays.stream(LENGTHS, np.int32)
 
     @property
     def total_bytes(self) -> int:
@@ -59,18 +58,18 @@ class Bm25Writer:
         self._lengths.append(np.array([counts.sum(dtype=np.int64) for _, counts in rows], np.int32))
 
     def finish(self) -> None:
-        """Completes the streamed files, and builds the rest from maps of them."""
+        """Completes the streamed files, and builds the rest from them."""
         self._forward.finish()
         self._lengths.finish()
-        lengths = open_array(self._folder / LENGTHS_FILE, np.int32)
-        places = self._numbers.write(self._folder)
+        lengths = self._arrays.open(LENGTHS, np.int32)
+        places = self._numbers.write(self._arrays)
         self._numbers.clear()
-        _number_anew(self._folder, len(lengths), places)
-        forward = open_forward_rows(self._folder, len(lengths), FORWARD)
-        build_indexes(forward, lengths, len(places), self._folder)
+        _number_anew(self._arrays, len(lengths), places)
+        forward = open_forward_rows(self._arrays, len(lengths), FORWARD)
+        build_indexes(forward, lengths, len(places), self._arrays)
 
     def close(self) -> None:
-        """Abandons the files."""
+        """Abandons the arrays."""
         self._forward.close()
         self._lengths.close()
 
@@ -85,24 +84,23 @@ class Bm25Writer:
         return numbers[order], frequencies[order]
 
 
-def build_indexes(forward: SparseRows, lengths: Int32, terms: int, folder: Path) -> None:
+def build_indexes(forward: SparseRows, lengths: Int32, terms: int, arrays: ArrayTarget) -> None:
     """Writes document frequencies and inverted index for the rows of a segment, with its own mean length."""
-    write_array(folder / FREQUENCIES_FILE, document_frequencies(forward.token_ids, terms).astype(np.int32))
-    scratch = folder / SCRATCH_FILE
-    weights = create_array(scratch, np.float32, forward.weights.shape)
+    arrays.write(FREQUENCIES, document_frequencies(forward.token_ids, terms).astype(np.int32))
+    weights = arrays.create(SCRATCH, np.float32, forward.weights.shape)
     norms = BASE + slope(mean_length(int(lengths.sum()), len(lengths))) * lengths
     for rows, span in _pieces(forward.indptr):
         frequencies = forward.weights[span].astype(np.float64)
         weights[span] = frequencies / (frequencies + norms[_owners(forward.indptr, rows)])
-    build_inverted(SparseRows(forward.indptr, forward.token_ids, weights), terms, folder, INVERTED)
-    scratch.unlink()
+    build_inverted(SparseRows(forward.indptr, forward.token_ids, weights), terms, arrays, INVERTED)
+    arrays.remove(SCRATCH)
 
 
-def _number_anew(folder: Path, documents: int, places: Int32) -> None:
+def _number_anew(arrays: ArrayTarget, documents: int, places: Int32) -> None:
     """Gives the rows their terms' places instead of their numbers, ascending again within each row."""
-    indptr = open_offsets(folder / f"{FORWARD}_indptr.npy", documents)
-    token_ids = changed_array(folder / f"{FORWARD}_token_ids.npy")
-    weights = changed_array(folder / f"{FORWARD}_weights.npy")
+    indptr = open_offsets(arrays, f"{FORWARD}_indptr", documents)
+    token_ids = arrays.change(f"{FORWARD}_token_ids")
+    weights = arrays.change(f"{FORWARD}_weights")
     for rows, span in _pieces(indptr):
         keys = _owners(indptr, rows) << NUMBER_BITS | places[token_ids[span]]
         order = np.argsort(keys)

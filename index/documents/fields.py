@@ -12,15 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from index.errors import DamagedIndexError, InvalidDocumentError
+from index.files.arrays import ArraySource, open_rows
 from index.files.packed_bytes import PackedBytes
-from index.files.storage import open_array, open_rows
 from models.representations import Bool, Int32, Int64
 
 FieldType = Literal["keyword", "integer", "number", "boolean"]
@@ -109,30 +108,29 @@ def _finite(name: str, value: int | float) -> float:
     return number
 
 
-def open_columns(folder: Path, fields: Mapping[str, FieldType], documents: int) -> dict[str, Column]:
-    """Maps the columns of a segment. Raises DamagedIndexError naming the file."""
+def open_columns(arrays: ArraySource, fields: Mapping[str, FieldType], documents: int) -> dict[str, Column]:
+    """Opens the columns of a segment. Raises DamagedIndexError naming the file."""
     columns: dict[str, Column] = {}
     for place, (name, kind) in enumerate(sorted(fields.items())):
         stem = field_stem(place)
         if kind == "keyword":
-            rows = open_rows(folder / f"{stem}_rows.npy", documents)
-            strings = PackedBytes.open(folder, f"{stem}_strings")
-            path = folder / f"{stem}_codes.npy"
-            codes = open_array(path, np.int32, rows=len(rows))
+            rows = open_rows(arrays, f"{stem}_rows", documents)
+            strings = PackedBytes.open(arrays, f"{stem}_strings")
+            codes = arrays.open(f"{stem}_codes", np.int32, rows=len(rows))
             if len(codes) and not 0 <= codes.min() <= codes.max() < len(strings):
                 raise DamagedIndexError(
-                    f"{path} names a string outside the {len(strings)} of its field; "
+                    f"{arrays.path(f'{stem}_codes')} names a string outside the {len(strings)} of its field; "
                     "restore it or rebuild the collection"
                 )
             columns[name] = KeywordColumn(strings, codes, rows)
         else:
             columns[name] = ScalarColumn(
-                open_array(folder / f"{stem}_values.npy", SCALAR_DTYPES[kind], rows=documents),
-                open_array(folder / f"{stem}_present.npy", np.bool_, rows=documents),
+                arrays.open(f"{stem}_values", SCALAR_DTYPES[kind], rows=documents),
+                arrays.open(f"{stem}_present", np.bool_, rows=documents),
             )
     return columns
 
 
 def field_stem(place: int) -> str:
-    """How the file names of the field at this place in the sorted names begin."""
+    """How the names of the arrays of the field at this place in the sorted names begin."""
     return f"field_{place:03d}"

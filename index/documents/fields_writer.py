@@ -1,16 +1,15 @@
-"""Streams the declared metadata fields of one segment into the files that `index.documents.fields` reads."""
+"""Streams the declared metadata fields of one segment into the arrays that `index.documents.fields` reads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from index.documents.fields import SCALAR_DTYPES, FieldType, ScalarType, field_stem
-from index.files.packed_bytes import PackedBytesWriter
-from index.files.storage import ArrayWriter
+from index.files.arrays import ArrayTarget
+from index.files.packed_bytes import PackedBytes, PackedBytesWriter
 
 # What a distinct string takes in memory beside its bytes: the object, its number, its place in the table.
 STRING_OVERHEAD_BYTES = 150
@@ -20,12 +19,12 @@ CODES_AT_ONCE = 1 << 20
 class FieldsWriter:
     """Streams the columns of all fields; only the distinct strings of keyword fields wait in memory."""
 
-    def __init__(self, folder: Path, fields: Mapping[str, FieldType]) -> None:
+    def __init__(self, arrays: ArrayTarget, fields: Mapping[str, FieldType]) -> None:
         self._columns: dict[str, _KeywordWriter | _ScalarWriter] = {}
         for place, (name, kind) in enumerate(sorted(fields.items())):
             stem = field_stem(place)
             self._columns[name] = (
-                _KeywordWriter(folder, stem) if kind == "keyword" else _ScalarWriter(folder, stem, kind)
+                _KeywordWriter(arrays, stem) if kind == "keyword" else _ScalarWriter(arrays, stem, kind)
             )
 
     @property
@@ -44,12 +43,12 @@ class FieldsWriter:
             column.append([document.get(name, []) for document in values])
 
     def finish(self) -> None:
-        """Completes every field's files."""
+        """Completes every field's arrays."""
         for column in self._columns.values():
             column.finish()
 
     def close(self) -> None:
-        """Abandons the files."""
+        """Abandons the arrays."""
         for column in self._columns.values():
             column.close()
 
@@ -57,10 +56,10 @@ class FieldsWriter:
 class _ScalarWriter:
     held_bytes = 0
 
-    def __init__(self, folder: Path, stem: str, kind: ScalarType) -> None:
+    def __init__(self, arrays: ArrayTarget, stem: str, kind: ScalarType) -> None:
         self._dtype = np.dtype(SCALAR_DTYPES[kind])
-        self._values = ArrayWriter(folder / f"{stem}_values.npy", self._dtype)
-        self._present = ArrayWriter(folder / f"{stem}_present.npy", np.bool_)
+        self._values = arrays.stream(f"{stem}_values", self._dtype)
+        self._present = arrays.stream(f"{stem}_present", np.bool_)
 
     @property
     def total_bytes(self) -> int:
@@ -82,11 +81,12 @@ class _ScalarWriter:
 class _KeywordWriter:
     """Strings are numbered as they come; once all are known, the numbers give way to places in order."""
 
-    def __init__(self, folder: Path, stem: str) -> None:
-        self._codes_path = folder / f"{stem}_codes.npy"
-        self._codes = ArrayWriter(self._codes_path, np.int32)
-        self._rows = ArrayWriter(folder / f"{stem}_rows.npy", np.int64)
-        self._strings = PackedBytesWriter(folder, f"{stem}_strings")
+    def __init__(self, arrays: ArrayTarget, stem: str) -> None:
+        self._arrays = arrays
+        self._stem = stem
+        self._codes = arrays.stream(f"{stem}_codes", np.int32)
+        self._rows = arrays.stream(f"{stem}_rows", np.int64)
+        self._strings = PackedBytesWriter(arrays, f"{stem}_strings")
         self._numbers: dict[bytes, int] = {}
         self._documents = 0
         self.held_bytes = 0
@@ -106,11 +106,11 @@ class _KeywordWriter:
         strings = sorted(self._numbers)
         places = np.empty(len(strings), np.int32)
         places[[self._numbers[string] for string in strings]] = np.arange(len(strings), dtype=np.int32)
-        self._strings.append(strings)
+        self._strings.append(PackedBytes.of(strings))
         for writer in (self._strings, self._codes, self._rows):
             writer.finish()
         if self._codes.rows:
-            codes = np.lib.format.open_memmap(self._codes_path, "r+")
+            codes = self._arrays.change(f"{self._stem}_codes")
             for start in range(0, len(codes), CODES_AT_ONCE):
                 some = slice(start, start + CODES_AT_ONCE)
                 codes[some] = places[codes[some]]

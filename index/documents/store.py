@@ -10,15 +10,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import orjson
 
 from index.candidates import Document
 from index.errors import DamagedIndexError, InvalidDocumentError
+from index.files.arrays import ArraySource, ArrayTarget, open_rows
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter, first_not_below
-from index.files.storage import open_rows, write_array
 from models.representations import Int64
 
 MAX_ID_BYTES = 512
@@ -104,10 +103,10 @@ def _require_plain_json(value: object, level: int = 1) -> None:
 class DocumentWriter:
     """Streams the documents of one segment."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._ids = PackedBytesWriter(folder, "ids")
-        self._contents = PackedBytesWriter(folder, "documents")
+    def __init__(self, arrays: ArrayTarget) -> None:
+        self._arrays = arrays
+        self._ids = PackedBytesWriter(arrays, "ids")
+        self._contents = PackedBytesWriter(arrays, "documents")
 
     @property
     def total_bytes(self) -> int:
@@ -116,20 +115,20 @@ class DocumentWriter:
 
     def append(self, documents: Sequence[StoredDocument]) -> None:
         """Adds documents, one row each."""
-        self._ids.append([document.id for document in documents])
-        self._contents.append([document.content for document in documents])
+        self._ids.append(PackedBytes.of([document.id for document in documents]))
+        self._contents.append(PackedBytes.of([document.content for document in documents]))
 
     def finish(self) -> None:
-        """Completes the files and writes the order of ids."""
+        """Completes the arrays and writes the order of ids."""
         self._ids.finish()
         self._contents.finish()
-        packed = PackedBytes.open(self._folder, "ids")
+        packed = PackedBytes.open(self._arrays, "ids")
         ids = packed.take(np.arange(len(packed), dtype=np.int64))
         order = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
-        write_array(self._folder / "id_order.npy", order)
+        self._arrays.write("id_order", order)
 
     def close(self) -> None:
-        """Abandons the files."""
+        """Abandons the arrays."""
         self._ids.close()
         self._contents.close()
 
@@ -141,16 +140,16 @@ class DocumentStore:
     ids: PackedBytes
     contents: PackedBytes
     id_order: Int64
-    folder: Path
+    arrays: ArraySource
 
     @staticmethod
-    def open(folder: Path, documents: int) -> DocumentStore:
-        """Maps the files of `documents` rows. Raises DamagedIndexError naming the file."""
+    def open(arrays: ArraySource, documents: int) -> DocumentStore:
+        """Opens those of `documents` rows. Raises DamagedIndexError naming the file."""
         return DocumentStore(
-            PackedBytes.open(folder, "ids", documents),
-            PackedBytes.open(folder, "documents", documents),
-            open_rows(folder / "id_order.npy", documents, rows=documents),
-            folder,
+            PackedBytes.open(arrays, "ids", documents),
+            PackedBytes.open(arrays, "documents", documents),
+            open_rows(arrays, "id_order", documents, rows=documents),
+            arrays,
         )
 
     def __len__(self) -> int:
@@ -173,7 +172,7 @@ class DocumentStore:
             return identifier.decode()
         except UnicodeDecodeError as error:
             raise DamagedIndexError(
-                f"{self.folder / 'ids.npy'} holds an id that is not UTF-8; restore or rebuild"
+                f"{self.arrays.path('ids')} holds an id that is not UTF-8; restore or rebuild"
             ) from error
 
     def get(self, row: int) -> Document:
@@ -184,5 +183,5 @@ class DocumentStore:
             return Document(identifier, content["text"], content["title"], content["metadata"])
         except (ValueError, TypeError, KeyError) as error:
             raise DamagedIndexError(
-                f"{self.folder / 'documents.npy'}: row {row} is not a stored document; restore or rebuild"
+                f"{self.arrays.path('documents')}: row {row} is not a stored document; restore or rebuild"
             ) from error

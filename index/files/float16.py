@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from index.files.storage import frozen
+from index.files.arrays import frozen
 from models.representations import Float32, Int64
 
 # Bits of a float16 shifted to their places in a float32 lack the difference of the exponents' biases.

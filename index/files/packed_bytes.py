@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from index.errors import DamagedIndexError
-from index.files.storage import ArrayWriter, open_array
-from models.representations import Int64, offsets_of
+from index.files.arrays import ArraySource, ArrayTarget
+from models.representations import Int64, offsets_of, ragged_positions
 
 
 class PackedBytesWriter:
-    """Streams byte strings into their two files."""
+    """Streams byte strings into their two arrays."""
 
-    def __init__(self, folder: Path, stem: str) -> None:
-        self._data = ArrayWriter(folder / f"{stem}.npy", np.uint8)
-        self._offsets = ArrayWriter(folder / f"{stem}_offsets.npy", np.int64)
+    def __init__(self, arrays: ArrayTarget, stem: str) -> None:
+        self._data = arrays.stream(stem, np.uint8)
+        self._offsets = arrays.stream(f"{stem}_offsets", np.int64)
         self._offsets.append(np.zeros(1, np.int64))
 
     @property
@@ -26,35 +25,36 @@ class PackedBytesWriter:
         """Bytes so far."""
         return self._data.total_bytes + self._offsets.total_bytes
 
-    def append(self, strings: Sequence[bytes]) -> None:
+    def append(self, strings: PackedBytes) -> None:
         """Adds strings."""
-        ends = self._data.rows + np.cumsum([len(s) for s in strings], dtype=np.int64)
-        self._data.append(np.frombuffer(b"".join(strings), np.uint8))
+        first, last = int(strings.offsets[0]), int(strings.offsets[-1])
+        ends = self._data.rows + strings.offsets[1:] - first
+        self._data.append(strings.data[first:last])
         self._offsets.append(ends)
 
     def finish(self) -> None:
-        """Completes both files."""
+        """Completes both arrays."""
         self._data.finish()
         self._offsets.finish()
 
     def close(self) -> None:
-        """Abandons both files."""
+        """Abandons both arrays."""
         self._data.close()
         self._offsets.close()
 
 
 class PackedBytes:
-    """Reads packed byte strings through memory maps. data: uint8[bytes]; offsets: int64[N+1]."""
+    """N byte strings. data: uint8[bytes]; offsets: int64[N+1], ascending; the first need not be 0."""
 
     def __init__(self, data: npt.NDArray[np.uint8], offsets: Int64) -> None:
         self.data = data
         self.offsets = offsets
 
     @staticmethod
-    def open(folder: Path, stem: str, count: int | None = None) -> PackedBytes:
+    def open(arrays: ArraySource, stem: str, count: int | None = None) -> PackedBytes:
         """Opens `count` strings, or as many as there are. Raises DamagedIndexError naming the file."""
-        offsets = open_offsets(folder / f"{stem}_offsets.npy", count)
-        return PackedBytes(open_array(folder / f"{stem}.npy", np.uint8, rows=int(offsets[-1])), offsets)
+        offsets = open_offsets(arrays, f"{stem}_offsets", count)
+        return PackedBytes(arrays.open(stem, np.uint8, rows=int(offsets[-1])), offsets)
 
     @staticmethod
     def of(strings: Sequence[bytes]) -> PackedBytes:
@@ -74,6 +74,15 @@ class PackedBytes:
         starts, ends = self.offsets[positions].tolist(), self.offsets[positions + 1].tolist()
         return [bytes(view[start:end]) for start, end in zip(starts, ends, strict=True)]
 
+    def span(self, start: int, stop: int) -> PackedBytes:
+        """The strings from `start` up to `stop`, over the same memory."""
+        return PackedBytes(self.data, self.offsets[start : stop + 1])
+
+    def gather(self, positions: Int64) -> PackedBytes:
+        """The strings at these positions, packed again."""
+        lengths = self.offsets[positions + 1] - self.offsets[positions]
+        return PackedBytes(self.data[ragged_positions(self.offsets, positions)], offsets_of(lengths))
+
 
 def first_not_below(count: int, key: Callable[[int], bytes], wanted: bytes) -> int:
     """Binary search: the first of `count` positions whose ascending `key` is not below `wanted`."""
@@ -87,14 +96,16 @@ def first_not_below(count: int, key: Callable[[int], bytes], wanted: bytes) -> i
     return low
 
 
-def open_offsets(path: Path, count: int | None = None) -> Int64:
+def open_offsets(arrays: ArraySource, name: str, count: int | None = None) -> Int64:
     """Offsets int64[count+1] of packed rows; `count` None takes as many as the file has.
 
     Raises DamagedIndexError where the file is missing, of another size, or its offsets do not ascend from 0.
     """
-    offsets: Int64 = open_array(path, np.int64, rows=None if count is None else count + 1)
+    offsets: Int64 = arrays.open(name, np.int64, rows=None if count is None else count + 1)
     if not ascends_from_zero(offsets):
-        raise DamagedIndexError(f"{path} does not ascend from 0; restore it or rebuild the collection")
+        raise DamagedIndexError(
+            f"{arrays.path(name)} does not ascend from 0; restore it or rebuild the collection"
+        )
     return offsets
 
 

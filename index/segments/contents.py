@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,46 +11,47 @@ import numpy as np
 import numpy.typing as npt
 
 from index.bm25.segment import Bm25Segment
-from index.bm25.writer import FORWARD, LENGTHS_FILE, build_indexes
+from index.bm25.writer import FORWARD, LENGTHS, build_indexes
 from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.documents.fields import KeywordColumn, field_stem
 from index.documents.store import MAX_ID_BYTES, DocumentStore
 from index.errors import DamagedIndexError
+from index.files.array_folder import ArrayFolder
+from index.files.arrays import Array, ArraySource
 from index.files.packed_bytes import PackedBytes
 from index.segments.segment import Segment
 from index.sparse.forward_rows import STEM
 from index.sparse.inverted_index import build_inverted
-from index.sparse.term_statistics import FREQUENCIES_FILE, MASSES_FILE, TermStatistics
+from index.sparse.term_statistics import FREQUENCIES, MASSES, TermStatistics
 from index.token_vectors.store import TokenVectorStore
 from models.representations import SparseRows
 
 ROWS_AT_ONCE = 16_384
 
 Fault = tuple[str, str]
-"""A file's name and what is wrong in it."""
+"""An array's name and what is wrong in it."""
 
 
-def segment_faults(
-    folder: Path, segment: Segment, entry: SegmentEntry, settings: CollectionSettings
-) -> Iterator[Fault]:
+def segment_faults(segment: Segment, entry: SegmentEntry, settings: CollectionSettings) -> Iterator[Fault]:
     """Every fault found, reading all files in bounded memory; those of windows apart."""
     if not _all_finite(segment.vectors):
-        yield "dense.npy", "a value is not finite"
+        yield "dense", "a value is not finite"
     lexical_faults = list(forward_faults(segment.forward, settings.vocabulary_size))
     yield from lexical_faults or [
         *_rebuilt_faults(
-            folder, lambda scratch: build_inverted(segment.forward, settings.vocabulary_size, scratch)
+            segment.documents.arrays,
+            lambda scratch: build_inverted(segment.forward, settings.vocabulary_size, scratch),
         ),
         *_statistics_faults(segment, settings.vocabulary_size),
     ]
     if segment.bm25 is not None:
-        yield from _bm25_faults(folder, segment.bm25)
+        yield from _bm25_faults(segment.documents.arrays, segment.bm25)
     if segment.token_vectors is not None:
         yield from _token_faults(segment.token_vectors)
     stored = 0 if segment.token_vectors is None else len(segment.token_vectors.codes)
     if stored != entry.tokens:
-        yield "token_codes.npy", f"holds {stored} token vectors, but the manifest counts {entry.tokens}"
+        yield "token_codes", f"holds {stored} token vectors, but the manifest counts {entry.tokens}"
     yield from _document_faults(segment.documents)
     yield from _field_faults(segment)
 
@@ -76,22 +76,33 @@ def forward_faults(forward: SparseRows, vocabulary_size: int, stem: str = STEM) 
         if len(ids) == 0:
             continue
         if ids.min() < 0 or ids.max() >= vocabulary_size:
-            yield f"{stem}_token_ids.npy", f"a token id is outside the vocabulary of {vocabulary_size}"
+            yield f"{stem}_token_ids", f"a token id is outside the vocabulary of {vocabulary_size}"
         begins = np.zeros(len(ids), np.bool_)
         begins[(indptr[:-1] - indptr[0])[np.diff(indptr) > 0]] = True
         if not (begins[1:] | (np.diff(ids) > 0)).all():
-            yield f"{stem}_token_ids.npy", "token ids do not ascend within a document"
+            yield f"{stem}_token_ids", "token ids do not ascend within a document"
         if not (np.isfinite(weights) & (weights > 0)).all():
-            yield f"{stem}_weights.npy", "a weight is not finite and above 0"
+            yield f"{stem}_weights", "a weight is not finite and above 0"
 
 
-def _rebuilt_faults(folder: Path, build: Callable[[Path], None]) -> Iterator[Fault]:
-    """Builds an inverted index a second time: the same forward rows give the same bytes."""
+def _rebuilt_faults(arrays: ArraySource, build: Callable[[ArrayFolder], None]) -> Iterator[Fault]:
+    """Builds an inverted index a second time: the same forward rows give the same arrays."""
     with tempfile.TemporaryDirectory(prefix="tercet-verify-") as scratch:
-        build(Path(scratch))
-        for path in sorted(Path(scratch).iterdir()):
-            if not filecmp.cmp(path, folder / path.name, shallow=False):
-                yield path.name, "is not what the forward rows give"
+        rebuilt = ArrayFolder(Path(scratch))
+        build(rebuilt)
+        for name in rebuilt.names():
+            expected = rebuilt.change(name)
+            found = arrays.open(name, expected.dtype, expected.shape[1:])
+            if not _equal(found, expected):
+                yield name, "is not what the forward rows give"
+
+
+def _equal(left: Array, right: Array) -> bool:
+    starts = range(0, len(left), ROWS_AT_ONCE)
+    return len(left) == len(right) and all(
+        np.array_equal(left[start : start + ROWS_AT_ONCE], right[start : start + ROWS_AT_ONCE])
+        for start in starts
+    )
 
 
 def _statistics_faults(segment: Segment, vocabulary_size: int) -> Iterator[Fault]:
@@ -99,17 +110,17 @@ def _statistics_faults(segment: Segment, vocabulary_size: int) -> Iterator[Fault
         return
     counted = TermStatistics.of(segment.forward, vocabulary_size)
     if not np.array_equal(segment.statistics.frequencies, counted.frequencies):
-        yield FREQUENCIES_FILE, "is not what the forward rows give"
+        yield FREQUENCIES, "is not what the forward rows give"
     if not np.array_equal(segment.statistics.masses, counted.masses):
-        yield MASSES_FILE, "is not what the forward rows give"
+        yield MASSES, "is not what the forward rows give"
 
 
-def _bm25_faults(folder: Path, part: Bm25Segment) -> Iterator[Fault]:
+def _bm25_faults(arrays: ArraySource, part: Bm25Segment) -> Iterator[Fault]:
     if not _strictly_ascending(part.terms):
-        yield "bm25_terms.npy", "terms are not distinct and in order"
+        yield "bm25_terms", "terms are not distinct and in order"
     faults = list(forward_faults(part.forward, len(part.terms), FORWARD)) + list(_length_faults(part))
     yield from faults or _rebuilt_faults(
-        folder, lambda scratch: build_indexes(part.forward, part.lengths, len(part.terms), scratch)
+        arrays, lambda scratch: build_indexes(part.forward, part.lengths, len(part.terms), scratch)
     )
 
 
@@ -120,34 +131,34 @@ def _length_faults(part: Bm25Segment) -> Iterator[Fault]:
         edges = indptr[start : start + ROWS_AT_ONCE + 1]
         frequencies = part.forward.weights[edges[0] : edges[-1]].astype(np.float64)
         if not (frequencies == np.floor(frequencies)).all():
-            yield f"{FORWARD}_weights.npy", "a frequency is no whole number"
+            yield f"{FORWARD}_weights", "a frequency is no whole number"
         totals = np.append(0, np.cumsum(frequencies))
         if not np.array_equal(np.diff(totals[edges - edges[0]]), part.lengths[start : start + ROWS_AT_ONCE]):
-            yield LENGTHS_FILE, "a length is not the sum of its document's frequencies"
+            yield LENGTHS, "a length is not the sum of its document's frequencies"
 
 
 def _token_faults(store: TokenVectorStore) -> Iterator[Fault]:
     if store.scales is None:
         if not _all_finite(store.codes):
-            yield "token_codes.npy", "a value is not finite"
+            yield "token_codes", "a value is not finite"
     elif not (np.isfinite(store.scales) & (store.scales >= 0)).all():
-        yield "token_scales.npy", "a scale is not finite or below 0"
+        yield "token_scales", "a scale is not finite or below 0"
 
 
 def _document_faults(documents: DocumentStore) -> Iterator[Fault]:
     if len(documents) and np.diff(documents.ids.offsets).max() > MAX_ID_BYTES:
-        yield "ids_offsets.npy", f"an id is longer than {MAX_ID_BYTES} bytes"
+        yield "ids_offsets", f"an id is longer than {MAX_ID_BYTES} bytes"
     counts = np.zeros(len(documents), np.bool_)
     counts[documents.id_order] = True
     if not counts.all():
-        yield "id_order.npy", "rows do not occur once each"
+        yield "id_order", "rows do not occur once each"
         return
     yield from _order_faults(documents)
     try:
         for row in range(len(documents)):
             documents.get(row)
     except DamagedIndexError as error:
-        yield "documents.npy", str(error)
+        yield "documents", str(error)
 
 
 def _order_faults(documents: DocumentStore) -> Iterator[Fault]:
@@ -155,7 +166,7 @@ def _order_faults(documents: DocumentStore) -> Iterator[Fault]:
     for identifier in ids_in_order(documents):
         if former is not None and identifier <= former:
             file, fault = ("ids", "occurs twice") if identifier == former else ("id_order", "is out of order")
-            yield f"{file}.npy", f"document id {identifier.decode(errors='replace')!r} {fault}"
+            yield f"{file}", f"document id {identifier.decode(errors='replace')!r} {fault}"
         former = identifier
 
 
@@ -165,14 +176,14 @@ def _field_faults(segment: Segment) -> Iterator[Fault]:
         if isinstance(column, KeywordColumn):
             yield from _keyword_faults(column, stem)
         elif not _all_finite(column.values):
-            yield f"{stem}_values.npy", "a value is not finite"
+            yield f"{stem}_values", "a value is not finite"
 
 
 def _keyword_faults(column: KeywordColumn, stem: str) -> Iterator[Fault]:
     if not _strictly_ascending(column.strings):
-        yield f"{stem}_strings.npy", "strings are not distinct and in order"
+        yield f"{stem}_strings", "strings are not distinct and in order"
     if (np.diff(column.rows) < 0).any():
-        yield f"{stem}_rows.npy", "rows are out of order"
+        yield f"{stem}_rows", "rows are out of order"
 
 
 def _strictly_ascending(strings: PackedBytes) -> bool:

@@ -17,9 +17,10 @@ from index.dense.index import DenseIndex, Device
 from index.documents.fields import Column, open_columns
 from index.documents.store import DocumentStore
 from index.errors import DamagedIndexError
-from index.files.storage import missing, open_array, sha256_of
+from index.files.array_folder import ArrayFolder
+from index.files.storage import missing, sha256_of
 from index.scoring import dense_scores, lexical_scores, packed_maxsim
-from index.segments.writer import DENSE_FILE
+from index.segments.writer import DENSE
 from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.term_statistics import TermStatistics
@@ -72,21 +73,21 @@ class Segment:
         for name, file in entry.files.items():
             if name.endswith(".faiss") and sha256_of(folder / name) != file.sha256:
                 raise DamagedIndexError(f"{folder / name} was altered; restore it or rebuild the collection")
-        texts, windows = entry.documents, None
+        arrays, texts, windows = ArrayFolder(folder), entry.documents, None
         if settings.window is not None:
             texts = entry.windows or 0
-            windows = WindowStore.open(folder, entry.documents, texts)
-        vectors = open_array(folder / DENSE_FILE, np.float16, (settings.dense_dimension,), texts)
-        forward = open_forward_rows(folder, entry.documents)
+            windows = WindowStore.open(arrays, entry.documents, texts)
+        vectors = arrays.open(DENSE, np.float16, (settings.dense_dimension,), texts)
+        forward = open_forward_rows(arrays, entry.documents)
         token_vectors = None
         if settings.stores_token_vectors:
             token_vectors = TokenVectorStore.open(
-                folder, settings.token_codec, texts, settings.colbert_dimension
+                arrays, settings.token_codec, texts, settings.colbert_dimension
             )
-        inverted, statistics = InvertedIndex.open(folder, forward), None
+        inverted, statistics = InvertedIndex.open(arrays, forward), None
         if settings.lexical == "idf":
             statistics = TermStatistics.open(
-                folder, inverted.terms, entry.documents, settings.vocabulary_size
+                arrays, inverted.terms, entry.documents, settings.vocabulary_size
             )
         return Segment(
             vectors,
@@ -94,10 +95,10 @@ class Segment:
             forward,
             inverted,
             token_vectors,
-            DocumentStore.open(folder, entry.documents),
-            open_columns(folder, settings.fields, entry.documents),
+            DocumentStore.open(arrays, entry.documents),
+            open_columns(arrays, settings.fields, entry.documents),
             statistics,
-            Bm25Segment.open(folder, entry.documents) if settings.bm25 else None,
+            Bm25Segment.open(arrays, entry.documents) if settings.bm25 else None,
             windows,
         )
 

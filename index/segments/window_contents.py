@@ -26,11 +26,11 @@ def window_faults(segment: Segment, vocabulary_size: int) -> Iterator[Fault]:
 
 def _faults_of_sound_rows(segment: Segment, store: WindowStore) -> Iterator[Fault]:
     if not _spans_fit(segment, store):
-        yield "window_spans.npy", "a window lies outside its document's text, or before the one before it"
+        yield "window_spans", "a window lies outside its document's text, or before the one before it"
     step = max(1, WINDOWS_AT_ONCE * len(segment) // max(1, len(store)))
     for start in range(0, len(segment), step):
         if not _gives_forward_rows(segment.forward, store, start, min(start + step, len(segment))):
-            yield "window_lexical_weights.npy", "the forward rows are not the largest weights of the windows"
+            yield "window_lexical_weights", "the forward rows are not the largest weights of the windows"
             return
 
 

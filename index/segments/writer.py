@@ -13,7 +13,8 @@ from index.catalog.settings import CollectionSettings
 from index.dense.index import DenseKind, build_dense, choose_kind
 from index.documents.fields_writer import FieldsWriter
 from index.documents.store import DocumentWriter
-from index.files.storage import ArrayWriter, open_array, sha256_of, sync_file, sync_folder
+from index.files.array_folder import ArrayFolder
+from index.files.storage import sha256_of, sync_file, sync_folder
 from index.segments.batch import CheckedBatch
 from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
 from index.sparse.inverted_index import build_inverted
@@ -21,7 +22,7 @@ from index.sparse.term_statistics import TermStatistics
 from index.token_vectors.store import TokenVectorWriter
 from index.windows.store import WindowWriter
 
-DENSE_FILE = "dense.npy"
+DENSE = "dense"
 
 
 class _Stream(Protocol):
@@ -46,15 +47,16 @@ class SegmentWriter:
         self._final = segments / identifier
         self._folder = segments / f"{identifier}.partial"
         self._folder.mkdir()
-        self._dense = ArrayWriter(self._folder / DENSE_FILE, np.float16, (settings.dense_dimension,))
-        self._forward = ForwardRowsWriter(self._folder)
-        self._documents = DocumentWriter(self._folder)
-        self._fields = FieldsWriter(self._folder, settings.fields)
-        self._windows = None if settings.window is None else WindowWriter(self._folder)
+        self._arrays = ArrayFolder(self._folder)
+        self._dense = self._arrays.stream(DENSE, np.float16, (settings.dense_dimension,))
+        self._forward = ForwardRowsWriter(self._arrays)
+        self._documents = DocumentWriter(self._arrays)
+        self._fields = FieldsWriter(self._arrays, settings.fields)
+        self._windows = None if settings.window is None else WindowWriter(self._arrays)
         self._tokens: TokenVectorWriter | None = None
         if settings.stores_token_vectors:
-            self._tokens = TokenVectorWriter(self._folder, settings.token_codec, settings.colbert_dimension)
-        self._bm25 = Bm25Writer(self._folder, settings.bm25_language) if settings.bm25 else None
+            self._tokens = TokenVectorWriter(self._arrays, settings.token_codec, settings.colbert_dimension)
+        self._bm25 = Bm25Writer(self._arrays, settings.bm25_language) if settings.bm25 else None
 
     @property
     def encodings(self) -> int:
@@ -132,14 +134,12 @@ class SegmentWriter:
         kind = self._settings.dense_kind
         if kind == "auto":
             kind = choose_kind(self.encodings, self._collection_encodings + self.encodings)
-        vectors = open_array(
-            self._folder / DENSE_FILE, np.float16, (self._settings.dense_dimension,), self.encodings
-        )
+        vectors = self._arrays.open(DENSE, np.float16, (self._settings.dense_dimension,), self.encodings)
         build_dense(kind, vectors, self._folder)
-        forward = open_forward_rows(self._folder, self._forward.rows)
-        build_inverted(forward, self._settings.vocabulary_size, self._folder)
+        forward = open_forward_rows(self._arrays, self._forward.rows)
+        build_inverted(forward, self._settings.vocabulary_size, self._arrays)
         if self._settings.lexical == "idf":
-            TermStatistics.of(forward, self._settings.vocabulary_size).write(self._folder)
+            TermStatistics.of(forward, self._settings.vocabulary_size).write(self._arrays)
         return kind
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from index.errors import DamagedIndexError
-from index.files.storage import open_array
+from index.files.arrays import ArraySource
 from models.representations import Int32, Int64
 
 IDS_AT_ONCE = 2**20
@@ -24,15 +22,15 @@ def document_frequencies(token_ids: Int32, terms: int) -> Int64:
     return counts
 
 
-def open_document_frequencies(path: Path, terms: int, documents: int) -> Int32:
-    """Maps the frequencies int32[terms] of a segment of so many documents.
+def open_document_frequencies(arrays: ArraySource, name: str, terms: int, documents: int) -> Int32:
+    """Opens the frequencies int32[terms] of a segment of so many documents.
 
     Raises DamagedIndexError naming the file.
     """
-    frequencies: Int32 = open_array(path, np.int32, rows=terms)
+    frequencies: Int32 = arrays.open(name, np.int32, rows=terms)
     if frequencies.min(initial=1) < 1 or frequencies.max(initial=1) > documents:
         raise DamagedIndexError(
-            f"{path} counts documents that a segment of {documents} cannot have; restore it or rebuild the "
-            "collection"
+            f"{arrays.path(name)} counts documents that a segment of {documents} cannot have; restore it or "
+            "rebuild the collection"
         )
     return frequencies

@@ -4,12 +4,10 @@ int32[P] and `forward_weights.npy` float32[P], P weights above 0. Other rows hav
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
+from index.files.arrays import ArraySource, ArrayTarget, frozen
 from index.files.packed_bytes import open_offsets
-from index.files.storage import ArrayWriter, frozen, open_array
 from models.representations import SparseRows
 
 STEM = "forward"
@@ -18,10 +16,10 @@ STEM = "forward"
 class ForwardRowsWriter:
     """Streams the rows of one segment."""
 
-    def __init__(self, folder: Path, stem: str = STEM) -> None:
-        self._indptr = ArrayWriter(folder / f"{stem}_indptr.npy", np.int64)
-        self._token_ids = ArrayWriter(folder / f"{stem}_token_ids.npy", np.int32)
-        self._weights = ArrayWriter(folder / f"{stem}_weights.npy", np.float32)
+    def __init__(self, arrays: ArrayTarget, stem: str = STEM) -> None:
+        self._indptr = arrays.stream(f"{stem}_indptr", np.int64)
+        self._token_ids = arrays.stream(f"{stem}_token_ids", np.int32)
+        self._weights = arrays.stream(f"{stem}_weights", np.float32)
         self._indptr.append(np.zeros(1, np.int64))
 
     @property
@@ -41,24 +39,24 @@ class ForwardRowsWriter:
         self._weights.append(rows.weights)
 
     def finish(self) -> None:
-        """Completes the files."""
+        """Completes the arrays."""
         for writer in (self._indptr, self._token_ids, self._weights):
             writer.finish()
 
     def close(self) -> None:
-        """Abandons the files."""
+        """Abandons the arrays."""
         for writer in (self._indptr, self._token_ids, self._weights):
             writer.close()
 
 
-def open_forward_rows(folder: Path, documents: int, stem: str = STEM) -> SparseRows:
-    """Maps the rows of a segment. Raises DamagedIndexError naming the file."""
-    indptr = open_offsets(folder / f"{stem}_indptr.npy", documents)
+def open_forward_rows(arrays: ArraySource, documents: int, stem: str = STEM) -> SparseRows:
+    """Opens the rows of a segment. Raises DamagedIndexError naming the file."""
+    indptr = open_offsets(arrays, f"{stem}_indptr", documents)
     weights = int(indptr[-1])
     return SparseRows(
         indptr,
-        open_array(folder / f"{stem}_token_ids.npy", np.int32, rows=weights),
-        open_array(folder / f"{stem}_weights.npy", np.float32, rows=weights),
+        arrays.open(f"{stem}_token_ids", np.int32, rows=weights),
+        arrays.open(f"{stem}_weights", np.float32, rows=weights),
     )
 
 

@@ -1,6 +1,6 @@
 """Inverted index over lexical weights: the exact best documents of a sparse query.
 
-Layout, in arrays of the segment's folder. Documents are cut into blocks of `BLOCK`; a term's occurrence in
+Layout, in arrays of the segment. Documents are cut into blocks of `BLOCK`; a term's occurrence in
 a block is an *entry*. A term in few documents of a block has postings there (document within the block and
 8-bit impact, in document order); one in more than an eighth of them has a column (the impact of every
 document), which vector instructions add an order of magnitude faster. The directory lists, term by term, only
@@ -29,16 +29,11 @@ less the slack, cannot be among the best k.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
+from index.files.arrays import Array, ArraySource, ArrayTarget, frozen
 from index.files.packed_bytes import ascends_from_zero
-from index.files.storage import create_array, frozen, open_array, write_array
 from index.sparse.build_kernels import add_sizes, count_block, fill_block
 from index.sparse.forward_rows import frozen_rows
 from index.sparse.kernels import BLOCK, find_candidates, quantize_query, score_candidates
@@ -57,52 +52,29 @@ DTYPES = {
     "columns": np.uint8,
 }
 FEW_ALLOWED = 1_024  # documents; as few as these are scored one by one
-STEM = "inverted"  # what the names of the files begin with
-
-Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """The files of one inverted index: `<stem>_<name>.npy` in a folder."""
-
-    folder: Path
-    stem: str
-
-    def path(self, name: str) -> Path:
-        return self.folder / f"{self.stem}_{name}.npy"
-
-    def create(self, name: str, *shape: int) -> Array:
-        return create_array(self.path(name), DTYPES[name], shape)
-
-    def write(self, name: str, values: Array) -> None:
-        write_array(self.path(name), values.astype(DTYPES[name], copy=False))
-
-    def open(self, name: str, *row_shape: int) -> Array:
-        return frozen(open_array(self.path(name), DTYPES[name], row_shape))
+STEM = "inverted"  # what the names of the arrays begin with
 
 
 def _column_length(documents: int) -> int:
     return max(1, min(documents, BLOCK))
 
 
-def build_inverted(forward: SparseRows, vocabulary_size: int, folder: Path, stem: str = STEM) -> None:
-    """Write the inverted index of N documents into `folder`, in files whose names begin with `stem`.
+def build_inverted(forward: SparseRows, vocabulary_size: int, arrays: ArrayTarget, stem: str = STEM) -> None:
+    """Write the inverted index of N documents, in arrays whose names begin with `stem`.
 
     Reads the forward rows twice, block by block; private memory is a few arrays of V numbers. Raises
     InvalidDocumentError where a row's token ids do not ascend below `vocabulary_size` or a weight is not
     finite and above 0.
     """
     rows = frozen_rows(forward)
-    files = _Files(folder, stem)
-    arrays = (rows.indptr, rows.token_ids, rows.weights)
+    stored = (rows.indptr, rows.token_ids, rows.weights)
     starts = range(0, len(rows), BLOCK)
     counts = np.zeros(vocabulary_size, np.int64)
     largest = np.zeros(vocabulary_size, np.float32)
     entries, postings, columns = (np.zeros(vocabulary_size, np.int64) for _ in range(3))
     for first in starts:
         last = min(first + BLOCK, len(rows))
-        wrong = count_block(*arrays, first, last, counts, largest)
+        wrong = count_block(*stored, first, last, counts, largest)
         if wrong >= 0:
             raise InvalidDocumentError(
                 f"the sparse weights of document row {wrong} are invalid: token ids must ascend and stay "
@@ -111,24 +83,31 @@ def build_inverted(forward: SparseRows, vocabulary_size: int, folder: Path, stem
         add_sizes(counts, last - first, entries, postings, columns)
 
     terms = np.flatnonzero(entries)
-    files.write("terms", terms)
-    files.write("largest", largest[terms])
-    files.write("term_entries", np.append(0, np.cumsum(entries[terms])))
+    for name, values in (
+        ("terms", terms),
+        ("largest", largest[terms]),
+        ("term_entries", np.append(0, np.cumsum(entries[terms]))),
+    ):
+        arrays.write(f"{stem}_{name}", values.astype(DTYPES[name], copy=False))
     total_entries, total_postings, total_columns = (int(x.sum()) for x in (entries, postings, columns))
-    entry_start = files.create("entry_start", total_entries + 1)
+
+    def created(name: str, *shape: int) -> Array:
+        return arrays.create(f"{stem}_{name}", DTYPES[name], shape)
+
+    entry_start = created("entry_start", total_entries + 1)
     entry_start[-1] = total_postings
     outputs = [
-        files.create("entry_block", total_entries),
+        created("entry_block", total_entries),
         entry_start,
-        files.create("entry_column", total_entries),
-        files.create("documents", total_postings),
-        files.create("impacts", total_postings),
-        files.create("columns", total_columns, _column_length(len(rows))),
+        created("entry_column", total_entries),
+        created("documents", total_postings),
+        created("impacts", total_postings),
+        created("columns", total_columns, _column_length(len(rows))),
     ]
     cursors = tuple(np.cumsum(x) - x for x in (entries, postings, columns))
     for block, first in enumerate(starts):
-        count_block(*arrays, first, min(first + BLOCK, len(rows)), counts, largest)
-        fill_block(*arrays, block, counts, largest, *cursors, *outputs)
+        count_block(*stored, first, min(first + BLOCK, len(rows)), counts, largest)
+        fill_block(*stored, block, counts, largest, *cursors, *outputs)
 
 
 def _checked_query(token_ids: Int32, weights: Float32) -> tuple[Int32, Float32]:
@@ -172,29 +151,32 @@ class InvertedIndex:
         self._forward = frozen_rows(forward)
 
     @staticmethod
-    def open(folder: Path, forward: SparseRows, stem: str = STEM) -> InvertedIndex:
-        """Map the files of `folder` over the forward rows they were built from.
+    def open(arrays: ArraySource, forward: SparseRows, stem: str = STEM) -> InvertedIndex:
+        """Opens an index over the forward rows they were built from.
 
-        Raises DamagedIndexError where a file is missing, or sizes or places in other files do not agree.
+        Raises DamagedIndexError where an array is missing, or sizes or places in other files do not agree.
         """
-        column, files = (_column_length(len(forward)),), _Files(folder, stem)
-        arrays = {name: files.open(name, *(column if name == "columns" else ())) for name in DTYPES}
-        terms, entries = len(arrays["terms"]), len(arrays["entry_block"])
+        column = (_column_length(len(forward)),)
+        opened = {
+            name: frozen(arrays.open(f"{stem}_{name}", dtype, column if name == "columns" else ()))
+            for name, dtype in DTYPES.items()
+        }
+        terms, entries = len(opened["terms"]), len(opened["entry_block"])
         agree = (
-            len(arrays["largest"]) == terms
-            and len(arrays["term_entries"]) == terms + 1
-            and ascends_from_zero(arrays["term_entries"])
-            and arrays["term_entries"][-1] == entries == len(arrays["entry_column"])
-            and len(arrays["entry_start"]) == entries + 1
-            and ascends_from_zero(arrays["entry_start"])
-            and arrays["entry_start"][-1] == len(arrays["documents"]) == len(arrays["impacts"])
-            and arrays["entry_column"].max(initial=-1) < len(arrays["columns"])
+            len(opened["largest"]) == terms
+            and len(opened["term_entries"]) == terms + 1
+            and ascends_from_zero(opened["term_entries"])
+            and opened["term_entries"][-1] == entries == len(opened["entry_column"])
+            and len(opened["entry_start"]) == entries + 1
+            and ascends_from_zero(opened["entry_start"])
+            and opened["entry_start"][-1] == len(opened["documents"]) == len(opened["impacts"])
+            and opened["entry_column"].max(initial=-1) < len(opened["columns"])
         )
         if not agree:
             raise DamagedIndexError(
-                f"the {stem}_*.npy files in {folder} do not belong together; build the index again"
+                f"the arrays {arrays.path(stem)}_* do not belong together; build the index again"
             )
-        return InvertedIndex(arrays, forward)
+        return InvertedIndex(opened, forward)
 
     def search(
         self,

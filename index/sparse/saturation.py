@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from index.files.storage import frozen
+from index.files.arrays import frozen
 from models.representations import Float32, Int32
 
 Float64 = npt.NDArray[np.float64]

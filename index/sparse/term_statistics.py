@@ -8,17 +8,16 @@ that those of segments add up to the same in any order and any division.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from index.errors import DamagedIndexError
-from index.files.storage import open_array, write_array
+from index.files.arrays import ArraySource, ArrayTarget
 from index.sparse.document_frequencies import document_frequencies, open_document_frequencies
 from models.representations import Int32, Int64, SparseRows
 
-FREQUENCIES_FILE = "inverted_frequencies.npy"
-MASSES_FILE = "inverted_masses.npy"
+FREQUENCIES = "inverted_frequencies"
+MASSES = "inverted_masses"
 UNITS = 1e6  # of mass in a weight of 1, as scores have six decimals
 LARGEST_WEIGHT = 1e4  # a larger one counts as much
 WEIGHTS_AT_ONCE = 2**19  # with these limits sums in float64 are exact whole numbers
@@ -48,23 +47,23 @@ class TermStatistics:
         return TermStatistics(terms.astype(np.int32), frequencies[terms].astype(np.int32), masses[terms])
 
     @staticmethod
-    def open(folder: Path, terms: Int32, documents: int, vocabulary_size: int) -> TermStatistics:
-        """Maps the files of a segment with these terms and so many documents.
+    def open(arrays: ArraySource, terms: Int32, documents: int, vocabulary_size: int) -> TermStatistics:
+        """Opens those of a segment with these terms and so many documents.
 
         Raises DamagedIndexError naming the file at fault.
         """
         if terms.min(initial=0) < 0 or terms.max(initial=0) >= vocabulary_size:
             raise DamagedIndexError(
-                f"{folder / 'inverted_terms.npy'} holds a token id outside the vocabulary of "
+                f"{arrays.path('inverted_terms')} holds a token id outside the vocabulary of "
                 f"{vocabulary_size}; restore it or rebuild"
             )
-        frequencies = open_document_frequencies(folder / FREQUENCIES_FILE, len(terms), documents)
-        masses = open_array(folder / MASSES_FILE, np.int64, rows=len(terms))
+        frequencies = open_document_frequencies(arrays, FREQUENCIES, len(terms), documents)
+        masses = arrays.open(MASSES, np.int64, rows=len(terms))
         if masses.min(initial=0) < 0:
-            raise DamagedIndexError(f"{folder / MASSES_FILE} holds a mass below 0; restore it or rebuild")
+            raise DamagedIndexError(f"{arrays.path(MASSES)} holds a mass below 0; restore it or rebuild")
         return TermStatistics(terms, frequencies, masses)
 
-    def write(self, folder: Path) -> None:
-        """Writes both files beside those of the inverted index, which has the terms."""
-        write_array(folder / FREQUENCIES_FILE, self.frequencies)
-        write_array(folder / MASSES_FILE, self.masses)
+    def write(self, arrays: ArrayTarget) -> None:
+        """Writes both beside those of the inverted index, which has the terms."""
+        arrays.write(FREQUENCIES, self.frequencies)
+        arrays.write(MASSES, self.masses)

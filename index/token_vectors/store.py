@@ -5,16 +5,15 @@ codec int8, `token_scales.npy` float32[T] (vector = code x scale). T tokens, C C
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from index.files.arrays import ArraySource, ArrayTarget
 from index.files.float16 import rows_as_float32
 from index.files.packed_bytes import open_offsets
-from index.files.storage import ArrayWriter, open_array
 from models.representations import Float32, Int64, TokenVectors
 
 TokenCodec = Literal["float16", "int8", "none"]
@@ -39,19 +38,19 @@ def _unpack_int8(codes: Int8, scales: Float32, positions: Int64, vectors: Float3
 
 @dataclass(frozen=True, slots=True)
 class TokenVectorStore:
-    """Memory-mapped token vectors. codes: int8 or float16 [T, C]; scales: float32[T] for int8, else None."""
+    """Token vectors. codes: int8 or float16 [T, C]; scales: float32[T] for int8, else None."""
 
     codes: npt.NDArray[Any]
     scales: Float32 | None
     offsets: Int64
 
     @staticmethod
-    def open(folder: Path, codec: TokenCodec, documents: int, dimension: int) -> TokenVectorStore:
-        """Maps the files; the codec is int8 or float16. Raises DamagedIndexError naming the file."""
-        offsets = open_offsets(folder / "token_offsets.npy", documents)
+    def open(arrays: ArraySource, codec: TokenCodec, documents: int, dimension: int) -> TokenVectorStore:
+        """Opens them; the codec is int8 or float16. Raises DamagedIndexError naming the file."""
+        offsets = open_offsets(arrays, "token_offsets", documents)
         tokens = int(offsets[-1])
-        codes = open_array(folder / "token_codes.npy", code_dtype(codec), (dimension,), tokens)
-        scales = open_array(folder / "token_scales.npy", np.float32, rows=tokens) if codec == "int8" else None
+        codes = arrays.open("token_codes", code_dtype(codec), (dimension,), tokens)
+        scales = arrays.open("token_scales", np.float32, rows=tokens) if codec == "int8" else None
         return TokenVectorStore(codes, scales, offsets)
 
     def vectors(self, positions: Int64) -> Float32:
@@ -75,10 +74,10 @@ def code_dtype(codec: TokenCodec) -> np.dtype[Any]:
 class TokenVectorWriter:
     """Streams the token vectors of one segment; the codec is int8 or float16."""
 
-    def __init__(self, folder: Path, codec: TokenCodec, dimension: int) -> None:
-        self._codes = ArrayWriter(folder / "token_codes.npy", code_dtype(codec), (dimension,))
-        self._scales = ArrayWriter(folder / "token_scales.npy", np.float32) if codec == "int8" else None
-        self._offsets = ArrayWriter(folder / "token_offsets.npy", np.int64)
+    def __init__(self, arrays: ArrayTarget, codec: TokenCodec, dimension: int) -> None:
+        self._codes = arrays.stream("token_codes", code_dtype(codec), (dimension,))
+        self._scales = arrays.stream("token_scales", np.float32) if codec == "int8" else None
+        self._offsets = arrays.stream("token_offsets", np.int64)
         self._offsets.append(np.zeros(1, np.int64))
 
     @property
@@ -105,13 +104,13 @@ class TokenVectorWriter:
         self._offsets.append(ends)
 
     def finish(self) -> None:
-        """Completes the files."""
+        """Completes the arrays."""
         for writer in (self._codes, self._scales, self._offsets):
             if writer is not None:
                 writer.finish()
 
     def close(self) -> None:
-        """Abandons the files."""
+        """Abandons the arrays."""
         for writer in (self._codes, self._scales, self._offsets):
             if writer is not None:
                 writer.close()

@@ -14,14 +14,13 @@ term in any window. A document of one window has no lexical row here, since its 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from index.candidates import Window
 from index.errors import DamagedIndexError
+from index.files.arrays import ArraySource, ArrayTarget
 from index.files.packed_bytes import open_offsets
-from index.files.storage import ArrayWriter, open_array
 from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
 from models.representations import Int32, Int64, SparseRows, offsets_of
 
@@ -71,10 +70,10 @@ def largest_weights(rows: SparseRows, offsets: Int64) -> SparseRows:
 class WindowWriter:
     """Streams the windows of one segment, also of a document that comes in several batches."""
 
-    def __init__(self, folder: Path) -> None:
-        self._offsets = ArrayWriter(folder / "window_offsets.npy", np.int64)
-        self._spans = ArrayWriter(folder / "window_spans.npy", np.int32, (2,))
-        self._lexical = ForwardRowsWriter(folder, LEXICAL_STEM)
+    def __init__(self, arrays: ArrayTarget) -> None:
+        self._offsets = arrays.stream("window_offsets", np.int64)
+        self._spans = arrays.stream("window_spans", np.int32, (2,))
+        self._lexical = ForwardRowsWriter(arrays, LEXICAL_STEM)
         self._offsets.append(np.zeros(1, np.int64))
         self._begun: SparseRows | None = None
 
@@ -100,12 +99,12 @@ class WindowWriter:
         return rows.take(np.arange(complete, dtype=np.int64))
 
     def finish(self) -> None:
-        """Completes the files."""
+        """Completes the arrays."""
         for writer in (self._offsets, self._spans, self._lexical):
             writer.finish()
 
     def close(self) -> None:
-        """Abandons the files."""
+        """Abandons the arrays."""
         for writer in (self._offsets, self._spans, self._lexical):
             writer.close()
 
@@ -133,7 +132,7 @@ def _of_several(lexical: SparseRows, windows: DocumentWindows, *, continued: boo
 
 @dataclass(frozen=True, slots=True)
 class WindowStore:
-    """Memory-mapped windows of one segment. offsets: int64[N+1]; spans: int32[W, 2]; lexical: W rows, empty
+    """The windows of one segment. offsets: int64[N+1]; spans: int32[W, 2]; lexical: W rows, empty
     for windows that are their document's only one.
     """
 
@@ -142,19 +141,18 @@ class WindowStore:
     lexical: SparseRows
 
     @staticmethod
-    def open(folder: Path, documents: int, windows: int) -> WindowStore:
-        """Maps the files. Raises DamagedIndexError naming the file."""
-        path = folder / "window_offsets.npy"
-        offsets = open_offsets(path, documents)
+    def open(arrays: ArraySource, documents: int, windows: int) -> WindowStore:
+        """Opens them. Raises DamagedIndexError naming the file."""
+        offsets = open_offsets(arrays, "window_offsets", documents)
         if offsets[-1] != windows or not (offsets[1:] > offsets[:-1]).all():
             raise DamagedIndexError(
-                f"{path} does not divide {windows} windows among {documents} documents; restore it or "
-                "rebuild the collection"
+                f"{arrays.path('window_offsets')} does not divide {windows} windows among {documents} "
+                "documents; restore it or rebuild the collection"
             )
         return WindowStore(
             offsets,
-            open_array(folder / "window_spans.npy", np.int32, (2,), windows),
-            open_forward_rows(folder, windows, LEXICAL_STEM),
+            arrays.open("window_spans", np.int32, (2,), windows),
+            open_forward_rows(arrays, windows, LEXICAL_STEM),
         )
 
     def __len__(self) -> int:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index import scoring
+from index.files.array_folder import ArrayFolder
 from index.scoring import dense_scores, lexical_scores, maxsim, packed_maxsim
 from index.token_vectors.store import TokenCodec, TokenVectorStore, TokenVectorWriter
 from models.representations import SparseRows, TokenVectors, offsets_of
@@ -45,10 +46,10 @@ def test_maxsim_by_hand() -> None:
 
 
 def store(folder: Path, texts: TokenVectors, codec: TokenCodec = "int8") -> TokenVectorStore:
-    writer = TokenVectorWriter(folder, codec, texts.vectors.shape[1])
+    writer = TokenVectorWriter(ArrayFolder(folder), codec, texts.vectors.shape[1])
     writer.append(texts)
     writer.finish()
-    return TokenVectorStore.open(folder, codec, len(texts), texts.vectors.shape[1])
+    return TokenVectorStore.open(ArrayFolder(folder), codec, len(texts), texts.vectors.shape[1])
 
 
 def random_texts(seed: int, lengths: list[int], dimension: int = 8) -> TokenVectors:

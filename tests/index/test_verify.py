@@ -14,8 +14,9 @@ from index.candidates import Document
 from index.catalog.manifest import FileEntry, Manifest
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, DamagedIndexError, InvalidNameError
-from index.files.storage import sha256_of, write_array
-from index.sparse.term_statistics import FREQUENCIES_FILE, MASSES_FILE
+from index.files.array_folder import ArrayFolder
+from index.files.storage import sha256_of
+from index.sparse.term_statistics import FREQUENCIES, MASSES
 from index.verify import verify
 from models.representations import Int64
 
@@ -102,7 +103,7 @@ def test_wrong_statistics_of_terms_are_found(build: Any, random_corpus: Any, roo
     collection = build(random_corpus(30, 1), segment=20, lexical="idf")
     assert verify(root, "demo") == []
     folder = collection.layout.segments / Manifest.read(collection.layout.manifest("000001")).segments[1].id
-    for name in (FREQUENCIES_FILE, MASSES_FILE):
+    for name in (f"{FREQUENCIES}.npy", f"{MASSES}.npy"):
         sound = np.load(folder / name)
         forge(collection, name, np.roll(sound, 1), segment=1)
         assert verify(root, "demo") == [f"{folder / name}: is not what the forward rows give"]
@@ -113,8 +114,8 @@ def test_wrong_statistics_of_terms_are_found(build: Any, random_corpus: Any, roo
             collection.snapshot()
         forge(collection, name, sound, segment=1)
     assert verify(root, "demo") == []
-    (folder / MASSES_FILE).unlink()
-    with pytest.raises(DamagedIndexError, match=MASSES_FILE):
+    (folder / f"{MASSES}.npy").unlink()
+    with pytest.raises(DamagedIndexError, match=MASSES):
         collection.snapshot()
 
 
@@ -155,7 +156,7 @@ def forge(collection: Collection, name: str, array: Any, segment: int = 0) -> No
     entry = manifest.segments[segment]
     file = collection.layout.segments / entry.id / name
     file.unlink()
-    write_array(file, array)
+    ArrayFolder(file.parent).write(file.stem, array)
     files = {**entry.files, name: FileEntry(file.stat().st_size, sha256_of(file))}
     segments = list(manifest.segments)
     segments[segment] = dataclasses.replace(entry, files=files)

@@ -15,6 +15,7 @@ from index.bm25.vocabulary import PIECE_BYTES, TermNumbers, find_terms, open_ter
 from index.candidates import CandidateLimits, Document, Weights
 from index.documents.filters import parse_filter
 from index.errors import InvalidQueryError
+from index.files.array_folder import ArrayFolder
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter
 from index.sparse import document_frequencies
 from index.verify import verify
@@ -146,11 +147,11 @@ def test_documents_without_words_and_queries_without_known_ones(
 
 def test_terms_are_found_by_their_bytes(tmp_path: Path) -> None:
     kept = ["a", "ab", "abc", "b", "é", "日本", "𝒳"]
-    packed = PackedBytesWriter(tmp_path, "bm25_terms")
-    packed.append([term.encode() for term in kept])
+    packed = PackedBytesWriter(ArrayFolder(tmp_path), "bm25_terms")
+    packed.append(PackedBytes.of([term.encode() for term in kept]))
     packed.finish()
     wanted = ["", "a", "aa", "abc", "abcd", "c", "é", "日本", "日", "𝒳", "𝒴"]
-    found = find_terms(open_terms(tmp_path), PackedBytes.of([term.encode() for term in wanted]))
+    found = find_terms(open_terms(ArrayFolder(tmp_path)), PackedBytes.of([term.encode() for term in wanted]))
     assert found.tolist() == [kept.index(term) if term in kept else -1 for term in wanted]
 
 

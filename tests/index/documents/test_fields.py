@@ -11,6 +11,7 @@ import pytest
 from index.documents.fields import FieldType, field_values, open_columns
 from index.documents.fields_writer import FieldsWriter
 from index.errors import DamagedIndexError, InvalidDocumentError
+from index.files.array_folder import ArrayFolder
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_other_values_are_refused(kind: FieldType, value: Any, problem: str) -> 
 
 def test_a_code_outside_the_strings_is_damage(tmp_path: Path) -> None:
     fields: dict[str, FieldType] = {"tags": "keyword"}
-    writer = FieldsWriter(tmp_path, fields)
+    writer = FieldsWriter(ArrayFolder(tmp_path), fields)
     writer.append([{"tags": [b"red"]}, {"tags": [b"blue"]}])
     writer.finish()
     codes = np.load(tmp_path / "field_000_codes.npy", mmap_mode="r+")
@@ -68,7 +69,7 @@ def test_a_code_outside_the_strings_is_damage(tmp_path: Path) -> None:
         codes[1] = code
         codes.flush()
         with pytest.raises(DamagedIndexError, match=r"field_000_codes.npy names a string outside the 2"):
-            open_columns(tmp_path, fields, 2)
+            open_columns(ArrayFolder(tmp_path), fields, 2)
 
 
 def test_a_message_shows_the_beginning_of_a_long_value() -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from index.documents.fields import FieldType, KeywordColumn, ScalarColumn, open_columns
 from index.documents.fields_writer import FieldsWriter
+from index.files.array_folder import ArrayFolder
 
 
 def test_columns_hold_every_document_in_order(tmp_path: Path) -> None:
     fields: dict[str, FieldType] = {"tags": "keyword", "year": "integer", "price": "number", "new": "boolean"}
-    writer = FieldsWriter(tmp_path, fields)
+    writer = FieldsWriter(ArrayFolder(tmp_path), fields)
     writer.append(
         [
             {"tags": [b"red", b"blue"], "year": [2020], "price": [1.5], "new": [True]},
@@ -19,7 +20,7 @@ def test_columns_hold_every_document_in_order(tmp_path: Path) -> None:
     )
     writer.append([{"tags": [b"blue"], "year": [-3], "price": [0.0], "new": [False]}])
     writer.finish()
-    columns = open_columns(tmp_path, fields, 3)
+    columns = open_columns(ArrayFolder(tmp_path), fields, 3)
     tags, year, price, new = (columns[name] for name in ("tags", "year", "price", "new"))
     assert isinstance(tags, KeywordColumn)
     assert [tags.strings[place] for place in range(len(tags.strings))] == [b"blue", b"red"]
@@ -35,16 +36,16 @@ def test_columns_hold_every_document_in_order(tmp_path: Path) -> None:
 
 def test_a_segment_without_values_has_empty_columns(tmp_path: Path) -> None:
     fields: dict[str, FieldType] = {"tags": "keyword", "year": "integer"}
-    writer = FieldsWriter(tmp_path, fields)
+    writer = FieldsWriter(ArrayFolder(tmp_path), fields)
     writer.append([{"tags": [], "year": []}])
     writer.finish()
-    tags = open_columns(tmp_path, fields, 1)["tags"]
+    tags = open_columns(ArrayFolder(tmp_path), fields, 1)["tags"]
     assert isinstance(tags, KeywordColumn)
     assert (len(tags.strings), len(tags.codes)) == (0, 0)
 
 
 def test_memory_holds_each_distinct_string_once(tmp_path: Path) -> None:
-    writer = FieldsWriter(tmp_path, {"tags": "keyword", "year": "integer"})
+    writer = FieldsWriter(ArrayFolder(tmp_path), {"tags": "keyword", "year": "integer"})
     writer.append([{"tags": [b"red", b"blue"], "year": [1]}])
     held = writer.held_bytes
     assert held > len(b"redblue")

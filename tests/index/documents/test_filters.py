@@ -14,6 +14,7 @@ from index.documents.fields import Column, FieldType, field_values, open_columns
 from index.documents.fields_writer import FieldsWriter
 from index.documents.filters import And, Exists, In, Not, Or, Range, check_filter, evaluate, parse_filter
 from index.errors import InvalidQueryError
+from index.files.array_folder import ArrayFolder
 
 FIELDS: dict[str, FieldType] = {"tags": "keyword", "year": "integer", "price": "number", "new": "boolean"}
 DOCUMENTS: list[dict[str, Any]] = [
@@ -26,12 +27,12 @@ DOCUMENTS: list[dict[str, Any]] = [
 
 
 def columns_of(folder: Path, documents: list[dict[str, Any]]) -> dict[str, Column]:
-    writer = FieldsWriter(folder, FIELDS)
+    writer = FieldsWriter(ArrayFolder(folder), FIELDS)
     writer.append(
         [{name: field_values(name, kind, d.get(name)) for name, kind in FIELDS.items()} for d in documents]
     )
     writer.finish()
-    return open_columns(folder, FIELDS, len(documents))
+    return open_columns(ArrayFolder(folder), FIELDS, len(documents))
 
 
 def matching(columns: dict[str, Column], condition: Any, documents: int = len(DOCUMENTS)) -> list[int]:

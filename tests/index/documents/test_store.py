@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from index.candidates import Document
 from index.documents.store import MAX_CONTENT_BYTES, DocumentStore, DocumentWriter, encode_document
 from index.errors import DamagedIndexError, InvalidDocumentError
-from index.files.storage import write_array
+from index.files.array_folder import ArrayFolder
 
 
 def store(folder: Path, documents: list[Document]) -> DocumentStore:
-    writer = DocumentWriter(folder)
+    writer = DocumentWriter(ArrayFolder(folder))
     writer.append([encode_document(document) for document in documents])
     writer.finish()
-    return DocumentStore.open(folder, len(documents))
+    return DocumentStore.open(ArrayFolder(folder), len(documents))
 
 
 def test_documents_come_back_as_they_were(tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_altered_content_is_damage_not_a_crash(tmp_path: Path, content: bytes) -
         ("documents_offsets", np.array([0, len(content)])),
     ):
         (tmp_path / f"{name}.npy").unlink()
-        write_array(tmp_path / f"{name}.npy", array)
+        ArrayFolder(tmp_path).write(name, array)
     with pytest.raises(DamagedIndexError, match=r"documents\.npy: row 0"):
-        DocumentStore.open(tmp_path, 1).get(0)
+        DocumentStore.open(ArrayFolder(tmp_path), 1).get(0)
 
 
 def test_content_is_plain_json(tmp_path: Path) -> None:

@@ -8,42 +8,43 @@ import numpy as np
 import pytest
 
 from index.errors import DamagedIndexError
+from index.files.array_folder import ArrayFolder
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter, first_not_below, open_offsets
-from index.files.storage import write_array
 
 STRINGS = [b"ab", b"", b"\x00\xff", "시조".encode(), b""]
 
 
 def write(folder: Path) -> None:
-    writer = PackedBytesWriter(folder, "words")
-    writer.append(STRINGS[:2])
-    writer.append([])
-    writer.append(STRINGS[2:])
+    writer = PackedBytesWriter(ArrayFolder(folder), "words")
+    writer.append(PackedBytes.of(STRINGS[:2]))
+    writer.append(PackedBytes.of([]))
+    writer.append(PackedBytes.of(STRINGS).span(2, 5))
     writer.finish()
     assert writer.total_bytes == sum(map(len, STRINGS)) + 6 * 8
 
 
 def test_strings_come_back(tmp_path: Path) -> None:
     write(tmp_path)
-    packed = PackedBytes.open(tmp_path, "words", 5)
+    packed = PackedBytes.open(ArrayFolder(tmp_path), "words", 5)
     assert len(packed) == 5
     assert [packed[place] for place in range(5)] == STRINGS
     assert packed.take(np.array([3, 0, 3])) == [STRINGS[3], STRINGS[0], STRINGS[3]]
-    assert len(PackedBytes.open(tmp_path, "words")) == 5
+    assert packed.gather(np.array([3, 0])).take(np.arange(2)) == [STRINGS[3], STRINGS[0]]
+    assert len(PackedBytes.open(ArrayFolder(tmp_path), "words")) == 5
 
 
 def test_another_count_is_refused(tmp_path: Path) -> None:
     write(tmp_path)
     with pytest.raises(DamagedIndexError, match=r"words_offsets\.npy has 176 bytes"):
-        PackedBytes.open(tmp_path, "words", 4)
+        PackedBytes.open(ArrayFolder(tmp_path), "words", 4)
 
 
 def test_offsets_ascend_from_zero(tmp_path: Path) -> None:
     for offsets in ([1, 2], [0, -1], [0, 3, 2], [0, 2**40, 3], []):
-        path = tmp_path / f"offsets_{len(list(tmp_path.iterdir()))}.npy"
-        write_array(path, np.array(offsets, np.int64))
+        arrays, name = ArrayFolder(tmp_path), f"offsets_{len(list(tmp_path.iterdir()))}"
+        arrays.write(name, np.array(offsets, np.int64))
         with pytest.raises(DamagedIndexError, match="does not ascend from 0"):
-            open_offsets(path)
+            open_offsets(arrays, name)
 
 
 def test_binary_search_finds_the_first_not_below() -> None:

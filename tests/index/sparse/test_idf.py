@@ -16,7 +16,7 @@ from index.candidates import CandidateLimits, Document, Weights
 from index.snapshot import Snapshot
 from index.sparse import idf as idf_module
 from index.sparse.idf import CollectionIdf, idf_factors
-from index.sparse.term_statistics import FREQUENCIES_FILE, MASSES_FILE, TermStatistics
+from index.sparse.term_statistics import FREQUENCIES, MASSES, TermStatistics
 from models.representations import Representations
 
 ALL = CandidateLimits(10_000, 10_000)
@@ -164,8 +164,8 @@ def test_the_idf_is_computed_once_for_a_snapshot(
 def test_a_plain_collection_is_on_disk_as_before(build: Any, three: Any) -> None:
     collection = build(three, lexical="plain")
     assert "lexical" not in json.loads(collection.layout.settings.read_text())
-    written = {path.name for path in collection.layout.folder.rglob("*.npy")}
-    assert not written & {FREQUENCIES_FILE, MASSES_FILE}
+    written = {path.stem for path in collection.layout.folder.rglob("*.npy")}
+    assert not written & {FREQUENCIES, MASSES}
     assert collection.snapshot().idf is None
 
 

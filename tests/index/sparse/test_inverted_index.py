@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
+from index.files.array_folder import ArrayFolder
 from index.sparse.inverted_index import DTYPES, InvertedIndex, build_inverted
 from index.sparse.kernels import BLOCK
 from models.representations import SparseRows, offsets_of
@@ -45,8 +46,8 @@ def random_rows(seed: int, documents: int, vocabulary: int, mean_length: int) ->
 
 def opened(rows: SparseRows, folder: Path, vocabulary: int = VOCABULARY) -> InvertedIndex:
     fresh = Path(tempfile.mkdtemp(dir=folder))
-    build_inverted(rows, vocabulary, fresh)
-    return InvertedIndex.open(fresh, rows)
+    build_inverted(rows, vocabulary, ArrayFolder(fresh))
+    return InvertedIndex.open(ArrayFolder(fresh), rows)
 
 
 def scores_of(
@@ -98,7 +99,7 @@ def test_three_documents(tmp_path: Path) -> None:
 
 
 def test_layout_of_three_documents(tmp_path: Path) -> None:
-    build_inverted(rows_of({5: 0.5, 9: 1.0}, {9: 2.0}, {7: 1.0}), VOCABULARY, tmp_path)
+    build_inverted(rows_of({5: 0.5, 9: 1.0}, {9: 2.0}, {7: 1.0}), VOCABULARY, ArrayFolder(tmp_path))
     stored = {name: np.load(tmp_path / f"inverted_{name}.npy") for name in DTYPES}
     assert stored["terms"].tolist() == [5, 7, 9]
     assert stored["largest"].tolist() == [0.5, 1.0, 2.0]
@@ -240,10 +241,10 @@ def test_bad_rows_stop_the_build(tmp_path: Path, token_ids: list[int], weights: 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
     rows = rows_of({5: 0.5})
-    build_inverted(rows, VOCABULARY, tmp_path)
+    build_inverted(rows, VOCABULARY, ArrayFolder(tmp_path))
     (tmp_path / "inverted_impacts.npy").unlink()
     with pytest.raises(DamagedIndexError, match="inverted_impacts"):
-        InvertedIndex.open(tmp_path, rows)
+        InvertedIndex.open(ArrayFolder(tmp_path), rows)
 
 
 def test_a_full_disk_is_an_error_before_anything_is_written_through_a_map(
@@ -254,15 +255,15 @@ def test_a_full_disk_is_an_error_before_anything_is_written_through_a_map(
 
     monkeypatch.setattr(os, "posix_fallocate", full)
     with pytest.raises(OSError, match="No space left"):
-        build_inverted(rows_of({5: 0.5}), VOCABULARY, tmp_path)
+        build_inverted(rows_of({5: 0.5}), VOCABULARY, ArrayFolder(tmp_path))
 
 
 def test_files_of_another_build_are_refused(tmp_path: Path) -> None:
     rows = rows_of({5: 0.5}, {5: 1.0})
-    build_inverted(rows, VOCABULARY, tmp_path)
+    build_inverted(rows, VOCABULARY, ArrayFolder(tmp_path))
     np.save(tmp_path / "inverted_largest.npy", float32(1.0, 2.0))
     with pytest.raises(DamagedIndexError, match="do not belong together"):
-        InvertedIndex.open(tmp_path, rows)
+        InvertedIndex.open(ArrayFolder(tmp_path), rows)
 
 
 @pytest.mark.parametrize(
@@ -273,13 +274,13 @@ def test_places_outside_are_refused_before_compiled_code_reads_them(
     tmp_path: Path, name: str, place: int, value: int
 ) -> None:
     rows = rows_of({5: 0.5, 7: 1.0}, {5: 1.0})
-    build_inverted(rows, VOCABULARY, tmp_path)
+    build_inverted(rows, VOCABULARY, ArrayFolder(tmp_path))
     path = tmp_path / f"inverted_{name}.npy"
     damaged = np.load(path)
     damaged[place] = value
     np.save(path, damaged)
     with pytest.raises(DamagedIndexError, match="do not belong together"):
-        InvertedIndex.open(tmp_path, rows)
+        InvertedIndex.open(ArrayFolder(tmp_path), rows)
 
 
 def test_threads_get_the_answers_of_one_thread(blocks: tuple[SparseRows, InvertedIndex]) -> None:
@@ -304,14 +305,16 @@ def test_threads_get_the_answers_of_one_thread(blocks: tuple[SparseRows, Inverte
 
 def test_opening_and_searching_adds_no_private_copy(tmp_path: Path) -> None:
     rows = random_rows(3, 60_000, 5_000, 60)
-    build_inverted(rows, 5_000, tmp_path)
+    build_inverted(rows, 5_000, ArrayFolder(tmp_path))
     for name, array in (("p", rows.indptr), ("t", rows.token_ids), ("w", rows.weights)):
         np.save(tmp_path / f"{name}.npy", array)
     mapped = SparseRows(*(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "ptw"))
     size = sum(path.stat().st_size for path in tmp_path.iterdir())
-    InvertedIndex.open(tmp_path, mapped).search(int32(1), float32(1.0), 1)  # compiled code is loaded
+    InvertedIndex.open(ArrayFolder(tmp_path), mapped).search(
+        int32(1), float32(1.0), 1
+    )  # compiled code is loaded
     before = _private_bytes()
-    index = InvertedIndex.open(tmp_path, mapped)
+    index = InvertedIndex.open(ArrayFolder(tmp_path), mapped)
     for token in range(0, 4_000, 40):
         index.search(np.arange(token, token + 40, dtype=np.int32), np.ones(40, np.float32), 200)
     assert size > 32 << 20
@@ -329,22 +332,23 @@ SEARCH_AND_COUNT = """
 import sys, tempfile
 from pathlib import Path
 import numpy as np
+from index.files.array_folder import ArrayFolder
 from index.sparse import build_kernels as sparse_build_kernels, kernels as sparse_kernels
 from index.scoring import lexical_scores
 from index.sparse.inverted_index import InvertedIndex, build_inverted
 from models.representations import SparseRows
 folder, other = (Path(tempfile.mkdtemp(dir=sys.argv[1])) for _ in range(2))
 rows = SparseRows(np.arange(3001), np.arange(3000, dtype=np.int32) % 100, np.ones(3000, np.float32))
-build_inverted(rows, 100, folder)
+build_inverted(rows, 100, ArrayFolder(folder))
 for name, array in (("p", rows.indptr), ("t", rows.token_ids), ("w", rows.weights)):
     np.save(folder / f"{name}.npy", array)
 mapped = SparseRows(*(np.load(folder / f"{name}.npy", mmap_mode="r") for name in "ptw"))
-build_inverted(mapped, 100, other)
+build_inverted(mapped, 100, ArrayFolder(other))
 every = np.arange(100, dtype=np.int32)
 fixed = np.arange(3000) < 2000
 fixed.flags.writeable = False
 for forward in (rows, mapped):
-    index = InvertedIndex.open(folder, forward)
+    index = InvertedIndex.open(ArrayFolder(folder), forward)
     for allowed in (None, np.ones(3000, bool), np.ones(6000, bool)[::2], fixed, np.arange(3000) < 5):
         for terms in (every[:3], every, every[::2], every[::-1]):
             index.search(terms, np.ones(len(terms), np.float32), 10, allowed)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from index.errors import DamagedIndexError
-from index.files.storage import write_array
+from index.files.array_folder import ArrayFolder
 from index.sparse import document_frequencies, term_statistics
-from index.sparse.term_statistics import FREQUENCIES_FILE, MASSES_FILE, TermStatistics
+from index.sparse.term_statistics import FREQUENCIES, MASSES, TermStatistics
 from models.representations import SparseRows
 
 
@@ -52,39 +52,39 @@ def test_pieces_and_parts_count_alike(random_texts: Any, monkeypatch: pytest.Mon
 
 def test_they_come_back_from_their_files(tmp_path: Path) -> None:
     written = TermStatistics.of(rows({1: 0.5}, {1: 1.0, 3: 2.0}), 10)
-    written.write(tmp_path)
-    opened = TermStatistics.open(tmp_path, written.terms, 2, 10)
+    written.write(ArrayFolder(tmp_path))
+    opened = TermStatistics.open(ArrayFolder(tmp_path), written.terms, 2, 10)
     assert opened.frequencies.tolist() == [2, 1]
     assert opened.masses.tolist() == [1_500_000, 2_000_000]
     nothing = TermStatistics.of(rows({}, {}), 10)
     (tmp_path / "empty").mkdir()
-    nothing.write(tmp_path / "empty")
-    assert len(TermStatistics.open(tmp_path / "empty", nothing.terms, 2, 10).masses) == 0
+    nothing.write(ArrayFolder(tmp_path / "empty"))
+    assert len(TermStatistics.open(ArrayFolder(tmp_path / "empty"), nothing.terms, 2, 10).masses) == 0
 
 
 @pytest.mark.parametrize(
     ("file", "values", "fault"),
     [
-        (FREQUENCIES_FILE, np.array([2, 3], np.int32), "a segment of 2 cannot have"),
-        (FREQUENCIES_FILE, np.array([2, 0], np.int32), "a segment of 2 cannot have"),
-        (FREQUENCIES_FILE, np.array([2], np.int32), ""),
-        (MASSES_FILE, np.array([5, -1]), "a mass below 0"),
-        (MASSES_FILE, np.array([5, 1, 2]), ""),
-        (MASSES_FILE, None, ""),
+        (FREQUENCIES, np.array([2, 3], np.int32), "a segment of 2 cannot have"),
+        (FREQUENCIES, np.array([2, 0], np.int32), "a segment of 2 cannot have"),
+        (FREQUENCIES, np.array([2], np.int32), ""),
+        (MASSES, np.array([5, -1]), "a mass below 0"),
+        (MASSES, np.array([5, 1, 2]), ""),
+        (MASSES, None, ""),
     ],
 )
 def test_damage_names_its_file(tmp_path: Path, file: str, values: Any, fault: str) -> None:
     written = TermStatistics.of(rows({1: 0.5}, {1: 1.0, 3: 2.0}), 10)
-    written.write(tmp_path)
-    (tmp_path / file).unlink()
+    written.write(ArrayFolder(tmp_path))
+    ArrayFolder(tmp_path).remove(file)
     if values is not None:
-        write_array(tmp_path / file, values)
+        ArrayFolder(tmp_path).write(file, values)
     with pytest.raises(DamagedIndexError, match=f"{file}.*{fault}"):
-        TermStatistics.open(tmp_path, written.terms, 2, 10)
+        TermStatistics.open(ArrayFolder(tmp_path), written.terms, 2, 10)
 
 
 def test_terms_beyond_the_vocabulary_are_damage(tmp_path: Path) -> None:
     written = TermStatistics.of(rows({1: 0.5, 9: 1.0}), 10)
-    written.write(tmp_path)
+    written.write(ArrayFolder(tmp_path))
     with pytest.raises(DamagedIndexError, match=r"inverted_terms\.npy holds a token id outside"):
-        TermStatistics.open(tmp_path, written.terms, 1, 9)
+        TermStatistics.open(ArrayFolder(tmp_path), written.terms, 1, 9)

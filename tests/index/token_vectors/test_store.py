@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from index.errors import DamagedIndexError
-from index.files.storage import write_array
+from index.files.array_folder import ArrayFolder
 from index.token_vectors.store import TokenCodec, TokenVectorStore, TokenVectorWriter, quantize_int8
 from models.representations import Float32, TokenVectors, offsets_of
 
@@ -22,11 +22,11 @@ def test_int8_codes_by_hand() -> None:
 
 def store(folder: Path, codec: TokenCodec, parts: list[TokenVectors]) -> TokenVectorStore:
     dimension = parts[0].vectors.shape[1]
-    writer = TokenVectorWriter(folder, codec, dimension)
+    writer = TokenVectorWriter(ArrayFolder(folder), codec, dimension)
     for part in parts:
         writer.append(part)
     writer.finish()
-    return TokenVectorStore.open(folder, codec, sum(len(part) for part in parts), dimension)
+    return TokenVectorStore.open(ArrayFolder(folder), codec, sum(len(part) for part in parts), dimension)
 
 
 @pytest.mark.parametrize(("codec", "allowed"), [("int8", 0.5 / 127), ("float16", 2**-11)])
@@ -61,6 +61,6 @@ def test_no_positions_give_no_vectors(tmp_path: Path) -> None:
 def test_offsets_and_codes_must_agree(tmp_path: Path) -> None:
     store(tmp_path, "int8", [TokenVectors(np.ones((3, 4), np.float32), np.array([0, 3]))])
     (tmp_path / "token_offsets.npy").unlink()
-    write_array(tmp_path / "token_offsets.npy", np.array([0, 4]))
+    ArrayFolder(tmp_path).write("token_offsets", np.array([0, 4]))
     with pytest.raises(DamagedIndexError, match=r"token_codes\.npy"):
-        TokenVectorStore.open(tmp_path, "int8", 1, 4)
+        TokenVectorStore.open(ArrayFolder(tmp_path), "int8", 1, 4)

@@ -1,0 +1,65 @@
+"""The `.npy` format of the index's arrays: format 1.0, little-endian, with a header of exactly 128 bytes.
+
+So an array of unknown length can be streamed and its header written last. `numpy.load` reads such files;
+we compare the header with the one expected instead of parsing it.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from index.errors import DamagedIndexError
+from index.files.arrays import Array
+
+HEADER_BYTES = 128
+
+
+def npy_header(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> bytes:
+    """The 128 bytes before the values of an array of this dtype and shape."""
+    text = f"{{'descr': {np.dtype(dtype).str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
+    length = HEADER_BYTES - 10
+    return b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text.ljust(length - 1).encode() + b"\n"
+
+
+def row_bytes(dtype: npt.DTypeLike, row_shape: tuple[int, ...]) -> int:
+    """Bytes of one row."""
+    return np.dtype(dtype).itemsize * math.prod(row_shape)
+
+
+def shape_in(
+    size: int, path: Path, dtype: npt.DTypeLike, row_shape: tuple[int, ...], rows: int | None
+) -> tuple[int, ...]:
+    """The shape [rows, *row_shape] of an array whose file has so many bytes; `rows` None takes what fits.
+
+    Raises DamagedIndexError, naming the file, where the size differs.
+    """
+    each = row_bytes(dtype, row_shape)
+    count = max(0, size - HEADER_BYTES) // each if rows is None else rows
+    if size != HEADER_BYTES + count * each:
+        raise DamagedIndexError(
+            f"{path} has {size} bytes, but an array of shape {(count, *row_shape)} and type "
+            f"{np.dtype(dtype)} has {HEADER_BYTES + count * each}; restore it or rebuild the collection"
+        )
+    return (count, *row_shape)
+
+
+def array_in(
+    content: memoryview, path: Path, dtype: npt.DTypeLike, row_shape: tuple[int, ...], rows: int | None
+) -> Array:
+    """The array that a whole file holds, over the same memory.
+
+    Raises DamagedIndexError, naming the file, where its header or size differ.
+    """
+    shape = shape_in(len(content), path, dtype, row_shape, rows)
+    if content[:HEADER_BYTES] != npy_header(dtype, shape):
+        raise DamagedIndexError(
+            f"{path} is not an array of shape {shape} and type {np.dtype(dtype)}; "
+            "restore it or rebuild the collection"
+        )
+    if shape[0] == 0:
+        return np.empty(shape, dtype)
+    return np.frombuffer(content, dtype, offset=HEADER_BYTES).reshape(shape)
