@@ -10,6 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 
+import numpy as np
+
+from index.bm25.analysis import Analyzer
 from index.candidates import Document
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry, is_manifest_name, segment_id
@@ -23,7 +26,8 @@ from index.errors import (
 )
 from index.files.lock import ExclusiveLock
 from index.files.storage import sync_folder, write_atomically
-from index.segments.batch import CheckedBatch, check_batch
+from index.segments.checks import check_batch
+from index.segments.rows import DocumentRows
 from index.segments.writer import SegmentWriter
 from index.windows.store import DocumentWindows
 from models.representations import Representations
@@ -73,6 +77,7 @@ class SnapshotWriter:
         self._mark = mark or secrets.token_hex(4)
         self._lock = ExclusiveLock(layout.lock, f"collection {settings.name!r}")
         self._ids = IdRegister()
+        self._analyzer = Analyzer(settings.bm25_language)
         self._segments: list[SegmentEntry] = []
         self._open: SegmentWriter | None = None
         self._name = ""
@@ -129,8 +134,8 @@ class SnapshotWriter:
         an OSError it cannot.
         """
         self._require_writable()
-        batch = check_batch(documents, representations, self._settings, windows)
-        ids = [document.id for document in batch.documents]
+        batch = check_batch(documents, representations, self._settings, windows, self._analyzer)
+        ids = batch.ids.take(np.arange(len(batch)))
         self._ids.add(self._new_ids(ids))
         self._writable = False
         start = 0
@@ -158,7 +163,7 @@ class SnapshotWriter:
             sync_folder(self._layout.folder)  # it was renamed already, so readers see it: finish
         return self._name
 
-    def _append_some(self, batch: CheckedBatch, start: int) -> int:
+    def _append_some(self, batch: DocumentRows, start: int) -> int:
         """Adds as many documents as the open segment has room for; returns how many."""
         if self._open is None:
             identifier = segment_id(self._name, len(self._segments), self._mark)

@@ -31,6 +31,7 @@ from Stemmer import Stemmer
 
 from index.bm25.languages import SCRIPT_LANGUAGES, Bm25Language, languages_by_script
 
+REMEMBERED_TERMS = 2**18
 LONGEST_WORD = 128  # characters; what is longer is no word, and is cut into pieces of so many
 CHARACTERS_AT_ONCE = 65_536  # a part has at least as many where more follow, and at most twice as many
 _FIRST = r"\p{L}\p{N}"
@@ -77,6 +78,7 @@ class Analyzer:
         self._languages = languages_by_script(language)
         self._dotless = language == "turkish"
         self._stemmers: dict[str, Stemmer] = {}
+        self._terms: dict[str, str] = {}
 
     def pieces(self, text: str) -> Iterator[list[str]]:
         """Words as they stand and pairs of characters, as often as they occur; of one part of the text after
@@ -94,7 +96,15 @@ class Analyzer:
         return words if lowered.isascii() else words + _pairs().findall(lowered)
 
     def term(self, piece: str) -> str:
-        """What is counted for a piece: its stem, or the piece itself."""
+        """What is counted for a piece: its stem, or the piece itself. The last ones are remembered."""
+        term = self._terms.get(piece)
+        if term is None:
+            if len(self._terms) >= REMEMBERED_TERMS:
+                self._terms.clear()
+            term = self._terms[piece] = self._term(piece)
+        return term
+
+    def _term(self, piece: str) -> str:
         script = _scripts().search(piece)
         language = self._languages.get(script.lastgroup or "", "none") if script else "none"
         if language == "none":

@@ -8,6 +8,7 @@ import numpy as np
 
 from index.bm25.formula import mean_length, saturation
 from index.bm25.vocabulary import open_terms
+from index.bm25.words import WordRows
 from index.bm25.writer import FORWARD, FREQUENCIES, INVERTED, LENGTHS
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource
@@ -68,6 +69,10 @@ class Bm25Segment:
             int(lengths.sum(dtype=np.int64)),
             int(lengths.max(initial=0)),
         )
+
+    def words_of(self, rows: Int64) -> WordRows:
+        """The words of some documents, as they are stored."""
+        return WordRows(self.terms, self.forward.take(rows), self.lengths[rows])
 
     def saturation(self, mean: float) -> Saturation:
         """How its rows become weights where all segments together have this mean length."""

@@ -9,61 +9,53 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.bm25.analysis import Analyzer
 from index.bm25.kernels import find_packed
 from index.files.arrays import ArraySource, ArrayTarget, frozen
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter
 from models.representations import Int32
 
 STEM = "bm25_terms"
-PIECE_BYTES = 200  # about what a distinct piece takes in memory, with its term
+TERM_BYTES = 150  # about what a distinct term takes in memory beside its bytes
 TERMS_AT_ONCE = 65_536
 
 
-class TermNumbers(dict[str, int]):
-    """The number of each piece's term while a segment is written: in order of first occurrence.
+class TermNumbers:
+    """The number of each term while a segment is written: in order of first occurrence."""
 
-    A piece that is new is analyzed when it is looked up; every later time costs one look.
-    """
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self.held_bytes = 0
 
-    def __init__(self, analyzer: Analyzer) -> None:
-        super().__init__()
-        self._analyzer = analyzer
-        self._terms: dict[str, int] = {}
-
-    def __missing__(self, piece: str) -> int:
-        number = self._terms.setdefault(self._analyzer.term(piece), len(self._terms))
-        self[piece] = number
-        return number
-
-    @property
-    def held_bytes(self) -> int:
-        """About how much memory the pieces and terms take."""
-        return len(self) * PIECE_BYTES
+    def of(self, terms: PackedBytes, places: Int32) -> Int32:
+        """The numbers of the terms at `places` int32[P]: int32[P]. New ones get the next."""
+        used, inverse = np.unique(places, return_inverse=True)
+        strings = terms.take(used)
+        before = len(self._numbers)
+        numbers = np.fromiter(
+            (self._numbers.setdefault(term, len(self._numbers)) for term in strings), np.int32, len(strings)
+        )
+        new = numbers >= before
+        lengths = terms.offsets[used + 1] - terms.offsets[used]
+        self.held_bytes += int(lengths[new].sum()) + TERM_BYTES * int(new.sum())
+        return numbers[inverse]
 
     def clear(self) -> None:
-        """Forgets pieces and terms."""
-        super().clear()
-        self._terms.clear()
+        """Forgets the terms."""
+        self._numbers.clear()
+        self.held_bytes = 0
 
     def write(self, arrays: ArrayTarget) -> Int32:
         """Writes the terms in ascending order; returns each one's place in it, int32[X], by its number."""
-        ordered = sorted(self._terms)  # as their UTF-8 bytes, whose order is that of code points
+        ordered = sorted(self._numbers)
         writer = PackedBytesWriter(arrays, STEM)
         for start in range(0, len(ordered), TERMS_AT_ONCE):
-            some = ordered[start : start + TERMS_AT_ONCE]
-            writer.append(PackedBytes.of([term.encode() for term in some]))
+            writer.append(PackedBytes.of(ordered[start : start + TERMS_AT_ONCE]))
         writer.finish()
         places = np.empty(len(ordered), np.int32)
-        places[np.fromiter(map(self._terms.__getitem__, ordered), np.int32, len(ordered))] = np.arange(
+        places[np.fromiter(map(self._numbers.__getitem__, ordered), np.int32, len(ordered))] = np.arange(
             len(ordered), dtype=np.int32
         )
         return places
-
-
-def open_terms(arrays: ArraySource) -> PackedBytes:
-    """Opens the terms of a segment. Raises DamagedIndexError naming the file."""
-    return PackedBytes.open(arrays, STEM)
 
 
 def find_terms(terms: PackedBytes, wanted: PackedBytes) -> Int32:
@@ -71,3 +63,8 @@ def find_terms(terms: PackedBytes, wanted: PackedBytes) -> Int32:
     arrays = (terms.data, terms.offsets, wanted.data, wanted.offsets)
     places: Int32 = find_packed(*(frozen(array) for array in arrays))
     return places
+
+
+def open_terms(arrays: ArraySource) -> PackedBytes:
+    """Opens the terms of a segment. Raises DamagedIndexError naming the file."""
+    return PackedBytes.open(arrays, STEM)

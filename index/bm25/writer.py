@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
-from index.bm25.analysis import Analyzer
 from index.bm25.formula import BASE, mean_length, slope
-from index.bm25.languages import Bm25Language
 from index.bm25.vocabulary import TermNumbers
+from index.bm25.words import WordRows
 from index.files.arrays import ArrayTarget
 from index.files.packed_bytes import open_offsets
 from index.sparse.document_frequencies import document_frequencies
 from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
 from index.sparse.inverted_index import build_inverted
-from models.representations import Float32, Int32, Int64, SparseRows, offsets_of
+from models.representations import Int32, Int64, SparseRows
 
 FORWARD = "bm25_forward"
 INVERTED = "bm25_inverted"
@@ -30,12 +28,11 @@ NUMBERS = (1 << NUMBER_BITS) - 1
 
 
 class Bm25Writer:
-    """Streams the texts of one segment's documents."""
+    """Streams the words of one segment's documents."""
 
-    def __init__(self, arrays: ArrayTarget, language: Bm25Language) -> None:
+    def __init__(self, arrays: ArrayTarget) -> None:
         self._arrays = arrays
-        self._analyzer = Analyzer(language)
-        self._numbers = TermNumbers(self._analyzer)
+        self._numbers = TermNumbers()
         self._forward = ForwardRowsWriter(arrays, FORWARD)
         self._lengths = arrays.stream(LENGTHS, np.int32)
 
@@ -49,13 +46,13 @@ class Bm25Writer:
         """About how much memory waits for the end of the segment."""
         return self._numbers.held_bytes
 
-    def append(self, texts: Sequence[str]) -> None:
-        """Adds documents, one row each."""
-        rows = [self._row(text) for text in texts]
-        numbers, frequencies = (np.concatenate(arrays) for arrays in zip(*rows, strict=True))
-        lengths = np.array([len(found) for found, _ in rows], np.int64)
-        self._forward.append(SparseRows(offsets_of(lengths), numbers, frequencies))
-        self._lengths.append(np.array([counts.sum(dtype=np.int64) for _, counts in rows], np.int32))
+    def append(self, words: WordRows) -> None:
+        """Adds documents, one row each. Their token ids ascend only after `finish`."""
+        rows = words.rows
+        self._forward.append(
+            SparseRows(rows.indptr, self._numbers.of(words.terms, rows.token_ids), rows.weights)
+        )
+        self._lengths.append(words.lengths)
 
     def finish(self) -> None:
         """Completes the streamed files, and builds the rest from them."""
@@ -72,16 +69,6 @@ class Bm25Writer:
         """Abandons the arrays."""
         self._forward.close()
         self._lengths.close()
-
-    def _row(self, text: str) -> tuple[Int32, Float32]:
-        """The numbers of a text's distinct terms, ascending, and how often each occurs."""
-        counts = Counter[int]()
-        for pieces in self._analyzer.pieces(text):
-            counts.update(map(self._numbers.__getitem__, pieces))
-        numbers = np.fromiter(counts, np.int32, len(counts))
-        frequencies = np.fromiter(counts.values(), np.float32, len(counts))
-        order = np.argsort(numbers)
-        return numbers[order], frequencies[order]
 
 
 def build_indexes(forward: SparseRows, lengths: Int32, terms: int, arrays: ArrayTarget) -> None:

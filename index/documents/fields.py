@@ -10,7 +10,7 @@ distinct strings, with their offsets), `field_000_codes.npy` and `field_000_rows
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.arrays import ArraySource, open_rows
 from index.files.packed_bytes import PackedBytes
-from models.representations import Bool, Int32, Int64
+from models.representations import Bool, Int32, Int64, offsets_of
 
 FieldType = Literal["keyword", "integer", "number", "boolean"]
 ScalarType = Literal["integer", "number", "boolean"]
@@ -40,6 +40,10 @@ class ScalarColumn:
     values: npt.NDArray[Any]
     present: Bool
 
+    def take(self, rows: Int64) -> ScalarColumn:
+        """The values of these documents."""
+        return ScalarColumn(self.values[rows], self.present[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class KeywordColumn:
@@ -50,6 +54,13 @@ class KeywordColumn:
     strings: PackedBytes
     codes: Int32
     rows: Int64
+
+    def take(self, rows: Int64) -> KeywordColumn:
+        """The values of these documents, as places in the same strings."""
+        starts, ends = np.searchsorted(self.rows, rows), np.searchsorted(self.rows, rows, "right")
+        lengths = ends - starts
+        positions = np.repeat(starts - offsets_of(lengths)[:-1], lengths) + np.arange(lengths.sum())
+        return KeywordColumn(self.strings, self.codes[positions], np.repeat(np.arange(len(rows)), lengths))
 
 
 Column = ScalarColumn | KeywordColumn
@@ -106,6 +117,22 @@ def _finite(name: str, value: int | float) -> float:
     if not math.isfinite(number):
         raise InvalidDocumentError(f"field {name!r}: {value} is not finite; leave the field out instead")
     return number
+
+
+def column_of(kind: FieldType, values: Sequence[list[Any]]) -> Column:
+    """The column of a field from the `field_values` of each document."""
+    if kind == "keyword":
+        members = [member for found in values for member in found]
+        strings = sorted(set(members))
+        places = {string: place for place, string in enumerate(strings)}
+        codes = np.fromiter(map(places.__getitem__, members), np.int32, len(members))
+        rows = np.repeat(np.arange(len(values)), [len(found) for found in values])
+        return KeywordColumn(PackedBytes.of(strings), codes, rows.astype(np.int64))
+    dtype = np.dtype(SCALAR_DTYPES[kind])
+    return ScalarColumn(
+        np.array([found[0] if found else 0 for found in values], dtype),
+        np.array([bool(found) for found in values], np.bool_),
+    )
 
 
 def open_columns(arrays: ArraySource, fields: Mapping[str, FieldType], documents: int) -> dict[str, Column]:

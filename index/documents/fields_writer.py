@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
-from index.documents.fields import SCALAR_DTYPES, FieldType, ScalarType, field_stem
+from index.documents.fields import (
+    SCALAR_DTYPES,
+    Column,
+    FieldType,
+    KeywordColumn,
+    ScalarColumn,
+    ScalarType,
+    field_stem,
+)
 from index.files.arrays import ArrayTarget
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter
 
@@ -37,10 +44,10 @@ class FieldsWriter:
         """About how much memory the distinct strings take so far."""
         return sum(column.held_bytes for column in self._columns.values())
 
-    def append(self, values: Sequence[Mapping[str, list[Any]]]) -> None:
-        """Adds the checked field values of some documents; one that is left out has none."""
-        for name, column in self._columns.items():
-            column.append([document.get(name, []) for document in values])
+    def append(self, columns: Mapping[str, Column], documents: int) -> None:
+        """Adds the columns of so many documents, one for each field."""
+        for name, writer in self._columns.items():
+            writer.append(columns[name], documents)
 
     def finish(self) -> None:
         """Completes every field's arrays."""
@@ -57,17 +64,17 @@ class _ScalarWriter:
     held_bytes = 0
 
     def __init__(self, arrays: ArrayTarget, stem: str, kind: ScalarType) -> None:
-        self._dtype = np.dtype(SCALAR_DTYPES[kind])
-        self._values = arrays.stream(f"{stem}_values", self._dtype)
+        self._values = arrays.stream(f"{stem}_values", SCALAR_DTYPES[kind])
         self._present = arrays.stream(f"{stem}_present", np.bool_)
 
     @property
     def total_bytes(self) -> int:
         return self._values.total_bytes + self._present.total_bytes
 
-    def append(self, values: list[list[Any]]) -> None:
-        self._values.append(np.array([found[0] if found else 0 for found in values], self._dtype))
-        self._present.append(np.array([bool(found) for found in values], np.bool_))
+    def append(self, column: Column, documents: int) -> None:
+        assert isinstance(column, ScalarColumn)  # noqa: S101 - of a field of this type
+        self._values.append(column.values)
+        self._present.append(column.present)
 
     def finish(self) -> None:
         self._values.finish()
@@ -95,12 +102,13 @@ class _KeywordWriter:
     def total_bytes(self) -> int:
         return self._codes.total_bytes + self._rows.total_bytes
 
-    def append(self, values: list[list[bytes]]) -> None:
-        codes = [self._number(string) for found in values for string in found]
-        documents = np.arange(self._documents, self._documents + len(values), dtype=np.int64)
-        self._codes.append(np.array(codes, np.int32))
-        self._rows.append(np.repeat(documents, np.array([len(found) for found in values], np.int64)))
-        self._documents += len(values)
+    def append(self, column: Column, documents: int) -> None:
+        assert isinstance(column, KeywordColumn)  # noqa: S101 - of a field of this type
+        used, inverse = np.unique(column.codes, return_inverse=True)
+        numbers = np.array([self._number(string) for string in column.strings.take(used)], np.int32)
+        self._codes.append(numbers[inverse])
+        self._rows.append(column.rows + self._documents)
+        self._documents += documents
 
     def finish(self) -> None:
         strings = sorted(self._numbers)

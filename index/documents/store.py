@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,10 +113,10 @@ class DocumentWriter:
         """Bytes of ids and contents so far."""
         return self._ids.total_bytes + self._contents.total_bytes
 
-    def append(self, documents: Sequence[StoredDocument]) -> None:
+    def append(self, ids: PackedBytes, contents: PackedBytes) -> None:
         """Adds documents, one row each."""
-        self._ids.append(PackedBytes.of([document.id for document in documents]))
-        self._contents.append(PackedBytes.of([document.content for document in documents]))
+        self._ids.append(ids)
+        self._contents.append(contents)
 
     def finish(self) -> None:
         """Completes the arrays and writes the order of ids."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayTarget
-from models.representations import Int64, offsets_of, ragged_positions
+from models.representations import Int32, Int64, offsets_of, ragged_positions
 
 
 class PackedBytesWriter:
@@ -68,7 +68,7 @@ class PackedBytes:
     def __getitem__(self, position: int) -> bytes:
         return self.data[int(self.offsets[position]) : int(self.offsets[position + 1])].tobytes()
 
-    def take(self, positions: Int64) -> list[bytes]:
+    def take(self, positions: Int64 | Int32) -> list[bytes]:
         """The strings at these positions."""
         view = self.data.data
         starts, ends = self.offsets[positions].tolist(), self.offsets[positions + 1].tolist()

@@ -20,7 +20,7 @@ from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
 from index.files.storage import missing, sha256_of
 from index.scoring import dense_scores, lexical_scores, packed_maxsim
-from index.segments.writer import DENSE
+from index.segments.builder import DENSE
 from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.term_statistics import TermStatistics

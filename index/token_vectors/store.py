@@ -14,7 +14,7 @@ import numpy.typing as npt
 from index.files.arrays import ArraySource, ArrayTarget
 from index.files.float16 import rows_as_float32
 from index.files.packed_bytes import open_offsets
-from models.representations import Float32, Int64, TokenVectors
+from models.representations import Float32, Int64, TokenVectors, offsets_of, ragged_positions
 
 TokenCodec = Literal["float16", "int8", "none"]
 Int8 = npt.NDArray[np.int8]
@@ -52,6 +52,22 @@ class TokenVectorStore:
         codes = arrays.open("token_codes", code_dtype(codec), (dimension,), tokens)
         scales = arrays.open("token_scales", np.float32, rows=tokens) if codec == "int8" else None
         return TokenVectorStore(codes, scales, offsets)
+
+    @staticmethod
+    def encode(batch: TokenVectors, codec: TokenCodec) -> TokenVectorStore:
+        """The stored form of vectors; the codec is int8 or float16."""
+        if codec == "int8":
+            return TokenVectorStore(*quantize_int8(batch.vectors), batch.offsets)
+        return TokenVectorStore(batch.vectors.astype(np.float16), None, batch.offsets)
+
+    def take(self, rows: Int64) -> TokenVectorStore:
+        """The vectors of these texts, as they are stored."""
+        positions = ragged_positions(self.offsets, rows)
+        return TokenVectorStore(
+            self.codes[positions],
+            None if self.scales is None else self.scales[positions],
+            offsets_of(self.offsets[rows + 1] - self.offsets[rows]),
+        )
 
     def vectors(self, positions: Int64) -> Float32:
         """The token vectors at these positions, float32[n, C]; positions come from `offsets`."""
@@ -91,16 +107,13 @@ class TokenVectorWriter:
         scales = 0 if self._scales is None else self._scales.total_bytes
         return self._codes.total_bytes + scales + self._offsets.total_bytes
 
-    def append(self, batch: TokenVectors) -> None:
-        """Adds the token vectors of some documents."""
+    def append(self, batch: TokenVectorStore) -> None:
+        """Adds the token vectors of some texts, stored by the same codec."""
         ends = self._codes.rows + batch.offsets[1:] - batch.offsets[0]
-        vectors = batch.vectors[int(batch.offsets[0]) : int(batch.offsets[-1])]
-        if self._scales is not None:
-            codes, scales = quantize_int8(vectors)
-            self._codes.append(codes)
-            self._scales.append(scales)
-        else:
-            self._codes.append(vectors)
+        stored = slice(int(batch.offsets[0]), int(batch.offsets[-1]))
+        self._codes.append(batch.codes[stored])
+        if self._scales is not None and batch.scales is not None:
+            self._scales.append(batch.scales[stored])
         self._offsets.append(ends)
 
     def finish(self) -> None:

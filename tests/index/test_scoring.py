@@ -47,7 +47,7 @@ def test_maxsim_by_hand() -> None:
 
 def store(folder: Path, texts: TokenVectors, codec: TokenCodec = "int8") -> TokenVectorStore:
     writer = TokenVectorWriter(ArrayFolder(folder), codec, texts.vectors.shape[1])
-    writer.append(texts)
+    writer.append(TokenVectorStore.encode(texts, codec))
     writer.finish()
     return TokenVectorStore.open(ArrayFolder(folder), codec, len(texts), texts.vectors.shape[1])
 

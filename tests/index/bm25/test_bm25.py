@@ -11,7 +11,8 @@ import pytest
 from index.bm25 import analysis, writer
 from index.bm25.analysis import Analyzer
 from index.bm25.formula import saturation
-from index.bm25.vocabulary import PIECE_BYTES, TermNumbers, find_terms, open_terms
+from index.bm25.vocabulary import TERM_BYTES, TermNumbers, find_terms, open_terms
+from index.bm25.words import count_words
 from index.candidates import CandidateLimits, Document, Weights
 from index.documents.filters import parse_filter
 from index.errors import InvalidQueryError
@@ -172,11 +173,30 @@ def test_rows_are_numbered_anew_piece_by_piece(
 
 
 def test_nothing_is_kept_of_a_finished_segment() -> None:
-    numbers = TermNumbers(Analyzer("none"))
-    assert [numbers[piece] for piece in ("tea", "milk", "tea")] == [0, 1, 0]
+    numbers, terms = TermNumbers(), PackedBytes.of([b"milk", b"tea"])
+    assert numbers.of(terms, np.array([1, 0, 1], np.int32)).tolist() == [1, 0, 1]
+    assert numbers.of(PackedBytes.of([b"tea", b"oat"]), np.array([1, 0], np.int32)).tolist() == [2, 1]
+    assert numbers.held_bytes == len(b"milkteaoat") + 3 * TERM_BYTES
     numbers.clear()
-    assert len(numbers) == 0
-    assert numbers["milk"] == 0  # terms are forgotten, too
+    assert numbers.held_bytes == 0
+    assert numbers.of(terms, np.array([1], np.int32)).tolist() == [0]
+
+
+def test_words_are_counted_by_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    analyzer = Analyzer("english")
+    words = count_words(["teas and tea", "", "milk tea"], analyzer)
+    assert words.terms.take(np.arange(3)) == [b"tea", b"and", b"milk"]
+    assert [words.rows.row(row)[0].tolist() for row in range(3)] == [[0, 1], [], [0, 2]]
+    assert words.rows.row(0)[1].tolist() == [2, 1]
+    assert words.lengths.tolist() == [3, 0, 2]
+    assert words.take(np.array([2])).rows.row(0)[0].tolist() == [0, 2]
+    monkeypatch.setattr(analysis, "REMEMBERED_TERMS", 2)
+    assert [analyzer.term(piece) for piece in ("cups", "teas", "mills", "cups")] == [
+        "cup",
+        "tea",
+        "mill",
+        "cup",
+    ]
 
 
 def test_a_title_counts(build: Any, random_texts: Any, query: Representations) -> None:
@@ -245,7 +265,7 @@ def test_segments_end_before_their_terms_fill_the_memory(
     texts = random_words(40, 2)
     collection = collection_of(texts)
     documents = [Document(id, text) for id, text in texts.items()]
-    with collection.writer(SegmentLimits(held_bytes=20 * PIECE_BYTES)) as writing:
+    with collection.writer(SegmentLimits(held_bytes=20 * TERM_BYTES)) as writing:
         for number, document in enumerate(documents):
             writing.add([document], random_texts(40, 1).take(np.array([number])))
         writing.publish()

@@ -59,10 +59,10 @@ def test_other_values_are_refused(kind: FieldType, value: Any, problem: str) -> 
         field_values("f", kind, value)
 
 
-def test_a_code_outside_the_strings_is_damage(tmp_path: Path) -> None:
+def test_a_code_outside_the_strings_is_damage(tmp_path: Path, make_columns: Any) -> None:
     fields: dict[str, FieldType] = {"tags": "keyword"}
     writer = FieldsWriter(ArrayFolder(tmp_path), fields)
-    writer.append([{"tags": [b"red"]}, {"tags": [b"blue"]}])
+    writer.append(make_columns(fields, [{"tags": [b"red"]}, {"tags": [b"blue"]}]), 2)
     writer.finish()
     codes = np.load(tmp_path / "field_000_codes.npy", mmap_mode="r+")
     for code in (-1, 2):

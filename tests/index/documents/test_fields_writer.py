@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from index.documents.fields import FieldType, KeywordColumn, ScalarColumn, open_columns
 from index.documents.fields_writer import FieldsWriter
 from index.files.array_folder import ArrayFolder
 
 
-def test_columns_hold_every_document_in_order(tmp_path: Path) -> None:
+def test_columns_hold_every_document_in_order(tmp_path: Path, make_columns: Any) -> None:
     fields: dict[str, FieldType] = {"tags": "keyword", "year": "integer", "price": "number", "new": "boolean"}
     writer = FieldsWriter(ArrayFolder(tmp_path), fields)
-    writer.append(
-        [
-            {"tags": [b"red", b"blue"], "year": [2020], "price": [1.5], "new": [True]},
-            {"tags": [], "year": [], "price": [], "new": []},
-        ]
-    )
-    writer.append([{"tags": [b"blue"], "year": [-3], "price": [0.0], "new": [False]}])
+    first = {"tags": [b"red", b"blue"], "year": [2020], "price": [1.5], "new": [True]}
+    last = {"tags": [b"blue"], "year": [-3], "price": [0.0], "new": [False]}
+    writer.append(make_columns(fields, [first, {}]), 2)
+    writer.append(make_columns(fields, [last]), 1)
     writer.finish()
     columns = open_columns(ArrayFolder(tmp_path), fields, 3)
     tags, year, price, new = (columns[name] for name in ("tags", "year", "price", "new"))
@@ -34,22 +32,23 @@ def test_columns_hold_every_document_in_order(tmp_path: Path) -> None:
     assert (new.values.tolist(), new.present.tolist()) == ([True, False, False], [True, False, True])
 
 
-def test_a_segment_without_values_has_empty_columns(tmp_path: Path) -> None:
+def test_a_segment_without_values_has_empty_columns(tmp_path: Path, make_columns: Any) -> None:
     fields: dict[str, FieldType] = {"tags": "keyword", "year": "integer"}
     writer = FieldsWriter(ArrayFolder(tmp_path), fields)
-    writer.append([{"tags": [], "year": []}])
+    writer.append(make_columns(fields, [{}]), 1)
     writer.finish()
     tags = open_columns(ArrayFolder(tmp_path), fields, 1)["tags"]
     assert isinstance(tags, KeywordColumn)
     assert (len(tags.strings), len(tags.codes)) == (0, 0)
 
 
-def test_memory_holds_each_distinct_string_once(tmp_path: Path) -> None:
-    writer = FieldsWriter(ArrayFolder(tmp_path), {"tags": "keyword", "year": "integer"})
-    writer.append([{"tags": [b"red", b"blue"], "year": [1]}])
+def test_memory_holds_each_distinct_string_once(tmp_path: Path, make_columns: Any) -> None:
+    fields: dict[str, FieldType] = {"tags": "keyword", "year": "integer"}
+    writer = FieldsWriter(ArrayFolder(tmp_path), fields)
+    writer.append(make_columns(fields, [{"tags": [b"red", b"blue"], "year": [1]}]), 1)
     held = writer.held_bytes
     assert held > len(b"redblue")
-    writer.append([{"tags": [b"red", b"blue"], "year": [2]}] * 100)
+    writer.append(make_columns(fields, [{"tags": [b"red", b"blue"], "year": [2]}] * 100), 100)
     assert writer.held_bytes == held
     assert writer.total_bytes == 2 * 101 * (4 + 8) + 101 * (8 + 1)
     writer.close()

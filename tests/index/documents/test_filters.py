@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.documents.fields import Column, FieldType, field_values, open_columns
+from index.documents.fields import Column, FieldType, column_of, field_values, open_columns
 from index.documents.fields_writer import FieldsWriter
 from index.documents.filters import And, Exists, In, Not, Or, Range, check_filter, evaluate, parse_filter
 from index.errors import InvalidQueryError
@@ -28,9 +28,11 @@ DOCUMENTS: list[dict[str, Any]] = [
 
 def columns_of(folder: Path, documents: list[dict[str, Any]]) -> dict[str, Column]:
     writer = FieldsWriter(ArrayFolder(folder), FIELDS)
-    writer.append(
-        [{name: field_values(name, kind, d.get(name)) for name, kind in FIELDS.items()} for d in documents]
-    )
+    columns = {
+        name: column_of(kind, [field_values(name, kind, each.get(name)) for each in documents])
+        for name, kind in FIELDS.items()
+    }
+    writer.append(columns, len(documents))
     writer.finish()
     return open_columns(ArrayFolder(folder), FIELDS, len(documents))
 

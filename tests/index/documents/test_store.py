@@ -15,11 +15,15 @@ from index.candidates import Document
 from index.documents.store import MAX_CONTENT_BYTES, DocumentStore, DocumentWriter, encode_document
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.array_folder import ArrayFolder
+from index.files.packed_bytes import PackedBytes
 
 
 def store(folder: Path, documents: list[Document]) -> DocumentStore:
     writer = DocumentWriter(ArrayFolder(folder))
-    writer.append([encode_document(document) for document in documents])
+    stored = [encode_document(document) for document in documents]
+    writer.append(
+        PackedBytes.of([each.id for each in stored]), PackedBytes.of([each.content for each in stored])
+    )
     writer.finish()
     return DocumentStore.open(ArrayFolder(folder), len(documents))
 

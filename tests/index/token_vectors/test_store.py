@@ -24,7 +24,7 @@ def store(folder: Path, codec: TokenCodec, parts: list[TokenVectors]) -> TokenVe
     dimension = parts[0].vectors.shape[1]
     writer = TokenVectorWriter(ArrayFolder(folder), codec, dimension)
     for part in parts:
-        writer.append(part)
+        writer.append(TokenVectorStore.encode(part, codec))
     writer.finish()
     return TokenVectorStore.open(ArrayFolder(folder), codec, sum(len(part) for part in parts), dimension)
 

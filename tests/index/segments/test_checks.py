@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from index.documents.fields import ScalarColumn
 from index.errors import InvalidDocumentError
-from index.segments.batch import check_batch
+from index.segments.checks import check_batch
 
 
 def with_value(array: Any, place: Any, value: float) -> Any:
@@ -28,21 +29,23 @@ def test_good_batches_are_taken_apart_and_cut(three: Any, make_settings: Any) ->
     documents, encoded = three
     batch = check_batch(documents, encoded, make_settings(encoded, "demo", fields={"year": "integer"}))
     assert batch.dense.dtype == np.float16
-    assert [document.id for document in batch.documents] == [b"a", b"b", b"c"]
-    assert batch.fields == [{"year": [2020]}, {"year": [2021]}, {"year": []}]
+    assert batch.ids.take(np.arange(3)) == [b"a", b"b", b"c"]
+    year = batch.columns["year"]
+    assert isinstance(year, ScalarColumn)
+    assert (year.values.tolist(), year.present.tolist()) == ([2020, 2021, 0], [True, True, False])
     assert batch.span(0, 3) is batch
     part = batch.span(1, 3)
-    assert [document.id for document in part.documents] == [b"b", b"c"]
+    assert part.ids.take(np.arange(2)) == [b"b", b"c"]
     assert part.sparse.indptr.tolist() == [0, 1, 3]
-    assert part.colbert is not None
-    assert part.colbert.offsets.tolist() == [0, 2, 3]
+    assert part.tokens is not None
+    assert part.tokens.offsets.tolist() == [0, 2, 3]
 
 
 def test_codec_none_takes_documents_without_token_vectors(three: Any, make_settings: Any) -> None:
     documents, encoded = three
     settings = make_settings(encoded, "demo", token_codec="none")
-    assert check_batch(documents, dataclasses.replace(encoded, colbert=None), settings).colbert is None
-    assert check_batch(documents, encoded, settings).colbert is None
+    assert check_batch(documents, dataclasses.replace(encoded, colbert=None), settings).tokens is None
+    assert check_batch(documents, encoded, settings).tokens is None
 
 
 @pytest.mark.parametrize(

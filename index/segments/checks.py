@@ -2,71 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from index.bm25.analysis import Analyzer
+from index.bm25.words import count_words
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
-from index.documents.fields import field_values
-from index.documents.store import StoredDocument, encode_document
+from index.documents.fields import Column, FieldType, column_of, field_values
+from index.documents.store import encode_document
 from index.errors import InvalidDocumentError
-from index.token_vectors.store import code_dtype
+from index.files.packed_bytes import PackedBytes
+from index.segments.rows import DocumentRows, Float16
+from index.token_vectors.store import TokenVectorStore, code_dtype
 from index.windows.store import DocumentWindows
 from models.representations import Int64, Representations, SparseRows, TokenVectors
-
-Float16 = npt.NDArray[np.float16]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedBatch:
-    """B documents ready to be written, with W encodings: of their windows, or of the documents themselves.
-
-    offsets: int64[B+1], the encodings of each document; dense: float16[W, D]; sparse and colbert: W rows;
-    colbert is None for the codec none, texts, of whole documents, without BM25, windows in a collection
-    without them.
-    """
-
-    documents: list[StoredDocument]
-    fields: list[Mapping[str, list[Any]]]
-    offsets: Int64
-    dense: Float16
-    sparse: SparseRows
-    colbert: TokenVectors | None
-    texts: list[str] | None
-    windows: DocumentWindows | None
-
-    def __len__(self) -> int:
-        return len(self.documents)
-
-    @property
-    def continues(self) -> bool:
-        """Whether the last document goes on in the next batch."""
-        return self.windows is not None and self.windows.continues
-
-    def fitting(self, start: int, room: int) -> int:
-        """The end of the documents from `start` on that have `room` encodings together, one at least."""
-        end = int(np.searchsorted(self.offsets, self.offsets[start] + room, "right")) - 1
-        return max(start + 1, end)
-
-    def span(self, start: int, stop: int) -> CheckedBatch:
-        """The documents from `start` up to `stop`."""
-        if start == 0 and stop == len(self):
-            return self
-        encodings = np.arange(self.offsets[start], self.offsets[stop])
-        return CheckedBatch(
-            self.documents[start:stop],
-            self.fields[start:stop],
-            self.offsets[start : stop + 1] - self.offsets[start],
-            self.dense[encodings[0] : encodings[-1] + 1],
-            self.sparse.take(encodings),
-            None if self.colbert is None else self.colbert.take(encodings),
-            None if self.texts is None else self.texts[start:stop],
-            None if self.windows is None else self.windows.span(start, stop),
-        )
 
 
 def check_batch(
@@ -74,13 +27,16 @@ def check_batch(
     representations: Representations,
     settings: CollectionSettings,
     windows: DocumentWindows | None = None,
-) -> CheckedBatch:
-    """Checks types, limits, declared fields, windows, dimensions and finiteness.
+    analyzer: Analyzer | None = None,
+) -> DocumentRows:
+    """The stored form of documents, after checks of types, limits, declared fields, windows, dimensions and
+    finiteness.
 
-    Raises InvalidDocumentError, naming the first document at fault, and writes nothing.
+    analyzer: for BM25, one that remembers words from batch to batch; by default a new one.
+    Raises InvalidDocumentError, naming the first document at fault.
     """
     stored = [encode_document(document) for document in documents]
-    fields: list[Mapping[str, list[Any]]] = [_check_fields(document, settings) for document in documents]
+    columns = _check_fields(documents, settings)
     offsets = _check_windows(documents, windows, settings)
     if offsets[-1] != len(representations):
         what = "documents" if windows is None else "windows"
@@ -91,11 +47,24 @@ def check_batch(
     encoded = [documents[row] for row in owners.tolist()]
     dense = _check_dense(encoded, representations, settings)
     sparse = _check_sparse(encoded, representations.sparse, settings)
-    colbert = None
+    tokens = words = None
     if settings.stores_token_vectors:
-        colbert = _check_colbert(encoded, representations.colbert, settings)
-    texts = [document.encoded_text for document in documents] if settings.bm25 else None
-    return CheckedBatch(stored, fields, offsets, dense, sparse, colbert, texts, windows)
+        tokens = _check_colbert(encoded, representations.colbert, settings)
+    if settings.bm25:
+        complete = documents[: len(documents) - (windows is not None and windows.continues)]
+        texts = [document.encoded_text for document in complete]
+        words = count_words(texts, analyzer or Analyzer(settings.bm25_language))
+    return DocumentRows(
+        PackedBytes.of([document.id for document in stored]),
+        PackedBytes.of([document.content for document in stored]),
+        columns,
+        offsets,
+        dense,
+        sparse,
+        tokens,
+        words,
+        windows,
+    )
 
 
 def _check_windows(
@@ -120,12 +89,16 @@ def _check_windows(
     return offsets
 
 
-def _check_fields(document: Document, settings: CollectionSettings) -> dict[str, list[Any]]:
+def _check_fields(documents: Sequence[Document], settings: CollectionSettings) -> dict[str, Column]:
+    return {
+        name: column_of(kind, [_values(document, name, kind) for document in documents])
+        for name, kind in settings.fields.items()
+    }
+
+
+def _values(document: Document, name: str, kind: FieldType) -> list[Any]:
     try:
-        return {
-            name: field_values(name, kind, document.metadata.get(name))
-            for name, kind in settings.fields.items()
-        }
+        return field_values(name, kind, document.metadata.get(name))
     except InvalidDocumentError as error:
         raise InvalidDocumentError(f"document {document.id!r:.80}: {error}") from error
 
@@ -178,7 +151,7 @@ def _check_sparse(
 
 def _check_colbert(
     documents: Sequence[Document], colbert: TokenVectors | None, settings: CollectionSettings
-) -> TokenVectors:
+) -> TokenVectorStore:
     if colbert is None:
         raise InvalidDocumentError(
             "the token vectors are missing; encode documents with all outputs, or use token_codec none"
@@ -194,7 +167,7 @@ def _check_colbert(
     # A NaN fails the comparison, so one pass finds both faults.
     finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.abs(colbert.vectors) <= largest, axis=1)
     _require_items(documents, owners, finite, f"a token vector is not finite in {settings.token_codec}")
-    return TokenVectors(colbert.vectors, offsets)
+    return TokenVectorStore.encode(TokenVectors(colbert.vectors, offsets), settings.token_codec)
 
 
 def _check_offsets(offsets: Int64, rows: int, items: int, what: str) -> Int64:

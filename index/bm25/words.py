@@ -1,0 +1,75 @@
+"""The words of documents, counted: terms, and how often each document has them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from index.bm25.analysis import Analyzer
+from index.files.packed_bytes import PackedBytes
+from models.representations import Float32, Int32, Int64, SparseRows, offsets_of
+
+
+@dataclass(frozen=True, slots=True)
+class WordRows:
+    """The words of B documents, with X terms between them.
+
+    terms: distinct, as UTF-8, in any order; a row's token ids are places among them. rows: how often each
+    document has its terms; lengths: int32[B], all terms of each.
+    """
+
+    terms: PackedBytes
+    rows: SparseRows
+    lengths: Int32
+
+    def take(self, documents: Int64) -> WordRows:
+        """The words of these documents, with the same terms."""
+        return WordRows(self.terms, self.rows.take(documents), self.lengths[documents])
+
+
+class _TermPlaces(dict[str, int]):
+    """The place of each piece's term, in order of first occurrence.
+
+    A piece is analyzed when it is first looked up; every later time costs one look.
+    """
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        super().__init__()
+        self._analyzer = analyzer
+        self.terms: dict[str, int] = {}
+
+    def __missing__(self, piece: str) -> int:
+        place = self.terms.setdefault(self._analyzer.term(piece), len(self.terms))
+        self[piece] = place
+        return place
+
+
+def count_words(texts: Sequence[str], analyzer: Analyzer) -> WordRows:
+    """Counts the terms of each text."""
+    places = _TermPlaces(analyzer)
+    rows = [_row(text, analyzer, places) for text in texts]
+    token_ids = [np.empty(0, np.int32), *(found for found, _ in rows)]
+    frequencies = [np.empty(0, np.float32), *(counts for _, counts in rows)]
+    return WordRows(
+        PackedBytes.of([term.encode() for term in places.terms]),
+        SparseRows(
+            offsets_of(np.array([len(found) for found, _ in rows], np.int64)),
+            np.concatenate(token_ids),
+            np.concatenate(frequencies),
+        ),
+        np.array([counts.sum(dtype=np.int64) for _, counts in rows], np.int32),
+    )
+
+
+def _row(text: str, analyzer: Analyzer, places: _TermPlaces) -> tuple[Int32, Float32]:
+    """The places of a text's distinct terms, ascending, and how often each occurs."""
+    counts = Counter[int]()
+    for pieces in analyzer.pieces(text):
+        counts.update(map(places.__getitem__, pieces))
+    found = np.fromiter(counts, np.int32, len(counts))
+    frequencies = np.fromiter(counts.values(), np.float32, len(counts))
+    order = np.argsort(found)
+    return found[order], frequencies[order]

@@ -1,0 +1,125 @@
+"""Makes a segment's arrays: streams its parts, then builds what is made of them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from index.bm25.writer import Bm25Writer
+from index.catalog.settings import CollectionSettings
+from index.documents.fields_writer import FieldsWriter
+from index.documents.store import DocumentWriter
+from index.files.arrays import ArrayTarget
+from index.segments.rows import DocumentRows
+from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
+from index.sparse.inverted_index import build_inverted
+from index.sparse.term_statistics import TermStatistics
+from index.token_vectors.store import TokenVectorWriter
+from index.windows.store import WindowWriter
+
+DENSE = "dense"
+
+
+class _Stream(Protocol):
+    @property
+    def total_bytes(self) -> int: ...
+
+    def finish(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class SegmentBuilder:
+    """Streams documents into arrays, all but those of FAISS."""
+
+    def __init__(self, arrays: ArrayTarget, settings: CollectionSettings) -> None:
+        self._arrays = arrays
+        self._settings = settings
+        self._dense = arrays.stream(DENSE, np.float16, (settings.dense_dimension,))
+        self._forward = ForwardRowsWriter(arrays)
+        self._documents = DocumentWriter(arrays)
+        self._fields = FieldsWriter(arrays, settings.fields)
+        self._windows = None if settings.window is None else WindowWriter(arrays)
+        self._tokens: TokenVectorWriter | None = None
+        if settings.stores_token_vectors:
+            self._tokens = TokenVectorWriter(arrays, settings.token_codec, settings.colbert_dimension)
+        self._bm25 = Bm25Writer(arrays) if settings.bm25 else None
+
+    @property
+    def documents(self) -> int:
+        """Documents that are complete so far."""
+        return self._forward.rows
+
+    @property
+    def encodings(self) -> int:
+        """Encoded texts so far: windows, or documents in a collection without them."""
+        return self._dense.rows
+
+    @property
+    def tokens(self) -> int:
+        """Token vectors so far."""
+        return 0 if self._tokens is None else self._tokens.tokens
+
+    @property
+    def within_document(self) -> bool:
+        """Whether further windows of the last document are to come."""
+        return self._windows is not None and self._windows.within_document
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of the streamed arrays so far, without the indexes built at the end."""
+        return sum(stream.total_bytes for stream in self._streams())
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory waits for the end of the segment."""
+        return self._fields.held_bytes + (0 if self._bm25 is None else self._bm25.held_bytes)
+
+    def append(self, rows: DocumentRows) -> None:
+        """Adds documents; one that continues has its row once its last window is here."""
+        lexical = rows.sparse
+        if self._windows is not None and rows.windows is not None:
+            lexical = self._windows.append(rows.windows, rows.sparse)
+        self._dense.append(rows.dense)
+        if self._tokens is not None and rows.tokens is not None:
+            self._tokens.append(rows.tokens)
+        complete = len(lexical)
+        if complete:  # else all of the batch lies within one document
+            self._forward.append(lexical)
+            self._documents.append(rows.ids.span(0, complete), rows.contents.span(0, complete))
+            columns = rows.columns
+            if complete < len(rows):
+                columns = {name: column.take(np.arange(complete)) for name, column in columns.items()}
+            self._fields.append(columns, complete)
+            if self._bm25 is not None and rows.words is not None:
+                self._bm25.append(rows.words)
+
+    def finish(self) -> None:
+        """Completes the streams and builds the inverted index from them.
+
+        Works from what was written, so memory stays far below its size where that is on disk.
+        """
+        for stream in self._streams():
+            stream.finish()
+        forward = open_forward_rows(self._arrays, self.documents)
+        build_inverted(forward, self._settings.vocabulary_size, self._arrays)
+        if self._settings.lexical == "idf":
+            TermStatistics.of(forward, self._settings.vocabulary_size).write(self._arrays)
+
+    def close(self) -> None:
+        """Abandons the arrays."""
+        for stream in self._streams():
+            stream.close()
+
+    def _streams(self) -> list[_Stream]:
+        streams: list[_Stream | None] = [
+            self._dense,
+            self._forward,
+            self._documents,
+            self._fields,
+            self._tokens,
+            self._bm25,
+            self._windows,
+        ]
+        return [stream for stream in streams if stream is not None]

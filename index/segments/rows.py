@@ -1,0 +1,74 @@
+"""Documents in the form in which segments hold them, on the way from one place to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from index.bm25.words import WordRows
+from index.documents.fields import Column
+from index.files.packed_bytes import PackedBytes
+from index.token_vectors.store import TokenVectorStore
+from index.windows.store import DocumentWindows
+from models.representations import Int64, SparseRows
+
+Float16 = npt.NDArray[np.float16]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRows:
+    """B documents with W encodings: of their windows, or of the documents themselves.
+
+    ids, contents: what is stored of each document; columns: its declared fields; offsets: int64[B+1], the
+    encodings of each document; dense: float16[W, D]; sparse and tokens: W rows. tokens is None for the codec
+    none, windows in a collection without them. words: of the documents that are complete; None without BM25.
+    """
+
+    ids: PackedBytes
+    contents: PackedBytes
+    columns: Mapping[str, Column]
+    offsets: Int64
+    dense: Float16
+    sparse: SparseRows
+    tokens: TokenVectorStore | None
+    words: WordRows | None
+    windows: DocumentWindows | None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def continues(self) -> bool:
+        """Whether further windows of the last document are to come in another batch."""
+        return self.windows is not None and self.windows.continues
+
+    @property
+    def complete(self) -> int:
+        """Documents whose last window is here."""
+        return len(self) - self.continues
+
+    def fitting(self, start: int, room: int) -> int:
+        """The end of the documents from `start` on that have `room` encodings together, one at least."""
+        end = int(np.searchsorted(self.offsets, self.offsets[start] + room, "right")) - 1
+        return max(start + 1, end)
+
+    def span(self, start: int, stop: int) -> DocumentRows:
+        """The documents from `start` up to `stop`."""
+        if start == 0 and stop == len(self):
+            return self
+        documents = np.arange(start, stop)
+        encodings = np.arange(self.offsets[start], self.offsets[stop])
+        return DocumentRows(
+            self.ids.span(start, stop),
+            self.contents.span(start, stop),
+            {name: column.take(documents) for name, column in self.columns.items()},
+            self.offsets[start : stop + 1] - self.offsets[start],
+            self.dense[encodings[0] : encodings[-1] + 1],
+            self.sparse.take(encodings),
+            None if self.tokens is None else self.tokens.take(encodings),
+            None if self.words is None else self.words.take(documents[documents < self.complete]),
+            None if self.windows is None else self.windows.span(start, stop),
+        )
