@@ -57,7 +57,7 @@ class Snapshot:
     def __init__(self, name: str, settings: CollectionSettings, segments: Sequence[Segment]) -> None:
         self.name = name
         self.settings = settings
-        self.documents = sum(len(segment) for segment in segments)
+        self.documents = sum(segment.documents_kept for segment in segments)
         self.idf: CollectionIdf | None = None
         if settings.lexical == "idf":
             statistics = [segment.statistics for segment in segments if segment.statistics is not None]
@@ -162,8 +162,9 @@ class Snapshot:
         parts: list[Float64] = [np.empty((0, self._sides))]
         for place, segment in enumerate(self._opened()):
             step = max(1, SCORED_ROWS * len(segment) // max(1, segment.encodings))
-            for start in range(0, len(segment), step):
-                rows = np.arange(start, min(start + step, len(segment)), dtype=np.int64)
+            kept = segment.rows_kept()
+            for start in range(0, len(kept), step):
+                rows = kept[start : start + step]
                 ids.extend(segment.documents.ids_of(rows))
                 dense = segment.dense_scores(checked.dense, rows)
                 sparse = segment.lexical_scores(checked.token_ids, checked.weights, rows)
@@ -236,7 +237,7 @@ class Snapshot:
         except InvalidDocumentError:
             return None  # no document can have this id
         for place, segment in enumerate(self._opened()):
-            row = segment.documents.find(encoded)
+            row = segment.find(encoded)
             if row is not None:
                 return place, row
         return None

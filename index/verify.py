@@ -88,7 +88,7 @@ def _verify_segment(folder: Path, entry: SegmentEntry, settings: CollectionSetti
             *segment_faults(segment, entry, settings),
             *window_faults(segment, settings.vocabulary_size),
         ]
-        return [f"{segment.documents.arrays.path(array)}: {fault}" for array, fault in faults]
+        return [f"{segment.arrays.path(array)}: {fault}" for array, fault in faults]
     except DamagedIndexError as error:
         return [str(error)]
 

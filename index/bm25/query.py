@@ -37,7 +37,7 @@ class Bm25Statistics:
 
     def __init__(self, language: Bm25Language, segments: Sequence[Bm25Segment]) -> None:
         self._language = language
-        self._documents = sum(len(segment.lengths) for segment in segments)
+        self._documents = sum(segment.documents for segment in segments)
         self._mean_length = mean_length(sum(segment.total_length for segment in segments), self._documents)
 
     def query(self, text: str, segments: Sequence[Bm25Segment]) -> Bm25Query:

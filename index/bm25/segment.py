@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,8 +37,10 @@ class SegmentTerms:
 class Bm25Segment:
     """The parts of a segment of N documents and X distinct terms.
 
-    frequencies: int32[X], documents with each term; forward: how often each document has its terms; lengths:
-    int32[N], terms of each document, `total_length` together and at most `longest`.
+    forward: how often each document has its terms; lengths: int32[N], terms of each document, at most
+    `longest`; own_mean: their mean, which the inverted index was built with. What a collection counts:
+    documents, the terms that they have together (total_length), and frequencies int32[X], documents with each
+    term. Deleted documents are not in these.
     """
 
     terms: PackedBytes
@@ -46,8 +48,10 @@ class Bm25Segment:
     forward: SparseRows
     inverted: InvertedIndex
     lengths: Int32
-    total_length: int
     longest: int
+    own_mean: float
+    documents: int
+    total_length: int
 
     @staticmethod
     def open(arrays: ArraySource, documents: int) -> Bm25Segment:
@@ -60,14 +64,28 @@ class Bm25Segment:
                 f"{arrays.path(LENGTHS)} holds a length below 0; restore it or rebuild the collection"
             )
         frequencies = open_document_frequencies(arrays, FREQUENCIES, len(terms), documents)
+        total_length = int(lengths.sum(dtype=np.int64))
         return Bm25Segment(
             terms,
             frequencies,
             forward,
             InvertedIndex.open(arrays, forward, INVERTED),
             lengths,
-            int(lengths.sum(dtype=np.int64)),
             int(lengths.max(initial=0)),
+            mean_length(total_length, documents),
+            documents,
+            total_length,
+        )
+
+    def without(self, deleted: Int64) -> Bm25Segment:
+        """The same, with these rows no longer counted."""
+        frequencies = self.frequencies.copy()
+        np.subtract.at(frequencies, self.forward.take(deleted).token_ids, 1)
+        return replace(
+            self,
+            frequencies=frequencies,
+            documents=self.documents - len(deleted),
+            total_length=self.total_length - int(self.lengths[deleted].sum(dtype=np.int64)),
         )
 
     def words_of(self, rows: Int64) -> WordRows:
@@ -76,8 +94,7 @@ class Bm25Segment:
 
     def saturation(self, mean: float) -> Saturation:
         """How its rows become weights where all segments together have this mean length."""
-        own_mean = mean_length(self.total_length, len(self.lengths))
-        return saturation(self.lengths, self.longest, own_mean, mean)
+        return saturation(self.lengths, self.longest, self.own_mean, mean)
 
     def search(self, terms: SegmentTerms, k: int, allowed: Bool | None) -> tuple[Int64, Float32]:
         """The k documents of highest `s_bm25`, as `InvertedIndex.search` gives them."""

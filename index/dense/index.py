@@ -216,6 +216,11 @@ class DenseIndex:
             index.storage, index.own_fields = self._view, False
 
     @staticmethod
+    def scanning(vectors: Float16) -> DenseIndex:
+        """An exact index of float16[N, D] that compares a query with all of them."""
+        return DenseIndex(np.ascontiguousarray(vectors), "flat", None, None)
+
+    @staticmethod
     def open(kind: DenseKind, vectors: Float16, folder: Path, device: Device = "cpu") -> DenseIndex:
         """Open the index of float16[N, D] that `build_dense` wrote with the same kind.
 

@@ -63,10 +63,12 @@ def retrieve(
         if query.dense is not None and limits.dense > 0:
             dense.add(place, *segment.search_dense(query.dense, limits.dense, allowed, options))
         if len(query.token_ids) and limits.sparse > 0:
-            found = segment.inverted.search(query.token_ids, query.weights, limits.sparse, allowed)
+            kept = segment.allowed(allowed)
+            found = segment.inverted.search(query.token_ids, query.weights, limits.sparse, kept)
             sparse.add(place, *found)
         if query.bm25 is not None and segment.bm25 is not None and limits.bm25 > 0:
-            found = segment.bm25.search(query.bm25.parts[place], limits.bm25, allowed)
+            kept = segment.allowed(allowed)
+            found = segment.bm25.search(query.bm25.parts[place], limits.bm25, kept)
             bm25.add(place, *found)
     proposed = [
         dense.cut(limits.dense, segments),

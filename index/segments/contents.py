@@ -40,13 +40,13 @@ def segment_faults(segment: Segment, entry: SegmentEntry, settings: CollectionSe
     lexical_faults = list(forward_faults(segment.forward, settings.vocabulary_size))
     yield from lexical_faults or [
         *_rebuilt_faults(
-            segment.documents.arrays,
+            segment.arrays,
             lambda scratch: build_inverted(segment.forward, settings.vocabulary_size, scratch),
         ),
         *_statistics_faults(segment, settings.vocabulary_size),
     ]
     if segment.bm25 is not None:
-        yield from _bm25_faults(segment.documents.arrays, segment.bm25)
+        yield from _bm25_faults(segment.arrays, segment.bm25)
     if segment.token_vectors is not None:
         yield from _token_faults(segment.token_vectors)
     stored = 0 if segment.token_vectors is None else len(segment.token_vectors.codes)

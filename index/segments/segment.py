@@ -1,13 +1,12 @@
-"""One immutable segment, opened read-only through memory maps."""
+"""One immutable segment: on the disk, mapped read-only, or in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from index.bm25.segment import Bm25Segment, SegmentTerms
 from index.candidates import DenseOptions
@@ -18,9 +17,12 @@ from index.documents.fields import Column, open_columns
 from index.documents.store import DocumentStore
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
+from index.files.arrays import ArraySource
+from index.files.memory_arrays import MemoryArrays
 from index.files.storage import missing, sha256_of
 from index.scoring import dense_scores, lexical_scores, packed_maxsim
-from index.segments.builder import DENSE
+from index.segments.builder import DENSE, SegmentBuilder
+from index.segments.rows import DocumentRows, Float16
 from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.term_statistics import TermStatistics
@@ -38,6 +40,10 @@ from models.representations import (
     ragged_positions,
 )
 
+# Up to so large a share of deleted rows, dense search asks for more and leaves them out; a filter for the
+# others would cost it more.
+FEW_DELETED = 0.25
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -45,10 +51,11 @@ class Segment:
 
     vectors: float16[N, D], or [W, D] of all windows; token_vectors: of documents, or of windows, None for the
     codec none; statistics is None in a collection without idf, bm25 in one without that, windows in one
-    without them.
+    without them. kept: bool[N], the rows that are not deleted, `documents_kept` in all; None where none is.
     """
 
-    vectors: npt.NDArray[np.float16]
+    arrays: ArraySource
+    vectors: Float16
     dense_index: DenseIndex
     forward: SparseRows
     inverted: InvertedIndex
@@ -58,12 +65,14 @@ class Segment:
     statistics: TermStatistics | None
     bm25: Bm25Segment | None
     windows: WindowStore | None
+    documents_kept: int
+    kept: Bool | None = None
 
     @staticmethod
     def open(
         folder: Path, entry: SegmentEntry, settings: CollectionSettings, device: Device = "cpu"
     ) -> Segment:
-        """Maps all parts; `device` is where dense search runs.
+        """Maps all parts of a published segment; `device` is where dense search runs.
 
         Raises DamagedIndexError, naming the file, for a missing or truncated one.
 
@@ -73,12 +82,35 @@ class Segment:
         for name, file in entry.files.items():
             if name.endswith(".faiss") and sha256_of(folder / name) != file.sha256:
                 raise DamagedIndexError(f"{folder / name} was altered; restore it or rebuild the collection")
-        arrays, texts, windows = ArrayFolder(folder), entry.documents, None
+
+        def dense_index(vectors: Float16) -> DenseIndex:
+            return DenseIndex.open(entry.dense_kind, vectors, folder, device)
+
+        return Segment._of(ArrayFolder(folder), entry.documents, entry.windows or 0, settings, dense_index)
+
+    @staticmethod
+    def in_memory(rows: Iterable[DocumentRows], settings: CollectionSettings) -> Segment:
+        """A segment that no disk has, of complete documents. Its dense side is scanned."""
+        arrays = MemoryArrays()
+        builder = SegmentBuilder(arrays, settings)
+        for some in rows:
+            builder.append(some)
+        builder.finish()
+        return Segment._of(arrays, builder.documents, builder.encodings, settings, DenseIndex.scanning)
+
+    @staticmethod
+    def _of(
+        arrays: ArraySource,
+        documents: int,
+        windows: int,
+        settings: CollectionSettings,
+        dense_index: Callable[[Float16], DenseIndex],
+    ) -> Segment:
+        texts, window_store = documents, None
         if settings.window is not None:
-            texts = entry.windows or 0
-            windows = WindowStore.open(arrays, entry.documents, texts)
+            texts, window_store = windows, WindowStore.open(arrays, documents, windows)
         vectors = arrays.open(DENSE, np.float16, (settings.dense_dimension,), texts)
-        forward = open_forward_rows(arrays, entry.documents)
+        forward = open_forward_rows(arrays, documents)
         token_vectors = None
         if settings.stores_token_vectors:
             token_vectors = TokenVectorStore.open(
@@ -86,19 +118,61 @@ class Segment:
             )
         inverted, statistics = InvertedIndex.open(arrays, forward), None
         if settings.lexical == "idf":
-            statistics = TermStatistics.open(
-                arrays, inverted.terms, entry.documents, settings.vocabulary_size
-            )
+            statistics = TermStatistics.open(arrays, inverted.terms, documents, settings.vocabulary_size)
         return Segment(
+            arrays,
             vectors,
-            DenseIndex.open(entry.dense_kind, vectors, folder, device),
+            dense_index(vectors),
             forward,
             inverted,
             token_vectors,
-            DocumentStore.open(arrays, entry.documents),
-            open_columns(arrays, settings.fields, entry.documents),
+            DocumentStore.open(arrays, documents),
+            open_columns(arrays, settings.fields, documents),
             statistics,
-            Bm25Segment.open(arrays, entry.documents) if settings.bm25 else None,
+            Bm25Segment.open(arrays, documents) if settings.bm25 else None,
+            window_store,
+            documents,
+        )
+
+    def without(self, rows: Int64) -> Segment:
+        """The segment with these rows deleted, too: distinct ones that it kept."""
+        kept = np.ones(len(self), np.bool_) if self.kept is None else self.kept.copy()
+        kept[rows] = False
+        return replace(
+            self,
+            statistics=None if self.statistics is None else self.statistics.without(self.forward.take(rows)),
+            bm25=None if self.bm25 is None else self.bm25.without(rows),
+            documents_kept=self.documents_kept - len(rows),
+            kept=kept,
+        )
+
+    def find(self, identifier: bytes) -> int | None:
+        """The row of an id; None where it is not there or deleted."""
+        row = self.documents.find(identifier)
+        return None if row is None or (self.kept is not None and not self.kept[row]) else row
+
+    def rows_kept(self) -> Int64:
+        """The rows that are not deleted, ascending."""
+        return np.arange(len(self)) if self.kept is None else np.flatnonzero(self.kept)
+
+    def take(self, rows: Int64) -> DocumentRows:
+        """Some documents as they are stored."""
+        offsets, texts, sparse = np.arange(len(rows) + 1), rows, self.forward
+        windows = None
+        if self.windows is None:
+            sparse = self.forward.take(rows)
+        else:
+            windows, sparse = self.windows.rows_of(rows, self.forward)
+            offsets, texts = windows.offsets, ragged_positions(self.windows.offsets, rows)
+        return DocumentRows(
+            self.documents.ids.gather(rows),
+            self.documents.contents.gather(rows),
+            {name: column.take(rows) for name, column in self.columns.items()},
+            offsets,
+            self.vectors[texts],
+            sparse,
+            None if self.token_vectors is None else self.token_vectors.take(texts),
+            None if self.bm25 is None else self.bm25.words_of(rows),
             windows,
         )
 
@@ -113,7 +187,30 @@ class Segment:
     def search_dense(
         self, query: Float32, k: int, allowed: Bool | None, options: DenseOptions
     ) -> tuple[Int64, Float32]:
-        """The k documents of highest `s_dense`, as `DenseIndex.search`."""
+        """The k documents of highest `s_dense`, as `DenseIndex.search`; none that is deleted.
+
+        allowed: bool[N], or None for all.
+        """
+        deleted = len(self) - self.documents_kept
+        if self.kept is None or allowed is not None or deleted > FEW_DELETED * len(self):
+            return self._search_dense(query, k, self.allowed(allowed), options)
+        asked = k + min(k, deleted)
+        while True:
+            rows, scores = self._search_dense(query, asked, None, options)
+            kept = self.kept[rows]
+            if np.count_nonzero(kept) >= min(k, self.documents_kept) or asked >= len(self):
+                return rows[kept], scores[kept]
+            asked = min(2 * asked, len(self))
+
+    def allowed(self, allowed: Bool | None) -> Bool | None:
+        """Of the rows that a filter allows, bool[N], those that are not deleted; None is all."""
+        if self.kept is None or allowed is None:
+            return self.kept if allowed is None else allowed
+        return allowed & self.kept
+
+    def _search_dense(
+        self, query: Float32, k: int, allowed: Bool | None, options: DenseOptions
+    ) -> tuple[Int64, Float32]:
         if self.windows is None:
             return self.dense_index.search(query, k, allowed, options)
         return search_documents(self.dense_index, self.windows, query, k, allowed, options)

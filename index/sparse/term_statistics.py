@@ -14,7 +14,7 @@ import numpy as np
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayTarget
 from index.sparse.document_frequencies import document_frequencies, open_document_frequencies
-from models.representations import Int32, Int64, SparseRows
+from models.representations import Float32, Int32, Int64, SparseRows
 
 FREQUENCIES = "inverted_frequencies"
 MASSES = "inverted_masses"
@@ -40,11 +40,18 @@ class TermStatistics:
         masses = np.zeros(vocabulary_size, np.int64)
         for start in range(0, len(forward.token_ids), WEIGHTS_AT_ONCE):
             ids = forward.token_ids[start : start + WEIGHTS_AT_ONCE]
-            weights = np.minimum(forward.weights[start : start + WEIGHTS_AT_ONCE], LARGEST_WEIGHT)
-            units = np.rint(weights.astype(np.float64) * UNITS)
+            units = _units(forward.weights[start : start + WEIGHTS_AT_ONCE])
             masses += np.bincount(ids, units, vocabulary_size).astype(np.int64)
         terms = np.flatnonzero(frequencies)
         return TermStatistics(terms.astype(np.int32), frequencies[terms].astype(np.int32), masses[terms])
+
+    def without(self, removed: SparseRows) -> TermStatistics:
+        """Those of the other rows; a term that is left in none of them counts 0."""
+        frequencies, masses = self.frequencies.copy(), self.masses.copy()
+        places = np.searchsorted(self.terms, removed.token_ids)
+        np.subtract.at(frequencies, places, 1)
+        np.subtract.at(masses, places, _units(removed.weights))
+        return TermStatistics(self.terms, frequencies, masses)
 
     @staticmethod
     def open(arrays: ArraySource, terms: Int32, documents: int, vocabulary_size: int) -> TermStatistics:
@@ -67,3 +74,9 @@ class TermStatistics:
         """Writes both beside those of the inverted index, which has the terms."""
         arrays.write(FREQUENCIES, self.frequencies)
         arrays.write(MASSES, self.masses)
+
+
+def _units(weights: Float32) -> Int64:
+    """What each weight adds to its term's mass."""
+    units = np.rint(np.minimum(weights, LARGEST_WEIGHT).astype(np.float64) * UNITS)
+    return units.astype(np.int64)

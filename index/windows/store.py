@@ -22,7 +22,7 @@ from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayTarget
 from index.files.packed_bytes import open_offsets
 from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
-from models.representations import Int32, Int64, SparseRows, offsets_of
+from models.representations import Int32, Int64, SparseRows, offsets_of, ragged_positions
 
 LEXICAL_STEM = "window_lexical"
 
@@ -161,6 +161,16 @@ class WindowStore:
     def of(self, row: int) -> Int64:
         """The windows of a document, int64[n]."""
         return np.arange(self.offsets[row], self.offsets[row + 1])
+
+    def rows_of(self, documents: Int64, forward: SparseRows) -> tuple[DocumentWindows, SparseRows]:
+        """The windows of some documents, with the lexical row of each; forward: the rows of all documents."""
+        windows = ragged_positions(self.offsets, documents)
+        counts = self.offsets[documents + 1] - self.offsets[documents]
+        own = np.arange(len(windows))
+        of_document = len(windows) + np.repeat(np.arange(len(documents)), counts)
+        both = SparseRows.concatenate([self.lexical.take(windows), forward.take(documents)])
+        lexical = both.take(np.where(np.repeat(counts == 1, counts), of_document, own))
+        return DocumentWindows(offsets_of(counts), self.spans[windows].astype(np.int64)), lexical
 
     def documents_of(self, windows: Int64) -> Int64:
         """The document of each window."""
