@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.bm25.kernels import find_packed
-from index.files.arrays import ArraySource, ArrayTarget, frozen
-from index.files.packed_bytes import PackedBytes, PackedBytesWriter
+from index.files.arrays import ArraySource, ArrayTarget
+from index.files.packed_bytes import IN_ORDER, PackedBytes, PackedBytesWriter, find_strings
 from models.representations import Int32
 
 STEM = "bm25_terms"
@@ -60,9 +59,7 @@ class TermNumbers:
 
 def find_terms(terms: PackedBytes, wanted: PackedBytes) -> Int32:
     """The place of each of T wanted terms, int32[T]; -1 for one that is not there."""
-    arrays = (terms.data, terms.offsets, wanted.data, wanted.offsets)
-    places: Int32 = find_packed(*(frozen(array) for array in arrays))
-    return places
+    return find_strings(terms, IN_ORDER, wanted).astype(np.int32)
 
 
 def open_terms(arrays: ArraySource) -> PackedBytes:

@@ -17,7 +17,7 @@ import orjson
 from index.candidates import Document
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.arrays import ArraySource, ArrayTarget, open_rows
-from index.files.packed_bytes import PackedBytes, PackedBytesWriter, first_not_below
+from index.files.packed_bytes import PackedBytes, PackedBytesWriter, find_strings
 from models.representations import Int64
 
 MAX_ID_BYTES = 512
@@ -157,11 +157,12 @@ class DocumentStore:
 
     def find(self, identifier: bytes) -> int | None:
         """The row of an id, or None."""
-        position = first_not_below(len(self), lambda i: self.ids[int(self.id_order[i])], identifier)
-        if position == len(self):
-            return None
-        row = int(self.id_order[position])
-        return row if self.ids[row] == identifier else None
+        row = int(self.find_all(PackedBytes.of([identifier]))[0])
+        return None if row < 0 else row
+
+    def find_all(self, identifiers: PackedBytes) -> Int64:
+        """The row of each id, int64[T]; -1 where it is not there."""
+        return find_strings(self.ids, self.id_order, identifiers)
 
     def ids_of(self, rows: Int64) -> list[str]:
         """The ids of rows. Raises DamagedIndexError where one is not UTF-8."""

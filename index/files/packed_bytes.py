@@ -8,8 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from index.errors import DamagedIndexError
-from index.files.arrays import ArraySource, ArrayTarget
+from index.files.arrays import ArraySource, ArrayTarget, frozen
+from index.files.packed_kernels import find_packed
 from models.representations import Int32, Int64, offsets_of, ragged_positions
+
+IN_ORDER: Int64 = np.empty(0, np.int64)
 
 
 class PackedBytesWriter:
@@ -94,6 +97,16 @@ def first_not_below(count: int, key: Callable[[int], bytes], wanted: bytes) -> i
         else:
             high = middle
     return low
+
+
+def find_strings(strings: PackedBytes, order: Int64, wanted: PackedBytes) -> Int64:
+    """The place of each of T wanted strings among distinct ones, int64[T]; -1 for one that is not there.
+
+    order: int64[N], the places by ascending string; IN_ORDER where the strings themselves ascend.
+    """
+    arrays = (strings.data, strings.offsets, order, wanted.data, wanted.offsets)
+    places: Int64 = find_packed(*(frozen(array) for array in arrays))
+    return places
 
 
 def open_offsets(arrays: ArraySource, name: str, count: int | None = None) -> Int64:

@@ -47,7 +47,9 @@ def test_every_id_is_found_and_no_other(tmp_path_factory: pytest.TempPathFactory
     found = store(
         tmp_path_factory.mktemp("documents"), [Document(identifier, "text") for identifier in order]
     )
-    assert [found.find(identifier.encode()) for identifier in order] == list(range(len(order)))
+    encoded = [identifier.encode() for identifier in order]
+    assert [found.find(identifier) for identifier in encoded] == list(range(len(order)))
+    assert found.find_all(PackedBytes.of([b"", *encoded])).tolist() == [-1, *range(len(order))]
     for identifier in order:
         for other in (identifier + "x", identifier[:-1]):
             if other not in ids:
