@@ -240,7 +240,7 @@ def opened(collection: Collection, lexical: LexicalKind) -> Snapshot:
     """The current snapshot of a collection with idf, as if its lexical weights were of this kind."""
     settings, layout = replace(collection.settings, lexical=lexical), collection.layout
     manifest = Manifest.read(layout.manifest(collection.current() or ""))
-    segments = [Segment.open(layout.segments / entry.id, entry, settings) for entry in manifest.segments]
+    segments = [Segment.open(layout, entry, settings) for entry in manifest.segments]
     return Snapshot(manifest.name, settings, segments)
 
 

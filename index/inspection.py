@@ -18,6 +18,7 @@ _PARTS = (
     ("forward", "sparse, forward"),
     ("token", "token vectors"),
     ("document", "documents"),
+    ("position", "documents"),
     ("id", "documents"),
     ("field", "fields"),
     ("bm25", "bm25"),
@@ -94,7 +95,7 @@ def inspect_collection(root: Path, name: str) -> Inspection:
             sizes[_part(file)] += description.size_bytes
         segments.append(
             SegmentInspection(
-                entry.id, entry.documents, entry.windows, entry.tokens, entry.dense_kind, dict(sizes)
+                entry.id, entry.documents_kept, entry.windows, entry.tokens, entry.dense_kind, dict(sizes)
             )
         )
     return Inspection(collection.settings, defaults, manifest.name, segments)

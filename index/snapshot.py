@@ -80,10 +80,7 @@ class Snapshot:
         return Snapshot(
             name,
             settings,
-            [
-                Segment.open(layout.segments / entry.id, entry, settings, device)
-                for entry in manifest.segments
-            ],
+            [Segment.open(layout, entry, settings, device) for entry in manifest.segments],
         )
 
     @staticmethod

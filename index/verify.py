@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from index.catalog.settings import CollectionSettings
 from index.collection import OPEN_ATTEMPTS, Collection
 from index.errors import DamagedIndexError
 from index.files.storage import sha256_of
-from index.segments.contents import ids_in_order, segment_faults
+from index.segments.contents import kept_ids_in_order, segment_faults
+from index.segments.deletes import read_deletes
 from index.segments.segment import Segment
 from index.segments.window_contents import window_faults
 
@@ -69,13 +71,14 @@ def _verify_snapshot(collection: Collection, current: str) -> list[str]:
                 f"{layout.settings} was altered since {layout.manifest(current)} was written; restore it"
             )
         for entry in manifest.segments:
-            problems += _verify_segment(layout.segments / entry.id, entry, settings)
+            problems += _verify_segment(layout, entry, settings)
         return problems or _repeated_ids(layout, settings, manifest)
     except DamagedIndexError as error:
         return [str(error)]
 
 
-def _verify_segment(folder: Path, entry: SegmentEntry, settings: CollectionSettings) -> list[str]:
+def _verify_segment(layout: CollectionLayout, entry: SegmentEntry, settings: CollectionSettings) -> list[str]:
+    folder = layout.segment(entry.id)
     problems = [problem for name in sorted(entry.files) if (problem := _verify_file(folder, entry, name))]
     if folder.is_dir():
         unknown = {path.name for path in folder.iterdir()} - entry.files.keys()
@@ -83,7 +86,8 @@ def _verify_segment(folder: Path, entry: SegmentEntry, settings: CollectionSetti
     if problems:  # contents of altered files would only repeat the same damage
         return problems
     try:
-        segment = Segment.open(folder, entry, settings)
+        read_deletes(layout, entry)
+        segment = Segment.open(layout, replace(entry, deletes=None), settings)
         faults = [
             *segment_faults(segment, entry, settings),
             *window_faults(segment, settings.vocabulary_size),
@@ -112,8 +116,7 @@ def _verify_file(folder: Path, entry: SegmentEntry, name: str) -> str | None:
 
 def _repeated_ids(layout: CollectionLayout, settings: CollectionSettings, manifest: Manifest) -> list[str]:
     streams: list[Iterator[bytes]] = [
-        ids_in_order(Segment.open(layout.segments / entry.id, entry, settings).documents)
-        for entry in manifest.segments
+        kept_ids_in_order(Segment.open(layout, entry, settings)) for entry in manifest.segments
     ]
     return [
         f"{layout.manifest(manifest.name)}: document id {left.decode()!r} is in two segments; rebuild"

@@ -47,6 +47,15 @@ class CollectionLayout:
         """The folder of segments."""
         return self.folder / "segments"
 
+    @property
+    def deletes(self) -> Path:
+        """The folder of delete marks."""
+        return self.folder / "deletes"
+
+    def segment(self, identifier: str) -> Path:
+        """The folder of a segment."""
+        return self.segments / identifier
+
     def manifest(self, name: str) -> Path:
         """The file of a manifest."""
         return self.manifests / f"{name}.json"

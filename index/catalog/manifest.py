@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from index.catalog.records import FORMAT_VERSION, check_keys, check_version
+from index.catalog.records import check_keys, check_version
 from index.dense.index import DenseKind
 from index.errors import DamagedIndexError
 from index.files.storage import missing, read_json_object, write_json_atomically
@@ -16,8 +16,11 @@ from index.files.storage import missing, read_json_object, write_json_atomically
 _MANIFEST_NAME = re.compile(r"[0-9]{6,12}")
 _SEGMENT_ID = re.compile(r"[a-z0-9-]{1,64}")
 _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9_.]{0,63}")
+_DELETES_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,100}\.npy")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_MANIFEST_KEYS = {"format_version", "settings_sha256", "documents", "segments", "deletes", "ledger_position"}
+FORMAT_VERSION = 2
+_KEYS = {"format_version", "settings_sha256", "documents", "segments", "ledger_position"}
+_KEYS_OF_VERSION_1 = {*_KEYS, "deletes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +32,21 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class DeletesEntry:
+    """A file of delete marks: its name in `deletes/`, how many rows it marks, size and SHA-256."""
+
+    file: str
+    documents: int
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentEntry:
     """One immutable segment: its folder's name, counts, resolved dense kind, and every file.
 
-    windows: of all its documents, None in a collection without them.
+    documents: those that it was written with; windows: of all these, None in a collection without them;
+    deletes: which of them are deleted, None where none is.
     """
 
     id: str
@@ -41,24 +55,32 @@ class SegmentEntry:
     dense_kind: DenseKind
     files: Mapping[str, FileEntry]
     windows: int | None = None
+    deletes: DeletesEntry | None = None
+
+    @property
+    def documents_kept(self) -> int:
+        """Those that are not deleted."""
+        return self.documents - (0 if self.deletes is None else self.deletes.documents)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """What a snapshot consists of. `name` is the file's stem, such as "000007"; `settings_sha256` is the
-    checksum of `collection.json`.
+    checksum of `collection.json`; `ledger_position`: the last operation of the ledger that the segments
+    hold, 0 where there was none.
 
-    Format version 1 has no deletes and no ledger position yet: both are null in the file.
+    Format version 1 had no deletes and no ledger.
     """
 
     name: str
     settings_sha256: str
     segments: tuple[SegmentEntry, ...]
+    ledger_position: int = 0
 
     @property
     def documents(self) -> int:
-        """Documents of all segments."""
-        return sum(segment.documents for segment in self.segments)
+        """Documents of all segments, without deleted ones."""
+        return sum(segment.documents_kept for segment in self.segments)
 
     @property
     def tokens(self) -> int:
@@ -78,8 +100,7 @@ class Manifest:
                 "settings_sha256": self.settings_sha256,
                 "documents": self.documents,
                 "segments": [_segment_record(segment) for segment in self.segments],
-                "deletes": None,
-                "ledger_position": None,
+                "ledger_position": self.ledger_position,
             },
         )
 
@@ -90,18 +111,16 @@ class Manifest:
             record = read_json_object(path)
         except FileNotFoundError as error:
             raise missing(path) from error
-        check_version(record, path)
-        check_keys(record, _MANIFEST_KEYS, path)
-        if record["deletes"] is not None or record["ledger_position"] is not None:
-            raise DamagedIndexError(
-                f"{path}: deletes and ledger_position must be null in version {FORMAT_VERSION}"
-            )
+        if check_version(record, FORMAT_VERSION, path) == 1:
+            record = _as_version_2(record, path)
+        check_keys(record, _KEYS, path)
         if not isinstance(record["segments"], list):
             raise DamagedIndexError(f"{path}: segments is no list; restore it or rebuild")
         manifest = Manifest(
             path.stem,
             _sha256(record["settings_sha256"], path),
             tuple(_parse_segment(segment, path) for segment in record["segments"]),
+            _count(record["ledger_position"], path),
         )
         if record["documents"] != manifest.documents:
             raise DamagedIndexError(
@@ -110,6 +129,15 @@ class Manifest:
         if len({segment.id for segment in manifest.segments}) != len(manifest.segments):
             raise DamagedIndexError(f"{path} names a segment twice; restore it or rebuild")
         return manifest
+
+
+def _as_version_2(record: dict[str, Any], path: Path) -> dict[str, Any]:
+    """A manifest of format version 1, with nothing deleted and nothing in a ledger."""
+    check_keys(record, _KEYS_OF_VERSION_1, path)
+    if record["deletes"] is not None or record["ledger_position"] is not None:
+        raise DamagedIndexError(f"{path}: deletes and ledger_position must be null in version 1")
+    found = {name: value for name, value in record.items() if name != "deletes"}
+    return {**found, "ledger_position": 0}
 
 
 def segment_id(manifest: str, number: int, mark: str) -> str:
@@ -133,14 +161,15 @@ def _segment_record(segment: SegmentEntry) -> dict[str, Any]:
             name: {"size_bytes": entry.size_bytes, "sha256": entry.sha256}
             for name, entry in sorted(segment.files.items())
         },
+        **({} if segment.deletes is None else {"deletes": asdict(segment.deletes)}),
     }
 
 
 def _parse_segment(record: object, path: Path) -> SegmentEntry:
     if not isinstance(record, dict):
         raise DamagedIndexError(f"{path}: a segment is no object; restore it or rebuild")
-    expected = set(SegmentEntry.__slots__)
-    check_keys(record, expected if record.get("windows") is not None else expected - {"windows"}, path)
+    optional = {name for name in ("windows", "deletes") if record.get(name) is None}
+    check_keys(record, set(SegmentEntry.__slots__) - optional, path)
     identifier, kind, files = record["id"], record["dense_kind"], record["files"]
     if not isinstance(identifier, str) or not _SEGMENT_ID.fullmatch(identifier):
         raise DamagedIndexError(f"{path}: segment id {identifier!r} is not understood; restore it or rebuild")
@@ -155,7 +184,24 @@ def _parse_segment(record: object, path: Path) -> SegmentEntry:
         kind,
         {name: _parse_file(name, entry, path) for name, entry in files.items()},
         _count(record["windows"], path) if "windows" in record else None,
+        _parse_deletes(record, path) if "deletes" in record else None,
     )
+
+
+def _parse_deletes(segment: Mapping[str, Any], path: Path) -> DeletesEntry:
+    record = segment["deletes"]
+    if not isinstance(record, dict):
+        raise DamagedIndexError(f"{path}: the deletes of a segment are no object; restore it or rebuild")
+    check_keys(record, set(DeletesEntry.__slots__), path)
+    file, documents = record["file"], _count(record["documents"], path)
+    if not isinstance(file, str) or not _DELETES_NAME.fullmatch(file):
+        raise DamagedIndexError(f"{path}: file name {file!r} is not understood; restore it or rebuild")
+    if not 1 <= documents <= segment["documents"]:
+        raise DamagedIndexError(
+            f"{path}: {documents} of {segment['documents']!r} documents of a segment are deleted; restore it "
+            "or rebuild"
+        )
+    return DeletesEntry(file, documents, _count(record["size_bytes"], path), _sha256(record["sha256"], path))
 
 
 def _parse_file(name: str, record: object, path: Path) -> FileEntry:

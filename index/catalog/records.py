@@ -1,4 +1,4 @@
-"""What the JSON files of a collection share: their format version, and checks of keys."""
+"""What the JSON files of a collection share: checks of format version and keys."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import Any
 
 from index.errors import DamagedIndexError
 
-FORMAT_VERSION = 1
 
-
-def check_version(record: Mapping[str, Any], path: Path) -> None:
-    """Raises DamagedIndexError, naming the file, for another format version."""
+def check_version(record: Mapping[str, Any], newest: int, path: Path) -> int:
+    """The format version of a file, from 1 to `newest`. Raises DamagedIndexError, naming it, for another."""
     version = record.get("format_version")
-    if version != FORMAT_VERSION or isinstance(version, bool):
+    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= newest:
         raise DamagedIndexError(
-            f"{path} has format version {version!r}; this release reads version {FORMAT_VERSION}: "
+            f"{path} has format version {version!r}; this release reads versions up to {newest}: "
             "rebuild the collection, or use the release that wrote it"
         )
+    return version
 
 
 def check_keys(record: Mapping[str, Any], expected: set[str], path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
-from index.catalog.records import FORMAT_VERSION, check_keys, check_version
+from index.catalog.records import check_keys, check_version
 from index.dense.index import DenseKind
 from index.documents.fields import FieldType
 from index.errors import DamagedIndexError, InvalidNameError
@@ -19,6 +19,7 @@ from index.token_vectors.store import TokenCodec
 from index.windows.settings import WindowSettings
 from models.representations import LexicalKind
 
+FORMAT_VERSION = 1
 MAX_FIELDS = 100
 _COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
@@ -137,7 +138,7 @@ class CollectionSettings:
     def read(path: Path) -> CollectionSettings:
         """Reads `collection.json`. Raises FileNotFoundError, or DamagedIndexError naming the file."""
         record = read_json_object(path)
-        check_version(record, path)
+        check_version(record, FORMAT_VERSION, path)
         values = {name: record.get(name, _UNWRITTEN.get(name)) for name in CollectionSettings.__slots__}
         expected = {name for name, value in values.items() if _is_written(name, value)}
         check_keys(record, {"format_version", *expected}, path)

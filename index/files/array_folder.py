@@ -61,6 +61,10 @@ class ArrayFolder:
         """The array's file."""
         return self.folder / f"{name}.npy"
 
+    def has(self, name: str) -> bool:
+        """Whether the file is there."""
+        return self.path(name).exists()
+
     def names(self) -> list[str]:
         """The arrays that are there, in order."""
         return sorted(path.stem for path in self.folder.glob("*.npy"))

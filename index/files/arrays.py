@@ -50,6 +50,9 @@ class ArraySource(Protocol):
         Raises DamagedIndexError, naming the file, where it is missing or of another type or shape.
         """
 
+    def has(self, name: str) -> bool:
+        """Whether there is such an array."""
+
     def path(self, name: str) -> Path:
         """What messages call the array."""
 

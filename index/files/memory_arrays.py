@@ -59,6 +59,10 @@ class MemoryArrays:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self._arrays.values())
 
+    def has(self, name: str) -> bool:
+        """Whether there is such an array."""
+        return name in self._arrays
+
     def path(self, name: str) -> Path:
         """What messages call the array."""
         return Path("memory") / name

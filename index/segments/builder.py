@@ -19,6 +19,7 @@ from index.token_vectors.store import TokenVectorWriter
 from index.windows.store import WindowWriter
 
 DENSE = "dense"
+POSITIONS = "positions"
 
 
 class _Stream(Protocol):
@@ -37,6 +38,7 @@ class SegmentBuilder:
         self._arrays = arrays
         self._settings = settings
         self._dense = arrays.stream(DENSE, np.float16, (settings.dense_dimension,))
+        self._positions = arrays.stream(POSITIONS, np.int64)
         self._forward = ForwardRowsWriter(arrays)
         self._documents = DocumentWriter(arrays)
         self._fields = FieldsWriter(arrays, settings.fields)
@@ -88,6 +90,7 @@ class SegmentBuilder:
         if complete:  # else all of the batch lies within one document
             self._forward.append(lexical)
             self._documents.append(rows.ids.span(0, complete), rows.contents.span(0, complete))
+            self._positions.append(rows.positions[:complete])
             columns = rows.columns
             if complete < len(rows):
                 columns = {name: column.take(np.arange(complete)) for name, column in columns.items()}
@@ -115,6 +118,7 @@ class SegmentBuilder:
     def _streams(self) -> list[_Stream]:
         streams: list[_Stream | None] = [
             self._dense,
+            self._positions,
             self._forward,
             self._documents,
             self._fields,

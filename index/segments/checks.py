@@ -57,6 +57,7 @@ def check_batch(
     return DocumentRows(
         PackedBytes.of([document.id for document in stored]),
         PackedBytes.of([document.content for document in stored]),
+        np.zeros(len(documents), np.int64),
         columns,
         offsets,
         dense,

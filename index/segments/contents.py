@@ -62,6 +62,14 @@ def ids_in_order(documents: DocumentStore) -> Iterator[bytes]:
         yield from documents.ids.take(documents.id_order[start : start + ROWS_AT_ONCE])
 
 
+def kept_ids_in_order(segment: Segment) -> Iterator[bytes]:
+    """The same without deleted documents."""
+    documents = segment.documents
+    for start in range(0, len(documents), ROWS_AT_ONCE):
+        rows = documents.id_order[start : start + ROWS_AT_ONCE]
+        yield from documents.ids.take(rows if segment.kept is None else rows[segment.kept[rows]])
+
+
 def _all_finite(values: npt.NDArray[Any]) -> bool:
     starts = range(0, len(values), ROWS_AT_ONCE)
     return all(bool(np.isfinite(values[start : start + ROWS_AT_ONCE]).all()) for start in starts)

@@ -22,13 +22,15 @@ Float16 = npt.NDArray[np.float16]
 class DocumentRows:
     """B documents with W encodings: of their windows, or of the documents themselves.
 
-    ids, contents: what is stored of each document; columns: its declared fields; offsets: int64[B+1], the
+    ids, contents: what is stored of each document; positions: int64[B], the ledger's position that each was
+    written at, 0 where a build wrote it; columns: its declared fields; offsets: int64[B+1], the
     encodings of each document; dense: float16[W, D]; sparse and tokens: W rows. tokens is None for the codec
     none, windows in a collection without them. words: of the documents that are complete; None without BM25.
     """
 
     ids: PackedBytes
     contents: PackedBytes
+    positions: Int64
     columns: Mapping[str, Column]
     offsets: Int64
     dense: Float16
@@ -64,6 +66,7 @@ class DocumentRows:
         return DocumentRows(
             self.ids.span(start, stop),
             self.contents.span(start, stop),
+            self.positions[start:stop],
             {name: column.take(documents) for name, column in self.columns.items()},
             self.offsets[start : stop + 1] - self.offsets[start],
             self.dense[encodings[0] : encodings[-1] + 1],

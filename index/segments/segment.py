@@ -10,6 +10,7 @@ import numpy as np
 
 from index.bm25.segment import Bm25Segment, SegmentTerms
 from index.candidates import DenseOptions
+from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.dense.index import DenseIndex, Device
@@ -21,7 +22,8 @@ from index.files.arrays import ArraySource
 from index.files.memory_arrays import MemoryArrays
 from index.files.storage import missing, sha256_of
 from index.scoring import dense_scores, lexical_scores, packed_maxsim
-from index.segments.builder import DENSE, SegmentBuilder
+from index.segments.builder import DENSE, POSITIONS, SegmentBuilder
+from index.segments.deletes import read_deletes
 from index.segments.rows import DocumentRows, Float16
 from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
@@ -51,7 +53,8 @@ class Segment:
 
     vectors: float16[N, D], or [W, D] of all windows; token_vectors: of documents, or of windows, None for the
     codec none; statistics is None in a collection without idf, bm25 in one without that, windows in one
-    without them. kept: bool[N], the rows that are not deleted, `documents_kept` in all; None where none is.
+    without them. positions: int64[N], the ledger's position that each document was written at, 0 by a build.
+    kept: bool[N], the rows that are not deleted, `documents_kept` in all; None where none is.
     """
 
     arrays: ArraySource
@@ -61,6 +64,7 @@ class Segment:
     inverted: InvertedIndex
     token_vectors: TokenVectorStore | None
     documents: DocumentStore
+    positions: Int64
     columns: Mapping[str, Column]
     statistics: TermStatistics | None
     bm25: Bm25Segment | None
@@ -70,14 +74,15 @@ class Segment:
 
     @staticmethod
     def open(
-        folder: Path, entry: SegmentEntry, settings: CollectionSettings, device: Device = "cpu"
+        layout: CollectionLayout, entry: SegmentEntry, settings: CollectionSettings, device: Device = "cpu"
     ) -> Segment:
-        """Maps all parts of a published segment; `device` is where dense search runs.
+        """Maps all parts of a published segment, with its delete marks; `device` is where dense search runs.
 
         Raises DamagedIndexError, naming the file, for a missing or truncated one.
 
         Checksums are left to `verify`, except for the graph that FAISS parses: its reader trusts it.
         """
+        folder = layout.segment(entry.id)
         check_sizes(folder, entry)
         for name, file in entry.files.items():
             if name.endswith(".faiss") and sha256_of(folder / name) != file.sha256:
@@ -86,7 +91,8 @@ class Segment:
         def dense_index(vectors: Float16) -> DenseIndex:
             return DenseIndex.open(entry.dense_kind, vectors, folder, device)
 
-        return Segment._of(ArrayFolder(folder), entry.documents, entry.windows or 0, settings, dense_index)
+        whole = Segment._of(ArrayFolder(folder), entry.documents, entry.windows or 0, settings, dense_index)
+        return whole if entry.deletes is None else whole.without(read_deletes(layout, entry))
 
     @staticmethod
     def in_memory(rows: Iterable[DocumentRows], settings: CollectionSettings) -> Segment:
@@ -127,6 +133,7 @@ class Segment:
             inverted,
             token_vectors,
             DocumentStore.open(arrays, documents),
+            _open_positions(arrays, documents),
             open_columns(arrays, settings.fields, documents),
             statistics,
             Bm25Segment.open(arrays, documents) if settings.bm25 else None,
@@ -167,6 +174,7 @@ class Segment:
         return DocumentRows(
             self.documents.ids.gather(rows),
             self.documents.contents.gather(rows),
+            self.positions[rows],
             {name: column.take(rows) for name, column in self.columns.items()},
             offsets,
             self.vectors[texts],
@@ -256,6 +264,16 @@ class Segment:
 
     def _best(self, rows: Int64, score: Scorer) -> Float64:
         return score(rows) if self.windows is None else best_of_windows(self.windows, rows, score)
+
+
+def _open_positions(arrays: ArraySource, documents: int) -> Int64:
+    """Those of a segment; all 0 where it is of format version 1, which had no ledger."""
+    if not arrays.has(POSITIONS):
+        return np.zeros(documents, np.int64)
+    positions: Int64 = arrays.open(POSITIONS, np.int64, rows=documents)
+    if positions.min(initial=0) < 0:
+        raise DamagedIndexError(f"{arrays.path(POSITIONS)} holds a position below 0; restore it or rebuild")
+    return positions
 
 
 def check_sizes(folder: Path, entry: SegmentEntry) -> None:

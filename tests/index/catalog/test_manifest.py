@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from index.catalog.manifest import FileEntry, Manifest, SegmentEntry, is_manifest_name
+from index.catalog.manifest import DeletesEntry, FileEntry, Manifest, SegmentEntry, is_manifest_name
 from index.errors import DamagedIndexError
 
+DELETES = DeletesEntry("000007-0000-0a-000008.npy", 2, 144, "d" * 64)
 Alter = Callable[[Path, Callable[[dict[str, Any]], Any]], None]
 
 MANIFEST = Manifest(
@@ -31,16 +32,66 @@ def test_manifests_come_back(tmp_path: Path) -> None:
     assert Manifest.read(path) == MANIFEST
     assert MANIFEST.documents == 5
     record = json.loads(path.read_text())
-    assert (record["deletes"], record["ledger_position"]) == (None, None)
+    assert (record["format_version"], record["ledger_position"]) == (2, 0)
+    assert "deletes" not in record["segments"][0]
+
+
+def test_deleted_documents_are_not_counted(tmp_path: Path) -> None:
+    path = tmp_path / "000007.json"
+    marked = dataclasses.replace(MANIFEST.segments[0], deletes=DELETES)
+    manifest = dataclasses.replace(MANIFEST, segments=(marked, MANIFEST.segments[1]), ledger_position=17)
+    manifest.write(path)
+    assert Manifest.read(path) == manifest
+    assert (marked.documents, marked.documents_kept, manifest.documents) == (3, 1, 3)
+
+
+def test_version_1_has_neither_deletes_nor_ledger(tmp_path: Path, alter: Alter) -> None:
+    path = tmp_path / "000007.json"
+
+    def as_version_1(record: dict[str, Any], **changes: Any) -> None:
+        record.update({"format_version": 1, "deletes": None, "ledger_position": None, **changes})
+
+    MANIFEST.write(path)
+    alter(path, as_version_1)
+    assert Manifest.read(path) == MANIFEST
+    for changes in ({"deletes": "a"}, {"ledger_position": 3}, {"more": 1}):
+        MANIFEST.write(path)
+        alter(path, lambda record, changes=changes: as_version_1(record, **changes))
+        with pytest.raises(DamagedIndexError, match=r"000007\.json"):
+            Manifest.read(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"documents": 0},
+        {"documents": 4},
+        {"documents": True},
+        {"file": "../rows.npy"},
+        {"file": None},
+        {"sha256": "a"},
+        {"size_bytes": -1},
+        {"more": 1},
+    ],
+)
+def test_altered_deletes_are_damage(tmp_path: Path, change: dict[str, Any], alter: Alter) -> None:
+    path = tmp_path / "000007.json"
+    marked = dataclasses.replace(MANIFEST.segments[0], deletes=DELETES)
+    dataclasses.replace(MANIFEST, segments=(marked,)).write(path)
+    alter(path, lambda record: record["segments"][0]["deletes"].update(change))
+    with pytest.raises(DamagedIndexError, match=r"000007\.json"):
+        Manifest.read(path)
 
 
 @pytest.mark.parametrize(
     "change",
     [
         lambda record: record.update(format_version=0),
-        lambda record: record.pop("deletes"),
-        lambda record: record.update(deletes="000001"),
-        lambda record: record.update(ledger_position=4),
+        lambda record: record.update(format_version=3),
+        lambda record: record.pop("ledger_position"),
+        lambda record: record.update(deletes=None),
+        lambda record: record.update(ledger_position=-4),
+        lambda record: record["segments"][0].update(deletes=[]),
         lambda record: record.update(documents=6),
         lambda record: record.update(settings_sha256="c"),
         lambda record: record.update(segments={}),

@@ -1,0 +1,45 @@
+"""Delete marks: which rows of a published segment are deleted, in an immutable file for each generation.
+
+`deletes/<segment>-<manifest>.npy` is int64[deleted], the rows in ascending order. The manifest that names it
+has its size and checksum; the next generation holds all rows of the one before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import DeletesEntry, SegmentEntry
+from index.errors import DamagedIndexError
+from index.files.array_folder import ArrayFolder
+from index.files.storage import sha256_of, sync_file, sync_folder
+from models.representations import Int64
+
+
+def write_deletes(layout: CollectionLayout, segment: str, manifest: str, rows: Int64) -> DeletesEntry:
+    """Writes the marks of a segment for a manifest to come, forced to the disk.
+
+    rows: int64[deleted], ascending, at least one.
+    """
+    layout.deletes.mkdir(exist_ok=True)
+    name = f"{segment}-{manifest}"
+    path = ArrayFolder(layout.deletes).path(name)
+    path.unlink(missing_ok=True)  # of a writer that was killed before its manifest was published
+    ArrayFolder(layout.deletes).write(name, rows)
+    sync_file(path)
+    sync_folder(layout.deletes)
+    return DeletesEntry(path.name, len(rows), path.stat().st_size, sha256_of(path))
+
+
+def read_deletes(layout: CollectionLayout, entry: SegmentEntry) -> Int64:
+    """The deleted rows of a segment, int64[deleted]. Raises DamagedIndexError naming the file."""
+    if entry.deletes is None:
+        return np.empty(0, np.int64)
+    path = layout.deletes / entry.deletes.file
+    if sha256_of(path) != entry.deletes.sha256:
+        raise DamagedIndexError(f"{path} was altered; restore it or rebuild the collection")
+    rows: Int64 = ArrayFolder(layout.deletes).open(path.stem, np.int64, rows=entry.deletes.documents)
+    inside = rows.min() >= 0 and rows.max() < entry.documents
+    if not inside or (np.diff(rows) <= 0).any():
+        raise DamagedIndexError(f"{path} does not name distinct rows of its segment in order; rebuild")
+    return np.array(rows)
