@@ -31,6 +31,7 @@ from ingest.errors import IngestError
 from models.cores import usable_cores
 from models.errors import ModelError
 from service.exceptions import ServiceError, SettingsError
+from service.open_files import allow_open_files
 from training.errors import TrainingError
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
@@ -80,6 +81,7 @@ def main() -> None:
     """Runs the command line and exits."""
     # Must be set before NumPy, FAISS and torch are loaded, which know nothing of a container's quota.
     os.environ.setdefault("OMP_NUM_THREADS", str(usable_cores()))
+    allow_open_files()
     arguments = sys.argv[1:]
     try:
         refuse_key_flags(arguments)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import resource
 import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 import uvicorn
@@ -35,6 +34,7 @@ from service.http.wire.listening import address_of, is_loopback, listening_socke
 from service.http.wire.protocol import MAX_HEAD_BYTES, HttpProtocol
 from service.http.wire.server import DrainingServer
 from service.logs import configure_logging
+from service.open_files import allow_open_files
 from service.routes import collections, embed, jobs, operations, rerank, search, worker
 from service.runtime import Runtime
 from service.settings import Settings
@@ -98,7 +98,7 @@ def run_server(app: FastAPI, settings: Settings) -> None:
             "set api_keys_file or api_keys (TERCET_API_KEYS_FILE, TERCET_API_KEYS)",
             settings.host,
         )
-    _allow_open_files()
+    allow_open_files()
     sys.setswitchinterval(SWITCH_SECONDS)
     runtime: Runtime = app.state.runtime
     server = server_for(app, settings)
@@ -129,14 +129,6 @@ def _keep_what_is_loaded() -> None:
     """
     gc.collect()
     gc.freeze()
-
-
-def _allow_open_files() -> None:
-    """Takes as many file descriptors as the system gives: each open segment maps some 25 files."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with suppress(ValueError, OSError):  # macOS names no limit, and allows less
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
