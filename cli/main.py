@@ -99,6 +99,11 @@ def main() -> None:
     except OSError as error:
         print_failure(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         sys.exit(FAILED)
+    except MemoryError as error:
+        print_failure(
+            f"there is too little memory{f' ({error})' if str(error) else ''}: free some, or ask for less"
+        )
+        sys.exit(FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 

@@ -10,6 +10,8 @@ SearchIndexError
 ├── DuplicateDocumentError    an id occurs twice
 ├── InvalidQueryError         a query, filter or option the index cannot answer
 ├── DamagedIndexError         a file is missing, altered or inconsistent
+├── DenseBuildError           FAISS could not build an index
+├── UnforcedPublicationError  published, but not known to be forced to the disk
 └── DeviceUnavailableError    a GPU was asked for, and FAISS has none
 """
 
@@ -52,6 +54,14 @@ class InvalidQueryError(SearchIndexError):
 
 class DamagedIndexError(SearchIndexError):
     """A file of the index is missing, altered or inconsistent; the message names the file."""
+
+
+class DenseBuildError(SearchIndexError):
+    """FAISS could not build an index of the vectors; the message has its reason."""
+
+
+class UnforcedPublicationError(SearchIndexError):
+    """A snapshot is or may be published, but could not be forced to the disk; nothing was removed."""
 
 
 class DeviceUnavailableError(SearchIndexError):

@@ -23,11 +23,13 @@ from index.errors import (
     CollectionExistsError,
     CollectionNotFoundError,
     DamagedIndexError,
+    DenseBuildError,
     DuplicateDocumentError,
     FingerprintMismatchError,
     InvalidDocumentError,
     InvalidNameError,
     InvalidQueryError,
+    UnforcedPublicationError,
 )
 from ingest.errors import SourceError
 from models.errors import (
@@ -99,6 +101,8 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     OverloadedError: (429, "overloaded"),
     DeadlineExceededError: (429, "deadline_exceeded"),
     DamagedIndexError: (503, "damaged_index"),
+    DenseBuildError: (503, "index_not_built"),
+    UnforcedPublicationError: (503, "storage_unavailable"),
     AdapterUnusableError: (503, "adapter_unusable"),
     NotReadyError: (503, "not_ready"),
     EncoderMemoryError: (503, "out_of_memory"),

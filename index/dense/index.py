@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.candidates import DenseOptions
-from index.errors import DamagedIndexError, DeviceUnavailableError, InvalidQueryError
+from index.errors import DamagedIndexError, DenseBuildError, DeviceUnavailableError, InvalidQueryError
 from models.representations import Bool, Float32, Int64
 
 # FAISS for GPUs brings the libcurand.so.10 of CUDA 12, and the encoder's libraries that of CUDA 13: the same
@@ -90,13 +90,32 @@ def build_dense(kind: DenseKind, vectors: Float16, folder: Path) -> None:
     """Write `dense.faiss` for float16[N, D] into the folder; nothing where vectors are scanned.
 
     HNSW holds a private copy of the vectors while it builds (2 · N · D bytes); IVF-PQ its training rows.
+    Raises OSError where the file cannot be written whole, and DenseBuildError where FAISS fails or has too
+    little memory.
     """
     used = _kind_used(kind, len(vectors))
-    if used == "hnsw":
-        index = _build_hnsw(vectors)
-        faiss.write_index(index, str(folder / INDEX_FILE), faiss.IO_FLAG_SKIP_STORAGE)
-    elif used == "ivfpq":
-        faiss.write_index(_build_ivfpq(vectors), str(folder / INDEX_FILE))
+    try:
+        if used == "hnsw":
+            _write(_build_hnsw(vectors), folder / INDEX_FILE, faiss.IO_FLAG_SKIP_STORAGE)
+        elif used == "ivfpq":
+            _write(_build_ivfpq(vectors), folder / INDEX_FILE)
+    except (RuntimeError, MemoryError) as error:
+        reason = " ".join(str(error).split()) or "no reason given"
+        remedy = (
+            "free some memory, or build in a collection of the dense kind flat"
+            if isinstance(error, MemoryError)
+            else "build again, or in a collection of the dense kind flat"
+        )
+        raise DenseBuildError(
+            f"the {used} index of {len(vectors)} vectors of {vectors.shape[1]} values could not be built "
+            f"({reason}): {remedy}"
+        ) from error
+
+
+def _write(index: Any, path: Path, flags: int = 0) -> None:
+    """Write an index through a file of ours, in pieces: FAISS's own does not notice a failure to close it."""
+    with path.open("wb") as file:
+        faiss.write_index(index, faiss.PyCallbackIOWriter(file.write), flags)
 
 
 def _build_hnsw(vectors: Float16) -> Any:

@@ -133,3 +133,31 @@ def test_a_failure_is_1_and_one_line(tercet: Run, arguments: tuple[str, ...], wh
     assert done.stderr.count("\n") == 1
     assert why in done.stderr
     assert done.stdout == ""
+
+
+def test_too_little_memory_is_1_and_one_line(tercet: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise MemoryError("Unable to allocate 8.00 GiB")
+
+    monkeypatch.setattr("index.verify.verify", failing)
+    done = tercet("index", "verify", "small")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "Error: there is too little memory (Unable to allocate 8.00 GiB): free some, or ask for less\n"
+    )
+
+
+def test_a_failure_of_faiss_is_1_and_one_line(
+    tercet: Run, source: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_: object) -> None:
+        raise RuntimeError("Error in faiss:\nno progress")
+
+    monkeypatch.setattr("index.dense.index.SMALLEST_INDEX", 1)
+    monkeypatch.setattr("index.dense.index._build_hnsw", failing)
+    done = tercet("index", "build", str(source), "--collection", "small", "--dense-kind", "hnsw")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("Error: the hnsw index of 4 vectors of ")
+    assert "no progress" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (data / "collections" / "small").exists()

@@ -1,5 +1,6 @@
 """Every dense kind against brute force over the same float16 vectors."""
 
+import resource
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from index.candidates import DenseOptions
 from index.dense import index as dense
 from index.dense.index import DenseIndex, DenseKind, build_dense, choose_kind
-from index.errors import DamagedIndexError, DeviceUnavailableError, InvalidQueryError
+from index.errors import DamagedIndexError, DenseBuildError, DeviceUnavailableError, InvalidQueryError
 
 DOCUMENTS, DIMENSION, CENTRES = 6_000, 32, 40
 SMALL_EFFORT = DenseOptions(ef_search=64, nprobe=12)  # so that the graph and the lists are used, not a scan
@@ -92,6 +93,44 @@ def test_flat_writes_nothing_and_others_write_one_file(folders: dict[DenseKind, 
 def test_graph_and_lists_hold_no_vectors(folders: dict[DenseKind, Path]) -> None:
     assert (folders["hnsw"] / "dense.faiss").stat().st_size < DOCUMENTS * (2 * 32 * 4 + 40)
     assert (folders["ivfpq"] / "dense.faiss").stat().st_size < DOCUMENTS * DIMENSION * 2
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "ivfpq"])
+@pytest.mark.parametrize("missing", [1, 5_000])
+def test_a_file_cut_off_by_a_full_disk_is_an_error(
+    folders: dict[DenseKind, Path], tmp_path: Path, kind: DenseKind, missing: int
+) -> None:
+    size = (folders[kind] / "dense.faiss").stat().st_size
+    vectors = np.load(folders[kind] / "dense.npy", mmap_mode="r")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size - missing, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            build_dense(kind, vectors, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            RuntimeError("Error in faiss:\n'k' failed"),
+            r"hnsw index of 1200 vectors of 4 .*'k' failed\).*again",
+        ),
+        (MemoryError("std::bad_alloc"), r"\(std::bad_alloc\): free some memory"),
+    ],
+)
+def test_a_failure_of_faiss_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
+) -> None:
+    def failing(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(dense.faiss.IndexHNSWSQ, "add", failing)
+    with pytest.raises(DenseBuildError, match=message) as raised:
+        build_dense("hnsw", np.zeros((1200, 4), np.float16), tmp_path)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(("kind", "recall"), [("flat", 1.0), ("hnsw", 0.97), ("ivfpq", 0.95)])
