@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Literal
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from index.bm25.analysis import Analyzer
 from index.candidates import Document
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry, is_manifest_name, segment_id
+from index.catalog.remains import remove_all_but, remove_unfinished, remove_written
 from index.catalog.settings import CollectionSettings
 from index.documents.id_register import IdRegister
 from index.errors import (
@@ -23,11 +23,13 @@ from index.errors import (
     DamagedIndexError,
     InvalidDocumentError,
     SearchIndexError,
+    UnforcedPublicationError,
 )
 from index.files.lock import ExclusiveLock
 from index.files.storage import sync_folder, write_atomically
 from index.segments.checks import check_batch
 from index.segments.rows import DocumentRows
+from index.segments.segment import Segment
 from index.segments.writer import SegmentWriter
 from index.windows.store import DocumentWindows
 from models.representations import Representations
@@ -58,9 +60,10 @@ class SnapshotWriter:
     """Replaces all documents of a collection.
 
     Used as a context manager: entering takes the collection's lock (CollectionBusyError where another
-    writer has it, in any process) and clears what a killed writer left; leaving without `publish`
-    removes what was written. Whatever fails, and whenever the process dies, the former snapshot stays
-    current until `publish` renames the new name into place.
+    writer has it, in any process) and clears what surely belongs to nobody; leaving without `publish`
+    removes what was written, and after it all that the new snapshot does not name. Whatever fails, and
+    whenever the process dies, the former snapshot stays current until `publish` renames the new name into
+    place, and its files stay until that has been forced to the disk.
     """
 
     def __init__(
@@ -78,6 +81,8 @@ class SnapshotWriter:
         self._lock = ExclusiveLock(layout.lock, f"collection {settings.name!r}")
         self._ids = IdRegister()
         self._analyzer = Analyzer(settings.bm25_language)
+        self._manifest: Manifest | None = None
+        self._outcome: Literal["unpublished", "unknown", "durable"] = "unpublished"
         self._segments: list[SegmentEntry] = []
         self._open: SegmentWriter | None = None
         self._name = ""
@@ -90,9 +95,10 @@ class SnapshotWriter:
             self._require_settings()
             self._layout.segments.mkdir(exist_ok=True)
             self._layout.manifests.mkdir(exist_ok=True)
-            sync_folder(self._layout.folder)
-            self._remove_leftovers()
-            self._name = self._next_name()
+            sync_folder(self._layout.folder)  # also a renaming that a former writer could not force
+            current = self._current_name()
+            self._remove_remains(current)
+            self._name = self._next_name(current)
         except BaseException:
             self._lock.release()
             raise
@@ -108,11 +114,13 @@ class SnapshotWriter:
                 self._open.close()
                 self._open = None
         finally:
-            # Removing gigabytes takes seconds. Interrupted then, a publication is still one; the next writer
-            # removes the rest.
-            with suppress(KeyboardInterrupt):
-                self._remove_leftovers()
-            self._lock.release()
+            try:
+                # Removing gigabytes takes seconds. Interrupted then, a publication is still one; the next
+                # writer removes the rest.
+                with suppress(KeyboardInterrupt, OSError):
+                    self._remove_own()
+            finally:
+                self._lock.release()
 
     @property
     def documents(self) -> int:
@@ -145,7 +153,12 @@ class SnapshotWriter:
         self._writable = True
 
     def publish(self) -> str:
-        """Completes the segments, makes them the current snapshot and returns its name, such as "000007"."""
+        """Completes the segments, makes them the current snapshot and returns its name, such as "000007".
+
+        It has returned when the publication lasts through a loss of power. Raises UnforcedPublicationError
+        where the snapshot is current, but that could not be forced to the disk: then the files of the former
+        one stay, too. After any other exception the former snapshot is current.
+        """
         self._require_writable()
         if self._continued is not None:
             raise SearchIndexError(
@@ -153,15 +166,55 @@ class SnapshotWriter:
             )
         self._writable = False
         self._finish_segment()
-        manifest = Manifest(self._name, self._settings.sha256, tuple(self._segments))
-        manifest.write(self._layout.manifest(self._name))
+        for entry in self._segments:
+            self._require_sound(entry)
+        self._manifest = Manifest(self._name, self._settings.sha256, tuple(self._segments))
+        self._manifest.write(self._layout.manifest(self._name))
+        self._make_current()
+        return self._name
+
+    def _require_sound(self, entry: SegmentEntry) -> None:
+        """Opens a segment that was just written as readers will. Raises DamagedIndexError naming the file."""
+        try:
+            Segment.open(self._layout.segments / entry.id, entry, self._settings)
+        except DamagedIndexError as error:
+            raise DamagedIndexError(
+                f"a segment cannot be opened as it was just written, so nothing was published: {error}"
+            ) from error
+
+    def _make_current(self) -> None:
+        """Renames the new name to CURRENT and forces that to the disk."""
+        self._outcome = "unknown"  # whatever interrupts from here on, both snapshots may be needed
         try:
             write_atomically(self._layout.current, [f"{self._name}\n".encode()])
-        except KeyboardInterrupt:
-            if self._layout.read_current() != self._name:
+        except BaseException as error:
+            renamed = self._is_renamed()
+            if renamed is False:
+                self._outcome = "unpublished"
                 raise
-            sync_folder(self._layout.folder)  # it was renamed already, so readers see it: finish
-        return self._name
+            if renamed is None or not isinstance(error, KeyboardInterrupt):
+                raise self._unforced(error, renamed) from error
+            try:  # readers see it already: finish
+                sync_folder(self._layout.folder)
+            except OSError as failure:
+                raise self._unforced(failure, renamed) from failure
+        self._outcome = "durable"
+
+    def _is_renamed(self) -> bool | None:
+        """Whether CURRENT has the new name; None where it cannot be read."""
+        try:
+            return self._layout.read_current() == self._name
+        except DamagedIndexError:  # as it was before
+            return False
+        except OSError:
+            return None
+
+    def _unforced(self, error: BaseException, renamed: bool | None) -> UnforcedPublicationError:
+        return UnforcedPublicationError(
+            f"snapshot {self._name} of collection {self._settings.name!r} {'was' if renamed else 'may be'} "
+            f"published, but that was not forced to the disk ({error}); a loss of power may bring the former "
+            "one back, so the files of both are kept: see to the disk, then build again"
+        )
 
     def _append_some(self, batch: DocumentRows, start: int) -> int:
         """Adds as many documents as the open segment has room for; returns how many."""
@@ -208,24 +261,34 @@ class SnapshotWriter:
                 f"collection {self._settings.name!r} was deleted or created anew meanwhile; open it again"
             )
 
-    def _next_name(self) -> str:
-        numbers = [int(path.stem) for path in self._layout.manifests.iterdir() if is_manifest_name(path.stem)]
-        return f"{max(numbers, default=0) + 1:06d}"
-
-    def _remove_leftovers(self) -> None:
-        """Removes what no snapshot names; a damaged manifest is left for `verify` to report."""
+    def _current_name(self) -> str | None:
+        """The name in CURRENT; None where it is missing or damaged."""
         try:
-            name = self._layout.read_current()
-            manifest = None if name is None else Manifest.read(self._layout.manifest(name))
+            return self._layout.read_current()
         except DamagedIndexError:
-            return
-        # What cannot be removed now only takes room: the next writer tries again.
-        segments = set() if manifest is None else {segment.id for segment in manifest.segments}
-        for folder in self._layout.segments.iterdir():
-            if folder.name not in segments:
-                shutil.rmtree(folder, ignore_errors=True)
-        kept = None if manifest is None else self._layout.manifest(manifest.name)
-        stale = [path for path in self._layout.manifests.iterdir() if path != kept]
-        for path in [*stale, *self._layout.folder.glob(".*.new")]:
-            if os.access(path.parent, os.W_OK):
-                path.unlink(missing_ok=True)
+            return None
+
+    def _next_name(self, current: str | None) -> str:
+        names = {path.stem for path in self._layout.manifests.iterdir() if is_manifest_name(path.stem)}
+        if current is not None:  # its manifest may be lost
+            names.add(current)
+        return f"{max(map(int, names), default=0) + 1:06d}"
+
+    def _remove_remains(self, current: str | None) -> None:
+        """Removes what killed writers left.
+
+        Where no sound manifest is current, perhaps as CURRENT was lost, any complete segment may be needed to
+        restore it: all stay until a publication has succeeded. `verify` reports what is damaged.
+        """
+        remove_unfinished(self._layout)
+        if current is not None:
+            with suppress(DamagedIndexError):
+                remove_all_but(self._layout, Manifest.read(self._layout.manifest(current)))
+
+    def _remove_own(self) -> None:
+        """Removes what this writer's outcome leaves over: the former snapshot, or what was not published."""
+        remove_unfinished(self._layout)
+        if self._outcome == "durable" and self._manifest is not None:
+            remove_all_but(self._layout, self._manifest)
+        elif self._outcome == "unpublished":
+            remove_written(self._layout, self._name, self._mark)

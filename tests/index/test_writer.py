@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,10 @@ from index.errors import (
     DuplicateDocumentError,
     InvalidDocumentError,
     SearchIndexError,
+    UnforcedPublicationError,
 )
 from index.verify import verify
-from index.writer import SegmentLimits, SnapshotWriter
+from index.writer import SegmentLimits
 
 SCRIPT = Path(__file__).with_name("other_process.py")
 
@@ -131,24 +132,9 @@ def test_what_was_published_stays_so_when_interrupted_afterwards(
     collection = build(three)
     with collection.writer() as writer:
         writer.add(*three)
-        monkeypatch.setattr(SnapshotWriter, "_remove_leftovers", interrupted)
+        monkeypatch.setattr("index.writer.remove_all_but", interrupted)
         assert writer.publish() == "000002"
     assert collection.current() == "000002"
-
-
-def test_a_publication_interrupted_after_the_renaming_is_one(
-    build: Any, three: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(path: Path, content: Iterable[bytes]) -> None:
-        path.write_bytes(b"".join(content))
-        raise KeyboardInterrupt
-
-    collection = build(three)
-    with collection.writer() as writer:
-        writer.add(*three)
-        monkeypatch.setattr("index.writer.write_atomically", interrupted)
-        assert writer.publish() == "000002"
-    assert collection.snapshot().name == "000002"
 
 
 def test_a_writer_needs_the_collection_it_was_opened_for(
@@ -248,6 +234,21 @@ def test_a_full_disk_leaves_the_former_snapshot(
     assert collection.snapshot().documents == 60
 
 
+@pytest.mark.parametrize("missing", [1, 100, 5000])
+def test_a_full_disk_cuts_no_graph_off(
+    build: Any, three: Any, root: Path, random_corpus: Any, missing: int
+) -> None:
+    corpus = random_corpus(1200, 1)
+    whole = build(corpus, name="whole", dense_kind="hnsw")
+    size = next(whole.layout.segments.glob("*/dense.faiss")).stat().st_size
+    assert size == max(path.stat().st_size for path in whole.layout.segments.glob("*/*"))
+    documents, encoded = corpus
+    collection = build((documents[:9], encoded.take(np.arange(9))), dense_kind="hnsw")
+    with pytest.raises(OSError, match="File too large"), largest_file(size - missing):
+        build(corpus)
+    require_former(collection, root, 9)
+
+
 def test_any_failing_sync_leaves_the_former_snapshot(
     build: Any, three: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,7 +268,7 @@ def test_any_failing_sync_leaves_the_former_snapshot(
         left = countdown
         try:
             build(three)
-        except OSError:
+        except (OSError, UnforcedPublicationError):
             left = 0
             assert verify(root, "demo") == []
             current.append(collection.current())

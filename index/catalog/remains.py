@@ -1,0 +1,65 @@
+"""What writers leave in a collection's folder, and who may remove it when.
+
+Callers hold the collection's lock. What cannot be removed only takes room, until a later writer tries again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import Manifest
+
+# A temporary file is replaced at once by what it is for; one that has lain this long has lost its writer.
+STALE_SECONDS = 3600.0
+
+
+def remove_unfinished(layout: CollectionLayout) -> None:
+    """Removes what killed writers were in the middle of: unfinished segments, and temporary files.
+
+    Who holds the lock knows that nobody else writes manifests, `CURRENT` or `collection.json`. Anyone may be
+    storing `defaults.json` just now: temporary files of others are removed when they are old.
+    """
+    _remove_folders(layout.segments.glob("*.partial"))
+    _remove_files(layout.manifests.glob(".*.new"))
+    for written_under_lock in (layout.current, layout.settings):
+        _remove_files(layout.folder.glob(f".{written_under_lock.name}.*.new"))
+    _remove_files(path for path in layout.folder.glob(".*.new") if _is_stale(path))
+
+
+def remove_all_but(layout: CollectionLayout, manifest: Manifest) -> None:
+    """Removes the manifests and complete segments that the current manifest, which is sound, does not name.
+
+    Manifests go first, so that one that is there has its segments, whenever this is interrupted.
+    """
+    _remove_files(path for path in layout.manifests.iterdir() if path != layout.manifest(manifest.name))
+    named = {segment.id for segment in manifest.segments}
+    _remove_folders(folder for folder in layout.segments.iterdir() if folder.name not in named)
+
+
+def remove_written(layout: CollectionLayout, name: str, mark: str) -> None:
+    """Removes the manifest of this name and the segments that the writer with this mark made for it."""
+    _remove_files([layout.manifest(name)])
+    _remove_folders(layout.segments.glob(f"{name}-*-{mark}"))
+
+
+def _remove_files(paths: Iterable[Path]) -> None:
+    for path in list(paths):
+        with suppress(OSError):
+            path.unlink()
+
+
+def _remove_folders(folders: Iterable[Path]) -> None:
+    for folder in list(folders):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_stale(path: Path) -> bool:
+    try:
+        return time.time() - path.stat().st_mtime > STALE_SECONDS
+    except FileNotFoundError:  # it has just taken its place
+        return False

@@ -1,0 +1,85 @@
+"""Which temporary files a writer may remove, and that it harms nobody who is writing one."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from index.candidates import CandidateLimits, Weights
+from index.catalog.defaults import SearchDefaults, Tuning
+from index.catalog.layout import CollectionLayout
+from index.catalog.remains import STALE_SECONDS, remove_unfinished
+
+DEFAULTS = SearchDefaults(
+    Weights(1, 0.3, 1), CandidateLimits(200, 200), Tuning("000001", 10, 5, 0, plain=0.4, tuned=0.5)
+)
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> CollectionLayout:
+    """A folder of a collection without anything in it."""
+    found = CollectionLayout(tmp_path)
+    found.segments.mkdir()
+    found.manifests.mkdir()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "age", "stays"),
+    [
+        (".CURRENT.0a.new", 0, False),
+        (".collection.json.0a.new", 0, False),
+        ("manifests/.000002.json.0a.new", 0, False),
+        (".defaults.json.0a.new", 0, True),
+        (".defaults.json.0a.new", STALE_SECONDS - 60, True),
+        (".defaults.json.0a.new", STALE_SECONDS + 60, False),
+        ("defaults.json", STALE_SECONDS + 60, True),
+        ("manifests/000002.json", STALE_SECONDS + 60, True),
+    ],
+)
+def test_temporary_files_of_others_are_removed_when_they_are_old(
+    layout: CollectionLayout, name: str, age: float, stays: bool
+) -> None:
+    path = layout.folder / name
+    path.touch()
+    os.utime(path, times=(time.time() - age,) * 2)
+    remove_unfinished(layout)
+    assert path.exists() == stays
+
+
+def test_unfinished_segments_are_removed_and_complete_ones_stay(layout: CollectionLayout) -> None:
+    for name in ("000002-0000-0a.partial", "000002-0000-0a"):
+        (layout.segments / name).mkdir()
+        (layout.segments / name / "file").touch()
+    remove_unfinished(layout)
+    assert [path.name for path in layout.segments.iterdir()] == ["000002-0000-0a"]
+
+
+def test_defaults_are_stored_beside_publications(
+    build: Any, three: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection = build(three)
+    # As long as a fast disk takes, whatever disk the tests run on.
+    monkeypatch.setattr(os, "fsync", lambda _: time.sleep(0.001))
+    stored, ended = 0, threading.Event()
+
+    def store() -> None:
+        nonlocal stored
+        while not ended.is_set():
+            collection.store_defaults(DEFAULTS)
+            stored += 1
+
+    with ThreadPoolExecutor(1) as thread:
+        storing = thread.submit(store)
+        while stored < 300 and not storing.done():
+            with collection.writer():  # cleans when it begins and when it ends
+                pass
+        ended.set()
+        storing.result()
+    assert collection.defaults() == DEFAULTS

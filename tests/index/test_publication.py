@@ -1,0 +1,213 @@
+"""What publishing leaves when it fails: the former snapshot or the new one, and no doubt which."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from index.candidates import Document
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import Manifest, SegmentEntry
+from index.collection import Collection
+from index.errors import DamagedIndexError, UnforcedPublicationError
+from index.segments.writer import SegmentWriter
+from index.verify import verify
+
+# A manifest, and then CURRENT, takes three steps: the file is forced to the disk, renamed, its folder forced.
+STEPS, RENAMING, FORCING = 6, 4, 5
+
+
+class FailingStep:
+    """Lets one step fail that follows the beginning of the manifest: instead of being done, or afterwards."""
+
+    def __init__(
+        self, patch: pytest.MonkeyPatch, step: int, error: BaseException, *, done: bool = False
+    ) -> None:
+        self._left = step
+        self._error = error
+        self._done = done
+        write = Manifest.write
+
+        def begin(manifest: Manifest, path: Path) -> None:
+            patch.setattr(os, "fsync", self._failing(os.fsync))
+            patch.setattr(Path, "replace", self._failing(Path.replace))
+            write(manifest, path)
+
+        patch.setattr(Manifest, "write", begin)
+
+    def _failing(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*arguments: Any) -> Any:
+            self._left -= 1
+            if self._left != -1:
+                return function(*arguments)
+            if self._done:
+                function(*arguments)
+            raise self._error
+
+        return step
+
+
+def publish(collection: Collection, corpus: Any, text: str) -> str:
+    """Publishes the documents of a corpus, all with this text."""
+    documents, encoded = corpus
+    with collection.writer() as writer:
+        writer.add([Document(document.id, text) for document in documents], encoded)
+        return writer.publish()
+
+
+def text_of(collection: Collection) -> str:
+    """The text that all documents of the current snapshot have, which is sound."""
+    assert verify(collection.layout.folder.parent, "demo") == []
+    document = collection.snapshot().get("a")
+    assert document is not None
+    return document.text
+
+
+def files(collection: Collection) -> tuple[list[str], int]:
+    """The manifests and the number of segments that are there."""
+    layout = collection.layout
+    assert not list(layout.folder.rglob("*.new"))
+    return sorted(path.name for path in layout.manifests.iterdir()), len(list(layout.segments.iterdir()))
+
+
+@pytest.fixture
+def collection(build: Any, three: Any) -> Collection:
+    """One whose first snapshot has the text "former"."""
+    found: Collection = build(([Document(document.id, "former") for document in three[0]], three[1]))
+    return found
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()], ids=["io", "int"])
+@pytest.mark.parametrize("step", range(STEPS))
+def test_whichever_step_fails_it_is_told_what_is_current(
+    collection: Collection, three: Any, step: int, error: BaseException, done: bool
+) -> None:
+    renamed = step > RENAMING or (step == RENAMING and done)
+    interrupted = isinstance(error, KeyboardInterrupt)
+    with pytest.MonkeyPatch.context() as patch:
+        FailingStep(patch, step, error, done=done)
+        if not renamed:
+            with pytest.raises(type(error)):
+                publish(collection, three, "new")
+        elif interrupted:
+            assert publish(collection, three, "new") == "000002"
+        else:
+            with pytest.raises(UnforcedPublicationError, match=r"000002 .*was published, .*Input/output"):
+                publish(collection, three, "new")
+    if not renamed:
+        assert (text_of(collection), files(collection)) == ("former", (["000001.json"], 1))
+    elif interrupted:
+        assert (text_of(collection), files(collection)) == ("new", (["000002.json"], 1))
+    else:  # a loss of power may bring the former one back
+        assert (text_of(collection), files(collection)) == ("new", (["000001.json", "000002.json"], 2))
+        collection.layout.current.write_text("000001\n")
+        assert text_of(collection) == "former"
+    name = publish(collection, three, "last")
+    assert (text_of(collection), files(collection)) == ("last", ([f"{name}.json"], 1))
+
+
+def test_an_interrupted_publication_that_cannot_be_forced_is_told(
+    collection: Collection, three: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    FailingStep(monkeypatch, RENAMING, KeyboardInterrupt(), done=True)
+    with collection.writer() as writer:
+        writer.add(*three)
+        monkeypatch.setattr("index.writer.sync_folder", failing)
+        with pytest.raises(UnforcedPublicationError, match="was published"):
+            writer.publish()
+    assert files(collection) == (["000001.json", "000002.json"], 2)
+
+
+def test_nothing_is_removed_while_it_is_unknown_what_is_current(
+    collection: Collection, three: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(_: CollectionLayout) -> str:
+        raise OSError(24, "Too many open files")
+
+    with pytest.MonkeyPatch.context() as patch:
+        FailingStep(patch, FORCING, OSError(24, "Too many open files"))
+        with collection.writer() as writer:
+            writer.add(*three)
+            patch.setattr(CollectionLayout, "read_current", unreadable)
+            with pytest.raises(UnforcedPublicationError, match="may be published"):
+                writer.publish()
+    assert files(collection) == (["000001.json", "000002.json"], 2)
+    assert text_of(collection) == three[0][0].text
+
+
+def test_a_segment_that_cannot_be_opened_is_not_published(
+    collection: Collection, three: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish = SegmentWriter.finish
+
+    def cut_off(writer: SegmentWriter) -> SegmentEntry:
+        entry = finish(writer)
+        path = max((collection.layout.segments / entry.id).iterdir(), key=lambda path: path.stat().st_size)
+        os.truncate(path, path.stat().st_size - 1)
+        return entry
+
+    monkeypatch.setattr(SegmentWriter, "finish", cut_off)
+    with pytest.raises(DamagedIndexError, match=r"just written, so nothing was published: .*bytes, but was"):
+        publish(collection, three, "new")
+    assert (text_of(collection), files(collection)) == ("former", (["000001.json"], 1))
+
+
+def fail(collection: Collection, three: Any) -> None:
+    """A build that fails after a segment is complete and its manifest written."""
+    with pytest.MonkeyPatch.context() as patch:
+        FailingStep(patch, RENAMING, OSError(28, "No space left on device"))
+        with pytest.raises(OSError, match="No space"):
+            publish(collection, three, "failed")
+
+
+@pytest.mark.parametrize("versions", [1, 2])
+@pytest.mark.parametrize("lost_first", [True, False])
+def test_a_lost_current_file_can_be_restored_after_a_failed_build(
+    collection: Collection, three: Any, versions: int, lost_first: bool
+) -> None:
+    if versions == 2:
+        publish(collection, three, "second")
+    if not lost_first:
+        fail(collection, three)
+    collection.layout.current.unlink()
+    if lost_first:
+        fail(collection, three)
+        with pytest.raises(RuntimeError, match="stopped"), collection.writer():
+            raise RuntimeError("stopped")
+    (problem,) = verify(collection.layout.folder.parent, "demo")
+    assert f"restore it with the one line 00000{versions}, or " in problem
+    collection.layout.current.write_text(f"00000{versions}\n")
+    assert text_of(collection) == ("former", "second")[versions - 1]
+
+
+def test_a_build_after_a_lost_current_file_clears_once_it_is_published(
+    collection: Collection, three: Any
+) -> None:
+    collection.layout.current.unlink()
+    assert publish(collection, three, "new") == "000002"
+    assert (text_of(collection), files(collection)) == ("new", (["000002.json"], 1))
+
+
+def test_a_failed_build_leaves_the_segments_of_a_damaged_manifest(collection: Collection, three: Any) -> None:
+    manifest = collection.layout.manifest("000001")
+    content = manifest.read_bytes()
+    manifest.write_bytes(content[:-9])
+    fail(collection, three)
+    manifest.write_bytes(content)
+    assert (text_of(collection), files(collection)) == ("former", (["000001.json"], 1))
+
+
+def test_numbers_grow_where_the_current_manifest_is_lost(collection: Collection, three: Any) -> None:
+    collection.layout.manifest("000001").unlink()
+    fail(collection, three)
+    assert collection.current() == "000001"
+    assert publish(collection, three, "new") == "000002"
+    assert (text_of(collection), files(collection)) == ("new", (["000002.json"], 1))
