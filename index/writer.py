@@ -176,7 +176,7 @@ class SnapshotWriter:
     def _require_sound(self, entry: SegmentEntry) -> None:
         """Opens a segment that was just written as readers will. Raises DamagedIndexError naming the file."""
         try:
-            Segment.open(self._layout.segments / entry.id, entry, self._settings)
+            Segment.open(self._layout, entry, self._settings)
         except DamagedIndexError as error:
             raise DamagedIndexError(
                 f"a segment cannot be opened as it was just written, so nothing was published: {error}"
