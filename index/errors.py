@@ -12,6 +12,9 @@ SearchIndexError
 ├── DamagedIndexError         a file is missing, altered or inconsistent
 ├── DenseBuildError           FAISS could not build an index
 ├── UnforcedPublicationError  published, but not known to be forced to the disk
+├── StorageError              the disk or its file system failed, or cannot be written
+│   ├── StorageFullError      no space left
+│   └── WriteUnknownError     whether a write is on the disk cannot be told
 └── DeviceUnavailableError    a GPU was asked for, and FAISS has none
 """
 
@@ -62,6 +65,18 @@ class DenseBuildError(SearchIndexError):
 
 class UnforcedPublicationError(SearchIndexError):
     """A snapshot is or may be published, but could not be forced to the disk; nothing was removed."""
+
+
+class StorageError(SearchIndexError):
+    """The disk or its file system failed, or cannot be written; nothing of the write is there."""
+
+
+class StorageFullError(StorageError):
+    """No space is left on the disk; nothing of the write is there."""
+
+
+class WriteUnknownError(StorageError):
+    """The disk failed in the middle of a commit: whether the write is there cannot be told yet."""
 
 
 class DeviceUnavailableError(SearchIndexError):

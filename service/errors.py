@@ -29,7 +29,10 @@ from index.errors import (
     InvalidDocumentError,
     InvalidNameError,
     InvalidQueryError,
+    StorageError,
+    StorageFullError,
     UnforcedPublicationError,
+    WriteUnknownError,
 )
 from ingest.errors import SourceError
 from models.errors import (
@@ -73,6 +76,7 @@ TYPES = {
     429: "overloaded",
     500: "internal",
     503: "not_ready",
+    507: "storage_full",
 }
 
 # Exception class → status and code. An exception's own `code` attribute comes first.
@@ -108,6 +112,9 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     EncoderMemoryError: (503, "out_of_memory"),
     EncoderUnavailableError: (503, "encoder_unavailable"),
     EncoderFailedError: (503, "encoder_failed"),
+    StorageError: (503, "storage_unavailable"),
+    StorageFullError: (507, "storage_full"),
+    WriteUnknownError: (503, "write_unknown"),
     OSError: (503, "storage_unavailable"),
 }
 
@@ -142,7 +149,7 @@ class Failure:
 
 
 # Their messages are for the log: they tell paths of this machine, or addresses of others.
-LOGGED = (DamagedIndexError, AdapterUnusableError, EncoderUnavailableError, OSError)
+LOGGED = (DamagedIndexError, StorageError, AdapterUnusableError, EncoderUnavailableError, OSError)
 INTERNAL = Failure(500, "an internal error; the server's log has the details", "internal")
 
 
@@ -166,6 +173,8 @@ def failure_of(error: Exception) -> Failure:
         )
     if isinstance(error, EncoderUnavailableError):  # the same
         return Failure(503, "no encoder worker answers; try again in a moment", "encoder_unavailable")
+    if isinstance(error, StorageError):  # the same
+        return _storage_failure(error)
     if isinstance(error, OSError):  # the same, as a full disk or a folder that is read-only
         reason = error.strerror or "the server's log has the details"
         return Failure(503, f"the server's storage failed: {reason}", "storage_unavailable")
@@ -180,6 +189,18 @@ def failure_of(error: Exception) -> Failure:
                 _headers(error),
             )
     return INTERNAL
+
+
+def _storage_failure(error: StorageError) -> Failure:
+    status, code = TABLE[type(error)]
+    message = {
+        StorageFullError: "the server's disk is full; nothing was written: free space there and try again",
+        WriteUnknownError: "the server's storage failed during the write; whether it was made is unknown: "
+        "repeat it with the same idempotency_key",
+    }.get(
+        type(error), "the server's storage failed and nothing was written; the server's log has the details"
+    )
+    return Failure(status, message, code)
 
 
 def body_too_large(limit_bytes: int) -> Failure:

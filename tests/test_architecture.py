@@ -51,6 +51,7 @@ INDEX_ORDER = [
     "search",
     "snapshot",
     "writer",
+    "live",
     "collection",
     "inspection",
     "verify",

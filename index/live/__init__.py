@@ -1,0 +1,1 @@
+"""What a collection has accepted and no published segment holds yet."""

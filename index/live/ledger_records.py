@@ -1,0 +1,67 @@
+"""What goes into a ledger and comes out of it: entries, and the answers that repeated requests get again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from index.errors import InvalidDocumentError
+
+KEY_BYTES = 255
+PAYLOAD_BYTES = 512 * 2**20  # SQLite's own limit of a row is 10⁹ bytes
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """A client's name for one request, with the answer that a repeat of it gets.
+
+    key: 1 to 255 bytes of UTF-8. request_sha256: of the request, as 64 hexadecimal digits, which tells a
+    repeat from another request under the same key. answer: JSON; it need not hold the position, which is
+    stored beside it. Raises InvalidDocumentError for another key, ValueError for another digest.
+    """
+
+    key: str
+    request_sha256: str
+    answer: str
+
+    def __post_init__(self) -> None:
+        size = len(self.key.encode("utf-8", "surrogatepass"))
+        if not 1 <= size <= KEY_BYTES:
+            raise InvalidDocumentError(
+                f"the idempotency key has {size} bytes; use 1 to {KEY_BYTES} bytes of UTF-8"
+            )
+        if size != len(self.key.encode("utf-8", "ignore")):
+            raise InvalidDocumentError("the idempotency key has a lone surrogate; use valid UTF-8")
+        if not _SHA256.fullmatch(self.request_sha256):
+            raise ValueError(f"request_sha256 is {self.request_sha256!r}; it has 64 hexadecimal digits")
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One accepted operation. The ledger knows nothing of documents: the payload is any bytes.
+
+    kind: a short word that tells the reader what the payload is. key: on the way in only; `entries` leaves it
+    out, and `answer_of` finds what it stored. Raises InvalidDocumentError for a payload over 512 MiB.
+    """
+
+    kind: str
+    payload: bytes
+    key: IdempotencyKey | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.payload) > PAYLOAD_BYTES:
+            raise InvalidDocumentError(
+                f"one write takes {len(self.payload)} bytes in the ledger; the limit is {PAYLOAD_BYTES}: "
+                "write fewer documents at a time"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """What was answered under an idempotency key, and the position of the entry that it came with."""
+
+    request_sha256: str
+    answer: str
+    position: int
