@@ -351,7 +351,7 @@ def traced(*inject: str) -> tuple[str, ...]:
     program = shutil.which("strace")
     if program is None:
         pytest.skip("needs strace, which shows and fails system calls")
-    return (program, "-qq", "-f", *(f"--inject={fault}" for fault in inject))
+    return (program, "-qq", "-f", "-o", os.devnull, *(f"--inject={fault}" for fault in inject))
 
 
 def test_each_append_is_one_force(path: Path, repository: Path, tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_each_append_is_one_force(path: Path, repository: Path, tmp_path: Path) 
     assert forces[1] - forces[0] == 10
 
 
-@pytest.mark.parametrize("nth", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("nth", [1, 2, 3, 5, 6])
 @pytest.mark.parametrize("fault", ["fdatasync:error=EIO", "pwrite64:error=ENOSPC", "pwrite64:error=EIO"])
 def test_a_failing_call_leaves_whole_batches_and_the_same_object_goes_on(
     path: Path, repository: Path, tmp_path: Path, fault: str, nth: int
@@ -425,7 +425,7 @@ def test_unknown_is_said_and_undone_by_the_next_call(path: Path, monkeypatch: py
         assert [found.payload for _, found in ledger.entries(0)] == [b"a", b"d"]
         assert ledger.answer_of("k", NOW) is None
         fail_commit()
-        with pytest.raises(StorageError, match="^the force failed$"):
+        with pytest.raises(StorageError, match=r"^the force failed$"):
             ledger.append([entry(b"e")])
         assert kinds(path) == ["put", "put"]
         assert ledger.append([entry(b"f")]) == 3
@@ -488,7 +488,7 @@ def test_another_file_is_refused(path: Path, change: Callable[[bytes], bytes], m
     path.write_bytes(change(path.read_bytes()))
     content = path.read_bytes()
     for kind in (Ledger, LedgerReader):
-        with pytest.raises(DamagedIndexError, match=message):
+        with pytest.raises(DamagedIndexError, match=rf"ledger\.sqlite.*{message}"):
             kind.open(path)
     assert path.read_bytes() == content
 
