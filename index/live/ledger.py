@@ -24,11 +24,12 @@ STEP_ENTRIES = 1000
 STEP_BYTES = 16 * 2**20
 STEP_ANSWERS = 1000
 
-# The last position of a step: those before it hold less than STEP_BYTES.
+# The last position of a step: those before it hold less than STEP_BYTES. The innermost query gives lengths
+# alone, which SQLite knows without reading payloads; the one around it copies its rows.
 _STEP = """
 SELECT max(position) FROM (
-    SELECT position, sum(length(payload)) OVER (ORDER BY position) - length(payload) AS before
-    FROM (SELECT position, payload FROM entry WHERE position <= (SELECT trimmed FROM state)
+    SELECT position, sum(size) OVER (ORDER BY position) - size AS before
+    FROM (SELECT position, length(payload) AS size FROM entry WHERE position <= (SELECT trimmed FROM state)
           ORDER BY position LIMIT ?)
 ) WHERE before < ?
 """

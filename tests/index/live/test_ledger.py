@@ -419,9 +419,9 @@ def test_unknown_is_said_and_undone_by_the_next_call(path: Path, monkeypatch: py
         with pytest.raises(WriteUnknownError, match=r"the force failed.*unknown.*the disk is gone"):
             ledger.append([entry(b"b", key="k")], now=NOW)
         with pytest.raises(StorageError, match="the disk is gone"):
-            ledger.append([entry(b"c")])
+            ledger.append([entry(b"c")], now=NOW)
         monkeypatch.setattr(ledger_module, "connect", connect)
-        assert ledger.append([entry(b"d")]) == 2
+        assert ledger.append([entry(b"d")], now=NOW) == 2
         assert [found.payload for _, found in ledger.entries(0)] == [b"a", b"d"]
         assert ledger.answer_of("k", NOW) is None
         fail_commit()
