@@ -165,8 +165,9 @@ class Ledger(LedgerReader):
             (pages,) = connection.execute("PRAGMA page_count").fetchone()
             if free * PAGE_BYTES <= self._spare_bytes or 2 * free <= pages:
                 return False
-            # Each row fetched is a page given back; the file is cut when its log is moved into it.
-            connection.execute(f"PRAGMA incremental_vacuum({STEP_BYTES // PAGE_BYTES})").fetchall()
+            # A page each step of the statement: `execute` takes one step, a script takes all. The file is cut
+            # when its log is moved into it.
+            connection.executescript(f"PRAGMA incremental_vacuum({STEP_BYTES // PAGE_BYTES})")
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             return True
 
