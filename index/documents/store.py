@@ -155,11 +155,6 @@ class DocumentStore:
     def __len__(self) -> int:
         return len(self.id_order)
 
-    def find(self, identifier: bytes) -> int | None:
-        """The row of an id, or None."""
-        row = int(self.find_all(PackedBytes.of([identifier]))[0])
-        return None if row < 0 else row
-
     def find_all(self, identifiers: PackedBytes) -> Int64:
         """The row of each id, int64[T]; -1 where it is not there."""
         return find_strings(self.ids, self.id_order, identifiers)

@@ -20,6 +20,7 @@ from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
 from index.files.arrays import ArraySource
 from index.files.memory_arrays import MemoryArrays
+from index.files.packed_bytes import PackedBytes
 from index.files.storage import missing, sha256_of
 from index.scoring import dense_scores, lexical_scores, packed_maxsim
 from index.segments.builder import DENSE, POSITIONS, SegmentBuilder
@@ -155,8 +156,16 @@ class Segment:
 
     def find(self, identifier: bytes) -> int | None:
         """The row of an id; None where it is not there or deleted."""
-        row = self.documents.find(identifier)
-        return None if row is None or (self.kept is not None and not self.kept[row]) else row
+        row = int(self.find_all(PackedBytes.of([identifier]))[0])
+        return None if row < 0 else row
+
+    def find_all(self, identifiers: PackedBytes) -> Int64:
+        """The row of each id, int64[T]; -1 where it is not there or deleted."""
+        rows = self.documents.find_all(identifiers)
+        if self.kept is not None:
+            found = rows >= 0
+            rows[found] = np.where(self.kept[rows[found]], rows[found], -1)
+        return rows
 
     def rows_kept(self) -> Int64:
         """The rows that are not deleted, ascending."""

@@ -48,12 +48,9 @@ def test_every_id_is_found_and_no_other(tmp_path_factory: pytest.TempPathFactory
         tmp_path_factory.mktemp("documents"), [Document(identifier, "text") for identifier in order]
     )
     encoded = [identifier.encode() for identifier in order]
-    assert [found.find(identifier) for identifier in encoded] == list(range(len(order)))
     assert found.find_all(PackedBytes.of([b"", *encoded])).tolist() == [-1, *range(len(order))]
-    for identifier in order:
-        for other in (identifier + "x", identifier[:-1]):
-            if other not in ids:
-                assert found.find(other.encode()) is None
+    others = [other for each in order for other in (each + "x", each[:-1]) if other not in ids]
+    assert set(found.find_all(PackedBytes.of([other.encode() for other in others]))) <= {-1}
 
 
 def test_lone_surrogates_become_replacement_characters(tmp_path: Path) -> None:

@@ -1,0 +1,128 @@
+"""What the ledger holds of an operation: documents as they are stored, or the ids of deleted ones, as bytes.
+
+Rows are safetensors of their arrays, so that recovery encodes nothing. Declared fields are made anew from the
+metadata in the contents.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import orjson
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from index.bm25.words import WordRows
+from index.catalog.settings import CollectionSettings
+from index.documents.fields import column_of, field_values
+from index.errors import DamagedIndexError
+from index.files.arrays import Array
+from index.files.packed_bytes import PackedBytes
+from index.segments.rows import DocumentRows
+from index.token_vectors.store import TokenVectorStore
+from index.windows.store import DocumentWindows
+from models.representations import SparseRows
+
+
+def encode_rows(rows: DocumentRows) -> bytes:
+    """Complete documents, to be read by `decode_rows`."""
+    arrays = {
+        **_packed("ids", rows.ids),
+        **_packed("documents", rows.contents),
+        "positions": rows.positions,
+        "dense": rows.dense,
+        **_sparse("sparse", rows.sparse),
+    }
+    if rows.tokens is not None:
+        arrays |= {"token_codes": rows.tokens.codes, "token_offsets": rows.tokens.offsets}
+        if rows.tokens.scales is not None:
+            arrays["token_scales"] = rows.tokens.scales
+    if rows.words is not None:
+        arrays |= {**_packed("terms", rows.words.terms), **_sparse("words", rows.words.rows)}
+        arrays["word_lengths"] = rows.words.lengths
+    if rows.windows is not None:
+        arrays |= {"window_offsets": rows.windows.offsets, "window_spans": rows.windows.spans}
+    return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+
+
+def decode_rows(payload: bytes, settings: CollectionSettings) -> DocumentRows:
+    """The documents of an entry. Raises DamagedIndexError where it is not one of this collection."""
+    try:
+        arrays = load(payload)
+        contents = _unpacked("documents", arrays)
+        windows = None
+        offsets = np.arange(len(contents) + 1)
+        if settings.window is not None:
+            windows = DocumentWindows(arrays["window_offsets"], arrays["window_spans"])
+            offsets = windows.offsets
+        return DocumentRows(
+            _unpacked("ids", arrays),
+            contents,
+            arrays["positions"],
+            _columns(contents, settings),
+            offsets,
+            arrays["dense"],
+            _sparse_of("sparse", arrays),
+            _tokens(arrays) if settings.stores_token_vectors else None,
+            _words(arrays) if settings.bm25 else None,
+            windows,
+        )
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise DamagedIndexError(
+            f"an entry in the ledger of collection {settings.name!r} is not documents of it ({error}); "
+            "restore the ledger from a backup"
+        ) from error
+
+
+def encode_ids(ids: PackedBytes) -> bytes:
+    """Ids, to be read by `decode_ids`."""
+    return save(_packed("ids", ids))
+
+
+def decode_ids(payload: bytes, settings: CollectionSettings) -> PackedBytes:
+    """The ids of an entry. Raises DamagedIndexError where it holds none."""
+    try:
+        return _unpacked("ids", load(payload))
+    except (SafetensorError, KeyError) as error:
+        raise DamagedIndexError(
+            f"an entry in the ledger of collection {settings.name!r} is not ids ({error}); "
+            "restore the ledger from a backup"
+        ) from error
+
+
+def _packed(name: str, strings: PackedBytes) -> dict[str, Array]:
+    first, last = int(strings.offsets[0]), int(strings.offsets[-1])
+    return {name: strings.data[first:last], f"{name}_offsets": strings.offsets - first}
+
+
+def _unpacked(name: str, arrays: dict[str, Array]) -> PackedBytes:
+    return PackedBytes(arrays[name], arrays[f"{name}_offsets"])
+
+
+def _sparse(name: str, rows: SparseRows) -> dict[str, Array]:
+    return {
+        f"{name}_indptr": rows.indptr,
+        f"{name}_token_ids": rows.token_ids,
+        f"{name}_weights": rows.weights,
+    }
+
+
+def _sparse_of(name: str, arrays: dict[str, Array]) -> SparseRows:
+    return SparseRows(arrays[f"{name}_indptr"], arrays[f"{name}_token_ids"], arrays[f"{name}_weights"])
+
+
+def _tokens(arrays: dict[str, Array]) -> TokenVectorStore:
+    return TokenVectorStore(arrays["token_codes"], arrays.get("token_scales"), arrays["token_offsets"])
+
+
+def _words(arrays: dict[str, Array]) -> WordRows:
+    return WordRows(_unpacked("terms", arrays), _sparse_of("words", arrays), arrays["word_lengths"])
+
+
+def _columns(contents: PackedBytes, settings: CollectionSettings) -> dict[str, Any]:
+    metadata = [orjson.loads(contents[row])["metadata"] for row in range(len(contents))]
+    return {
+        name: column_of(kind, [field_values(name, kind, each.get(name)) for each in metadata])
+        for name, kind in settings.fields.items()
+    }

@@ -1,0 +1,95 @@
+"""What a live collection holds at one position of its ledger: an immutable value that each write replaces.
+
+Documents that no published segment has are in memory, in segments of growing size: one that is added takes
+those before it along that are less than `GROWTH` times as large. So there are few of them, about one for each
+doubling, and a document is copied about as often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from index.catalog.settings import CollectionSettings
+from index.files.packed_bytes import PackedBytes
+from index.segments.rows import DocumentRows
+from index.segments.segment import Segment
+from index.snapshot import Snapshot
+from models.representations import Int64
+
+GROWTH = 2
+
+Places = list[tuple[int, Int64, Int64]]
+"""Of each segment that has some of the ids sought: its place, its rows, and which ids these have."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveState:
+    """A collection after the operation at `position`.
+
+    name: of the current manifest; published: its segments, without what was deleted since; memory: the
+    segments of what was written since.
+    """
+
+    settings: CollectionSettings
+    name: str
+    published: tuple[Segment, ...]
+    memory: tuple[Segment, ...] = ()
+    position: int = 0
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """All of them: published first."""
+        return self.published + self.memory
+
+    @property
+    def documents(self) -> int:
+        """Documents that are there."""
+        return sum(segment.documents_kept for segment in self.segments)
+
+    def snapshot(self) -> Snapshot:
+        """What searches of this moment go through."""
+        return Snapshot(self.name, self.settings, self.segments)
+
+    def find(self, ids: PackedBytes) -> Places:
+        """Where the documents of these ids are; no id is in two segments."""
+        places: Places = []
+        for place, segment in enumerate(self.segments):
+            rows = segment.find_all(ids)
+            known = np.flatnonzero(rows >= 0)
+            if len(known):
+                places.append((place, rows[known], known))
+        return places
+
+    def put(self, rows: DocumentRows, position: int) -> LiveState:
+        """With these documents of distinct ids, in the place of those that had their ids."""
+        left = self.delete(rows.ids, position)
+        stamped = replace(rows, positions=np.full(len(rows), position, np.int64))
+        return replace(left, memory=_with_rows(left.memory, stamped, self.settings))
+
+    def delete(self, ids: PackedBytes, position: int) -> LiveState:
+        """Without the documents of these ids, as far as there are such."""
+        segments = list(self.segments)
+        for place, rows, _ in self.find(ids):
+            segments[place] = segments[place].without(rows)
+        first = len(self.published)
+        return replace(
+            self,
+            published=tuple(segments[:first]),
+            memory=tuple(segment for segment in segments[first:] if segment.documents_kept),
+            position=position,
+        )
+
+
+def _with_rows(
+    memory: Sequence[Segment], rows: DocumentRows, settings: CollectionSettings
+) -> tuple[Segment, ...]:
+    """The segments in memory with more documents."""
+    first, documents = len(memory), len(rows)
+    while first and memory[first - 1].documents_kept < GROWTH * documents:
+        first -= 1
+        documents += memory[first].documents_kept
+    joined = [segment.take(segment.rows_kept()) for segment in memory[first:]]
+    return (*memory[:first], Segment.in_memory([*joined, rows], settings))
