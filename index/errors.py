@@ -8,6 +8,8 @@ SearchIndexError
 ├── FingerprintMismatchError  searched or written with another encoder
 ├── InvalidDocumentError      a document breaks a limit or lacks a part
 ├── DuplicateDocumentError    an id occurs twice
+├── DocumentNotFoundError     no document has this id
+├── DocumentChangedError      a document was written after the position that a write depends on
 ├── InvalidQueryError         a query, filter or option the index cannot answer
 ├── DamagedIndexError         a file is missing, altered or inconsistent
 ├── DenseBuildError           FAISS could not build an index
@@ -49,6 +51,14 @@ class InvalidDocumentError(SearchIndexError):
 
 class DuplicateDocumentError(SearchIndexError):
     """A document id occurs more than once; the message names it."""
+
+
+class DocumentNotFoundError(SearchIndexError):
+    """No document of the collection has this id."""
+
+
+class DocumentChangedError(SearchIndexError):
+    """A document was written after the position that a write depends on; the message names both."""
 
 
 class InvalidQueryError(SearchIndexError):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from index.bm25.analysis import Analyzer
 from index.candidates import Document
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry, is_manifest_name, segment_id
+from index.catalog.publication import Publication
 from index.catalog.remains import remove_all_but, remove_unfinished, remove_written
 from index.catalog.settings import CollectionSettings
 from index.documents.id_register import IdRegister
@@ -23,10 +23,9 @@ from index.errors import (
     DamagedIndexError,
     InvalidDocumentError,
     SearchIndexError,
-    UnforcedPublicationError,
 )
 from index.files.lock import ExclusiveLock
-from index.files.storage import sync_folder, write_atomically
+from index.files.storage import sync_folder
 from index.segments.checks import check_batch
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
@@ -81,8 +80,7 @@ class SnapshotWriter:
         self._lock = ExclusiveLock(layout.lock, f"collection {settings.name!r}")
         self._ids = IdRegister()
         self._analyzer = Analyzer(settings.bm25_language)
-        self._manifest: Manifest | None = None
-        self._outcome: Literal["unpublished", "unknown", "durable"] = "unpublished"
+        self._publication: Publication | None = None
         self._segments: list[SegmentEntry] = []
         self._open: SegmentWriter | None = None
         self._name = ""
@@ -168,9 +166,9 @@ class SnapshotWriter:
         self._finish_segment()
         for entry in self._segments:
             self._require_sound(entry)
-        self._manifest = Manifest(self._name, self._settings.sha256, tuple(self._segments))
-        self._manifest.write(self._layout.manifest(self._name))
-        self._make_current()
+        manifest = Manifest(self._name, self._settings.sha256, tuple(self._segments))
+        self._publication = Publication(self._layout, self._settings.name, manifest)
+        self._publication.publish()
         return self._name
 
     def _require_sound(self, entry: SegmentEntry) -> None:
@@ -181,40 +179,6 @@ class SnapshotWriter:
             raise DamagedIndexError(
                 f"a segment cannot be opened as it was just written, so nothing was published: {error}"
             ) from error
-
-    def _make_current(self) -> None:
-        """Renames the new name to CURRENT and forces that to the disk."""
-        self._outcome = "unknown"  # whatever interrupts from here on, both snapshots may be needed
-        try:
-            write_atomically(self._layout.current, [f"{self._name}\n".encode()])
-        except BaseException as error:
-            renamed = self._is_renamed()
-            if renamed is False:
-                self._outcome = "unpublished"
-                raise
-            if renamed is None or not isinstance(error, KeyboardInterrupt):
-                raise self._unforced(error, renamed) from error
-            try:  # readers see it already: finish
-                sync_folder(self._layout.folder)
-            except OSError as failure:
-                raise self._unforced(failure, renamed) from failure
-        self._outcome = "durable"
-
-    def _is_renamed(self) -> bool | None:
-        """Whether CURRENT has the new name; None where it cannot be read."""
-        try:
-            return self._layout.read_current() == self._name
-        except DamagedIndexError:  # as it was before
-            return False
-        except OSError:
-            return None
-
-    def _unforced(self, error: BaseException, renamed: bool | None) -> UnforcedPublicationError:
-        return UnforcedPublicationError(
-            f"snapshot {self._name} of collection {self._settings.name!r} {'was' if renamed else 'may be'} "
-            f"published, but that was not forced to the disk ({error}); a loss of power may bring the former "
-            "one back, so the files of both are kept: see to the disk, then build again"
-        )
 
     def _append_some(self, batch: DocumentRows, start: int) -> int:
         """Adds as many documents as the open segment has room for; returns how many."""
@@ -288,7 +252,7 @@ class SnapshotWriter:
     def _remove_own(self) -> None:
         """Removes what this writer's outcome leaves over: the former snapshot, or what was not published."""
         remove_unfinished(self._layout)
-        if self._outcome == "durable" and self._manifest is not None:
-            remove_all_but(self._layout, self._manifest)
-        elif self._outcome == "unpublished":
+        if self._publication is None or self._publication.outcome == "unpublished":
             remove_written(self._layout, self._name, self._mark)
+        elif self._publication.outcome == "durable":
+            remove_all_but(self._layout, self._publication.manifest)

@@ -38,6 +38,11 @@ class CollectionLayout:
         return self.folder / "LOCK"
 
     @property
+    def ledger(self) -> Path:
+        """`ledger.sqlite`, accepted operations that no segment has."""
+        return self.folder / "ledger.sqlite"
+
+    @property
     def manifests(self) -> Path:
         """The folder of manifests."""
         return self.folder / "manifests"

@@ -32,13 +32,15 @@ def remove_unfinished(layout: CollectionLayout) -> None:
 
 
 def remove_all_but(layout: CollectionLayout, manifest: Manifest) -> None:
-    """Removes the manifests and complete segments that the current manifest, which is sound, does not name.
+    """Removes manifests, segments and delete marks that the current manifest, which is sound, does not name.
 
     Manifests go first, so that one that is there has its segments, whenever this is interrupted.
     """
     _remove_files(path for path in layout.manifests.iterdir() if path != layout.manifest(manifest.name))
     named = {segment.id for segment in manifest.segments}
     _remove_folders(folder for folder in layout.segments.iterdir() if folder.name not in named)
+    marks = {segment.deletes.file for segment in manifest.segments if segment.deletes is not None}
+    _remove_files(path for path in layout.deletes.glob("*") if path.name not in marks)
 
 
 def remove_written(layout: CollectionLayout, name: str, mark: str) -> None:
