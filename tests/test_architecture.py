@@ -51,8 +51,8 @@ INDEX_ORDER = [
     "search",
     "snapshot",
     "writer",
-    "live",
     "collection",
+    "live",
     "inspection",
     "verify",
 ]

@@ -1,1 +1,1 @@
-"""What a collection has accepted and no published segment holds yet."""
+"""Live collections: writes that last before they are acknowledged, and that the next search sees."""

@@ -17,7 +17,7 @@ from index.files.packed_bytes import PackedBytes
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
 from index.snapshot import Snapshot
-from models.representations import Int64
+from models.representations import Bool, Int64
 
 GROWTH = 2
 
@@ -30,19 +30,20 @@ class LiveState:
     """A collection after the operation at `position`.
 
     name: of the current manifest; published: its segments, without what was deleted since; memory: the
-    segments of what was written since.
+    segments of what was written since; aside: those that a flush is writing to the disk.
     """
 
     settings: CollectionSettings
     name: str
     published: tuple[Segment, ...]
     memory: tuple[Segment, ...] = ()
+    aside: tuple[Segment, ...] = ()
     position: int = 0
 
     @property
     def segments(self) -> tuple[Segment, ...]:
         """All of them: published first."""
-        return self.published + self.memory
+        return self.published + self.aside + self.memory
 
     @property
     def documents(self) -> int:
@@ -74,13 +75,33 @@ class LiveState:
         segments = list(self.segments)
         for place, rows, _ in self.find(ids):
             segments[place] = segments[place].without(rows)
-        first = len(self.published)
+        aside = len(self.published)
+        memory = aside + len(self.aside)
         return replace(
             self,
-            published=tuple(segments[:first]),
-            memory=tuple(segment for segment in segments[first:] if segment.documents_kept),
+            published=tuple(segments[:aside]),
+            aside=tuple(segments[aside:memory]),
+            memory=tuple(segment for segment in segments[memory:] if segment.documents_kept),
             position=position,
         )
+
+    def set_aside(self) -> LiveState:
+        """With what is in memory set aside; nothing may be so already."""
+        return replace(self, aside=self.memory, memory=())
+
+    def flushed(self, start: LiveState, name: str, written: Segment | None) -> LiveState:
+        """With what was set aside in `start` published by the manifest of this name.
+
+        written: a segment of the documents that these segments had then, in order; None where there were
+        none. Published segments without any document then are no longer there.
+        """
+        published = [
+            now for then, now in zip(start.published, self.published, strict=True) if then.documents_kept
+        ]
+        if written is not None:
+            gone = [_deleted_since(then, now) for then, now in zip(start.aside, self.aside, strict=True)]
+            published.append(written.without(np.flatnonzero(np.concatenate(gone))))
+        return replace(self, name=name, published=tuple(published), aside=())
 
 
 def _with_rows(
@@ -93,3 +114,9 @@ def _with_rows(
         documents += memory[first].documents_kept
     joined = [segment.take(segment.rows_kept()) for segment in memory[first:]]
     return (*memory[:first], Segment.in_memory([*joined, rows], settings))
+
+
+def _deleted_since(then: Segment, now: Segment) -> Bool:
+    """Of each row that a segment kept, bool[n], whether it was deleted since."""
+    rows = then.rows_kept()
+    return np.zeros(len(rows), np.bool_) if now.kept is None else ~now.kept[rows]

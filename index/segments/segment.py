@@ -144,6 +144,8 @@ class Segment:
 
     def without(self, rows: Int64) -> Segment:
         """The segment with these rows deleted, too: distinct ones that it kept."""
+        if not len(rows):
+            return self
         kept = np.ones(len(self), np.bool_) if self.kept is None else self.kept.copy()
         kept[rows] = False
         return replace(
@@ -170,6 +172,15 @@ class Segment:
     def rows_kept(self) -> Int64:
         """The rows that are not deleted, ascending."""
         return np.arange(len(self)) if self.kept is None else np.flatnonzero(self.kept)
+
+    def tokens_of(self, rows: Int64) -> Int64:
+        """Token vectors of each document; 1 each where they are not stored."""
+        if self.token_vectors is None:
+            return np.ones(len(rows), np.int64)
+        offsets = self.token_vectors.offsets
+        if self.windows is not None:
+            offsets = offsets[self.windows.offsets]
+        return offsets[rows + 1] - offsets[rows]
 
     def take(self, rows: Int64) -> DocumentRows:
         """Some documents as they are stored."""

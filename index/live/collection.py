@@ -1,0 +1,151 @@
+"""A collection that one process writes and searches: each write is durable before it is acknowledged."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from index.candidates import Document
+from index.catalog.manifest import Manifest
+from index.collection import Collection
+from index.documents.store import encode_id
+from index.errors import DuplicateDocumentError, InvalidDocumentError
+from index.files.lock import ExclusiveLock
+from index.files.packed_bytes import PackedBytes
+from index.live.committer import Committer, Written
+from index.live.flush import Flush
+from index.live.ledger import Ledger
+from index.live.operations import Delete, Patch, Put, replay
+from index.live.state import LiveState
+from index.segments.checks import check_batch
+from index.segments.segment import Segment
+from index.snapshot import EMPTY_NAME, Snapshot
+from index.windows.store import DocumentWindows
+from models.representations import Representations
+
+
+class LiveCollection:
+    """The one writer of a collection, used as a context manager; any number of threads may call it.
+
+    Entering takes the collection's lock and carries out again what the ledger holds and no segment does:
+    nothing is encoded. Raises CollectionBusyError where another process writes, or DamagedIndexError.
+    """
+
+    def __init__(self, collection: Collection) -> None:
+        self._collection = collection
+        self._settings = collection.settings
+        self._lock = ExclusiveLock(collection.layout.lock, f"collection {collection.settings.name!r}")
+        self._ledger: Ledger | None = None
+        self._committer: Committer | None = None
+        self._opening = threading.Lock()
+        self._flush: Flush | None = None
+        self._flushing = threading.Lock()
+        self._opened: tuple[LiveState, Snapshot] | None = None
+
+    def __enter__(self) -> LiveCollection:
+        self._lock.acquire()
+        try:
+            manifest = self._collection.manifest()
+            state = self._published(manifest)
+            self._ledger = Ledger.open(self._collection.layout.ledger)
+            for position, entry in self._ledger.entries(state.position):
+                state = replay(state, entry, position)
+            self._committer = Committer(self._ledger, state)
+            self._flush = Flush(
+                self._collection.layout, self._settings, manifest, self._committer, self._ledger
+            )
+        except BaseException:
+            self._release()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._committer is not None:
+            self._committer.close()
+        self._release()
+
+    @property
+    def position(self) -> int:
+        """The position of the last operation."""
+        return self._running().state.position
+
+    def put(
+        self,
+        documents: Sequence[Document],
+        representations: Representations,
+        windows: DocumentWindows | None = None,
+        *,
+        if_position: int | None = None,
+    ) -> Written:
+        """Adds or replaces documents; returns once they are on the disk. All or none.
+
+        if_position: none of those that are there may have been written after it.
+        Raises InvalidDocumentError, DuplicateDocumentError for an id that occurs twice, DocumentChangedError,
+        StorageFullError or StorageError.
+        """
+        rows = check_batch(documents, representations, self._settings, windows)
+        if rows.continues:
+            raise InvalidDocumentError("a live collection takes complete documents; give all windows at once")
+        _require_distinct(documents)
+        return self._running().submit(Put(rows, if_position)).result()
+
+    def delete(self, ids: Sequence[str]) -> Written:
+        """Removes documents; ids that are not there count nothing and are no error."""
+        encoded = PackedBytes.of([encode_id(id) for id in ids])
+        return self._running().submit(Delete(encoded)).result()
+
+    def patch(self, id: str, metadata: Mapping[str, Any], *, if_position: int | None = None) -> Written:
+        """Replaces a document's metadata. Raises DocumentNotFoundError or DocumentChangedError."""
+        return self._running().submit(Patch(encode_id(id), metadata, if_position)).result()
+
+    def snapshot(self) -> Snapshot:
+        """The collection after the last acknowledged write, for as long as it is held."""
+        state = self._running().state
+        with self._opening:
+            if self._opened is None or self._opened[0] is not state:
+                self._opened = (state, state.snapshot())
+            return self._opened[1]
+
+    def flush(self) -> None:
+        """Publishes what was written so far in a segment on the disk, where other processes see it.
+
+        Writes and searches go on meanwhile. Raises OSError, StorageError or DamagedIndexError; nothing that
+        was acknowledged is lost then, and the next flush tries again.
+        """
+        self._running()
+        with self._flushing:
+            assert self._flush is not None  # noqa: S101 - made with the committer
+            self._flush.run()
+
+    def _published(self, manifest: Manifest | None) -> LiveState:
+        """The collection as its current manifest has it."""
+        if manifest is None:
+            return LiveState(self._settings, EMPTY_NAME, ())
+        segments = tuple(
+            Segment.open(self._collection.layout, entry, self._settings) for entry in manifest.segments
+        )
+        return LiveState(self._settings, manifest.name, segments, position=manifest.ledger_position)
+
+    def _running(self) -> Committer:
+        if self._committer is None:
+            raise RuntimeError("a live collection is used as a context manager")
+        return self._committer
+
+    def _release(self) -> None:
+        if self._ledger is not None:
+            self._ledger.close()
+        self._lock.release()
+
+
+def _require_distinct(documents: Sequence[Document]) -> None:
+    seen: set[str] = set()
+    for document in documents:
+        if document.id in seen:
+            raise DuplicateDocumentError(
+                f"document id {document.id!r:.80} occurs twice in one write; give each document once"
+            )
+        seen.add(document.id)

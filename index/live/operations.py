@@ -1,0 +1,133 @@
+"""What can be written to a live collection: each operation gives a new state, and an entry for the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from index.documents.fields import column_of, field_values
+from index.documents.store import encode_document
+from index.errors import DocumentChangedError, DocumentNotFoundError, InvalidDocumentError
+from index.files.packed_bytes import PackedBytes
+from index.live.entries import decode_ids, decode_rows, encode_ids, encode_rows
+from index.live.ledger_records import LedgerEntry
+from index.live.state import LiveState
+from index.segments.rows import DocumentRows
+
+PUT = "put"
+DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The state after an operation, its entry in the ledger, and how many documents it concerned.
+
+    entry is None where nothing changed; the state is then the one before.
+    """
+
+    state: LiveState
+    entry: LedgerEntry | None
+    documents: int
+
+
+class Operation(Protocol):
+    """Something to be written."""
+
+    def apply(self, state: LiveState, position: int) -> Applied:
+        """Carries it out on a state, as the operation of this position. Raises where it cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Adds documents of distinct ids, or replaces those that are there.
+
+    if_position: none of these may have been written after it.
+    """
+
+    rows: DocumentRows
+    if_position: int | None = None
+
+    def apply(self, state: LiveState, position: int) -> Applied:
+        """Raises DocumentChangedError."""
+        if self.if_position is not None:
+            _require_unchanged(state, self.rows.ids, self.if_position)
+        stamped = replace(self.rows, positions=np.full(len(self.rows), position, np.int64))
+        entry = LedgerEntry(PUT, encode_rows(stamped))
+        return Applied(state.put(stamped, position), entry, len(stamped))
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Removes the documents of these ids; an id that is not there is no error."""
+
+    ids: PackedBytes
+
+    def apply(self, state: LiveState, position: int) -> Applied:
+        """Counts the documents that were there."""
+        known = [self.ids.take(found) for _, _, found in state.find(self.ids)]
+        there = PackedBytes.of(list(dict.fromkeys(id for some in known for id in some)))
+        if not len(there):
+            return Applied(state, None, 0)
+        return Applied(state.delete(there, position), LedgerEntry(DELETE, encode_ids(there)), len(there))
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Replaces a document's metadata; what the encoder made of it stays.
+
+    if_position: it may not have been written after it.
+    """
+
+    id: bytes
+    metadata: Mapping[str, Any]
+    if_position: int | None = None
+
+    def apply(self, state: LiveState, position: int) -> Applied:
+        """Raises DocumentNotFoundError, DocumentChangedError, or InvalidDocumentError for the metadata."""
+        places = state.find(PackedBytes.of([self.id]))
+        if not places:
+            raise DocumentNotFoundError(
+                f"document {self.id.decode()!r:.80} is not in collection {state.settings.name!r}"
+            )
+        ((place, rows, _),) = places
+        segment = state.segments[place]
+        stored = segment.take(rows)
+        document = replace(segment.documents.get(int(rows[0])), metadata=self.metadata)
+        changed = replace(
+            stored,
+            contents=PackedBytes.of([encode_document(document).content]),
+            columns={
+                name: column_of(kind, [_values(name, kind, document.id, self.metadata)])
+                for name, kind in state.settings.fields.items()
+            },
+        )
+        return Put(changed, self.if_position).apply(state, position)
+
+
+def replay(state: LiveState, entry: LedgerEntry, position: int) -> LiveState:
+    """Carries out what the ledger holds of an operation, once more. Raises DamagedIndexError."""
+    if entry.kind == DELETE:
+        return state.delete(decode_ids(entry.payload, state.settings), position)
+    return state.put(decode_rows(entry.payload, state.settings), position)
+
+
+def _values(name: str, kind: Any, id: str, metadata: Mapping[str, Any]) -> list[Any]:
+    try:
+        return field_values(name, kind, metadata.get(name))
+    except InvalidDocumentError as error:
+        raise InvalidDocumentError(f"document {id!r:.80}: {error}") from error
+
+
+def _require_unchanged(state: LiveState, ids: PackedBytes, if_position: int) -> None:
+    for place, rows, known in state.find(ids):
+        positions = state.segments[place].positions[rows]
+        later = np.flatnonzero(positions > if_position)
+        if len(later):
+            id = ids[int(known[later[0]])].decode()
+            raise DocumentChangedError(
+                f"document {id!r:.80} was written at position {positions[later[0]]}, after if_position "
+                f"{if_position}; read it again"
+            )

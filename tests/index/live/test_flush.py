@@ -1,0 +1,168 @@
+"""Flushes: the same answers before, meanwhile and after, here and for readers elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from index.candidates import CandidateLimits, Document
+from index.catalog.publication import Publication
+from index.collection import Collection
+from index.live import flush as flush_module
+from index.live.collection import LiveCollection
+from index.snapshot import Snapshot
+from index.verify import verify
+
+LIMITS = CandidateLimits(8, 8, 8)
+NAMES = [f"d{number:02d}" for number in range(30)]
+
+
+@pytest.fixture
+def collection(root: Path, random_texts: Any, make_settings: Any) -> Collection:
+    settings = make_settings(random_texts(1, 0), "demo", fields={"year": "integer"}, lexical="idf")
+    return Collection.create(root, "demo", settings)
+
+
+@pytest.fixture
+def put(random_texts: Any) -> Callable[[LiveCollection, list[str], int], dict[str, Any]]:
+    """Writes random documents; returns what a build needs to have the same."""
+
+    def write(live: LiveCollection, ids: list[str], seed: int) -> dict[str, Any]:
+        documents = [Document(id, f"text {seed}", None, {"year": 2000 + seed % 3}) for id in ids]
+        encoded = random_texts(len(ids), seed)
+        live.put(documents, encoded)
+        return {id: (documents[place], encoded.take(np.array([place]))) for place, id in enumerate(ids)}
+
+    return write
+
+
+def answers(snapshot: Snapshot, queries: Any) -> list[Any]:
+    found: list[Any] = [snapshot.documents]
+    for row in range(len(queries)):
+        hits = snapshot.search(queries.take(np.array([row])), candidates=LIMITS).hits
+        found.append([(hit.document, hit.score, hit.scores) for hit in hits])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_writes_flushes_and_restarts_leave_what_a_build_has(
+    collection: Collection, root: Path, put: Any, random_texts: Any, seed: int
+) -> None:
+    random, queries = np.random.default_rng(seed), random_texts(4, 99)
+    model: dict[str, Any] = {}
+    live = LiveCollection(collection).__enter__()
+    for step in range(50):
+        ids = random.choice(NAMES, random.integers(1, 5), replace=False).tolist()
+        choice = random.random()
+        if choice < 0.5:
+            model |= put(live, ids, step)
+        elif choice < 0.7:
+            live.delete(ids)
+            model = {id: kept for id, kept in model.items() if id not in ids}
+        elif choice < 0.9:
+            live.flush()
+            assert answers(collection.snapshot(), queries) == answers(live.snapshot(), queries)
+        else:
+            before = answers(live.snapshot(), queries)
+            live.__exit__(None, None, None)
+            live = LiveCollection(Collection.open(root, "demo")).__enter__()
+            assert answers(live.snapshot(), queries) == before
+    built = Collection.create(root, "built", replace(collection.settings, name="built"))
+    with built.writer() as writer:
+        for document, encoded in model.values():
+            writer.add([document], encoded)
+        writer.publish()
+    assert answers(live.snapshot(), queries) == answers(built.snapshot(), queries), f"seed {seed}"
+    live.flush()
+    live.__exit__(None, None, None)
+    assert answers(collection.snapshot(), queries) == answers(built.snapshot(), queries)
+    assert verify(root, "demo") == []
+
+
+def test_writes_during_a_flush_are_neither_lost_nor_published_by_half(
+    collection: Collection, root: Path, put: Any, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries, real = random_texts(4, 99), Publication.publish
+    with LiveCollection(collection) as live:
+        put(live, NAMES[:10], 1)
+        live.flush()
+        put(live, NAMES[10:20], 2)
+        before = answers(live.snapshot(), queries)
+
+        def write_meanwhile(self: Publication) -> None:
+            put(live, ["d03", "d12", "d25"], 3)  # published, set aside, new
+            live.delete(["d04", "d13"])
+            real(self)
+
+        monkeypatch.setattr(Publication, "publish", write_meanwhile)
+        live.flush()
+        monkeypatch.setattr(Publication, "publish", real)
+        # Readers elsewhere see the moment at which the flush began, and nothing of what came after.
+        assert answers(collection.snapshot(), queries) == before
+        found = live.snapshot()
+        assert (found.documents, found.get("d04"), found.get("d13")) == (19, None, None)
+        assert all(found.get(id) == Document(id, "text 3", None, {"year": 2000}) for id in ("d03", "d12"))
+        after = answers(found, queries)
+    with LiveCollection(collection) as again:
+        assert answers(again.snapshot(), queries) == after
+        again.flush()
+    assert answers(collection.snapshot(), queries) == after
+    assert verify(root, "demo") == []
+
+
+def test_a_flush_that_fails_is_tried_again(
+    collection: Collection, put: Any, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = random_texts(4, 99)
+
+    def full(self: Publication) -> None:
+        raise OSError(28, "No space left on device")
+
+    with LiveCollection(collection) as live:
+        put(live, NAMES[:5], 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(Publication, "publish", full)
+            with pytest.raises(OSError, match="No space left"):
+                live.flush()
+        put(live, NAMES[3:8], 2)
+        before = answers(live.snapshot(), queries)
+        live.flush()
+        assert collection.snapshot().documents == 5
+        live.flush()
+        assert answers(collection.snapshot(), queries) == before == answers(live.snapshot(), queries)
+
+
+def test_a_flush_takes_bounded_parts(
+    collection: Collection, put: Any, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flush_module, "TOKENS_AT_ONCE", 20)
+    with LiveCollection(collection) as live:
+        put(live, NAMES, 1)
+        (segment,) = live._running().state.memory
+        parts = list(flush_module.rows_in_parts(segment))
+        assert len(parts) > 5
+        assert all(part.tokens is not None for part in parts)
+        assert all(len(part) == 1 or part.tokens.offsets[-1] <= 20 for part in parts if part.tokens)
+        assert sum(len(part) for part in parts) == 30
+
+
+def test_a_segment_without_documents_goes(collection: Collection, root: Path, put: Any) -> None:
+    with LiveCollection(collection) as live:
+        put(live, NAMES[:5], 1)
+        live.flush()
+        live.delete(NAMES[:5])
+        live.flush()
+        manifest = collection.manifest()
+        assert manifest is not None
+        assert (manifest.segments, manifest.ledger_position) == ((), 2)
+        assert list(collection.layout.segments.iterdir()) == []
+        live.flush()  # nothing new: nothing is published
+        assert collection.manifest() == manifest
+        put(live, NAMES[:2], 2)
+        assert live.position == 3
+    assert verify(root, "demo") == []
