@@ -115,8 +115,14 @@ def documents(seed: int, scale: Scale, steps: int, changes: Values) -> Values:
 
 def small_body(scale: Scale) -> Values:
     """MLM from random weights: where all pre-training begins, whatever its seed."""
-    changes = {"stage": "mlm", "base": MINILM, "architecture": {**SMALL_BODY, "pooling": "cls"}}
-    return documents(1, scale, scale.start_steps, {**changes, "encoder": {"pooling": "cls"}})
+    changes = {
+        "stage": "mlm",
+        "base": MINILM,
+        "architecture": {**SMALL_BODY, "pooling": "cls"},
+        "encoder": {"pooling": "cls"},
+        "optimization": {"learning_rate": 1e-3},
+    }
+    return documents(1, scale, scale.start_steps, changes)
 
 
 def pretraining(seed: int, scale: Scale, base: Path, variant: str) -> Values:
