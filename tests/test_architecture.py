@@ -50,6 +50,7 @@ INDEX_ORDER = [
     "segments",
     "search",
     "snapshot",
+    "ledger",
     "writer",
     "collection",
     "live",

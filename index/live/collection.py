@@ -14,9 +14,9 @@ from index.documents.store import encode_id
 from index.errors import DuplicateDocumentError, InvalidDocumentError
 from index.files.lock import ExclusiveLock
 from index.files.packed_bytes import PackedBytes
+from index.ledger.ledger import Ledger
 from index.live.committer import Committer, Written
 from index.live.flush import Flush
-from index.live.ledger import Ledger
 from index.live.operations import Delete, Patch, Put, replay
 from index.live.state import LiveState
 from index.segments.checks import check_batch

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from index.errors import SearchIndexError
-from index.live.ledger import Ledger
+from index.ledger.ledger import Ledger
 from index.live.operations import Applied, Operation
 from index.live.state import LiveState
 

@@ -18,8 +18,8 @@ from index.catalog.manifest import Manifest, SegmentEntry, segment_id
 from index.catalog.publication import Publication
 from index.catalog.remains import remove_all_but, remove_unfinished
 from index.catalog.settings import CollectionSettings
+from index.ledger.ledger import Ledger
 from index.live.committer import Committer
-from index.live.ledger import Ledger
 from index.live.state import LiveState
 from index.segments.deletes import write_deletes
 from index.segments.rows import DocumentRows

@@ -12,8 +12,8 @@ from index.documents.fields import column_of, field_values
 from index.documents.store import encode_document
 from index.errors import DocumentChangedError, DocumentNotFoundError, InvalidDocumentError
 from index.files.packed_bytes import PackedBytes
+from index.ledger.records import LedgerEntry
 from index.live.entries import decode_ids, decode_rows, encode_ids, encode_rows
-from index.live.ledger_records import LedgerEntry
 from index.live.state import LiveState
 from index.segments.rows import DocumentRows
 

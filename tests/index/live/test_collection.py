@@ -22,8 +22,8 @@ from index.errors import (
     SearchIndexError,
     StorageFullError,
 )
+from index.ledger.ledger import Ledger
 from index.live.collection import LiveCollection
-from index.live.ledger import Ledger
 
 
 @pytest.fixture

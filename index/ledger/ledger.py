@@ -12,9 +12,9 @@ from pathlib import Path
 
 from index.errors import SearchIndexError, StorageFullError, WriteUnknownError
 from index.files.storage import missing
-from index.live.ledger_file import PAGE_BYTES, connect, create
-from index.live.ledger_reader import KEPT_SECONDS, LAST_POSITION, LedgerReader, checksum_of, seconds_now
-from index.live.ledger_records import IdempotencyKey, LedgerEntry
+from index.ledger.file import PAGE_BYTES, connect, create
+from index.ledger.reader import KEPT_SECONDS, LAST_POSITION, LedgerReader, checksum_of, seconds_now
+from index.ledger.records import IdempotencyKey, LedgerEntry
 
 # Free space that is kept for entries to come; more than it is given back.
 SPARE_BYTES = 256 * 2**20

@@ -26,11 +26,11 @@ from index.errors import (
     StorageFullError,
     WriteUnknownError,
 )
+from index.ledger.file import LOG_PAGES, PAGE_BYTES, log_of
+from index.ledger.ledger import Ledger
+from index.ledger.reader import KEPT_SECONDS, LedgerReader
+from index.ledger.records import IdempotencyKey, LedgerEntry, StoredAnswer
 from index.live import ledger as ledger_module
-from index.live.ledger import Ledger
-from index.live.ledger_file import LOG_PAGES, PAGE_BYTES, log_of
-from index.live.ledger_reader import KEPT_SECONDS, LedgerReader
-from index.live.ledger_records import IdempotencyKey, LedgerEntry, StoredAnswer
 
 SCRIPT = Path(__file__).with_name("ledger_process.py")
 NOW = 1_000_000.0
@@ -214,7 +214,7 @@ def test_keys_have_limits(key: str, message: str) -> None:
 
 
 def test_a_payload_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("index.live.ledger_records.PAYLOAD_BYTES", 10)
+    monkeypatch.setattr("index.ledger.records.PAYLOAD_BYTES", 10)
     LedgerEntry("put", bytes(10))
     with pytest.raises(InvalidDocumentError, match=r"takes 11 bytes .* the limit is 10: write fewer"):
         LedgerEntry("put", bytes(11))

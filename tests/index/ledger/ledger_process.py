@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 from index.errors import StorageError, StorageFullError
-from index.live.ledger import Ledger
-from index.live.ledger_file import log_of
-from index.live.ledger_reader import LedgerReader
-from index.live.ledger_records import LedgerEntry
+from index.ledger.file import log_of
+from index.ledger.ledger import Ledger
+from index.ledger.reader import LedgerReader
+from index.ledger.records import LedgerEntry
 
 BATCH_SIZES = (1, 2, 3)
 MOUNT_READ_ONLY, MOUNT_REMOUNT = 1, 32

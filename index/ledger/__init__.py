@@ -1,0 +1,1 @@
+"""The ledger: accepted operations, forced to the disk before they are acknowledged."""
