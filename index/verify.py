@@ -12,8 +12,9 @@ from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.collection import OPEN_ATTEMPTS, Collection
-from index.errors import DamagedIndexError
+from index.errors import DamagedIndexError, SearchIndexError
 from index.files.storage import sha256_of
+from index.ledger.reader import LedgerReader
 from index.segments.contents import kept_ids_in_order, segment_faults
 from index.segments.deletes import read_deletes
 from index.segments.segment import Segment
@@ -31,7 +32,7 @@ def verify(root: Path, name: str) -> list[str]:
         for _ in range(OPEN_ATTEMPTS):
             current = collection.current()
             if current is None:
-                return _unpublished(collection) + faults
+                return _unpublished(collection) + _verify_ledger(collection, 0) + faults
             problems = _verify_snapshot(collection, current)
             # A publication meanwhile removes the files of the snapshot before.
             if not problems or collection.current() == current:
@@ -46,6 +47,24 @@ def _verify_defaults(collection: Collection) -> list[str]:
     try:
         collection.defaults()
     except DamagedIndexError as error:
+        return [str(error)]
+    return []
+
+
+def _verify_ledger(collection: Collection, position: int) -> list[str]:
+    """What is wrong with the ledger of a collection whose segments hold the operations up to `position`."""
+    path = collection.layout.ledger
+    if not path.exists():
+        return [f"{path} is missing, but {position} operations were accepted; restore it"] if position else []
+    try:
+        with LedgerReader.open(path) as ledger:
+            if ledger.trimmed_position > position:
+                return [
+                    f"{path} begins after position {ledger.trimmed_position}, but the segments end "
+                    f"at {position}; restore both from one backup"
+                ]
+            ledger.check()
+    except SearchIndexError as error:
         return [str(error)]
     return []
 
@@ -72,7 +91,8 @@ def _verify_snapshot(collection: Collection, current: str) -> list[str]:
             )
         for entry in manifest.segments:
             problems += _verify_segment(layout, entry, settings)
-        return problems or _repeated_ids(layout, settings, manifest)
+        problems = problems or _repeated_ids(layout, settings, manifest)
+        return problems + _verify_ledger(collection, manifest.ledger_position)
     except DamagedIndexError as error:
         return [str(error)]
 

@@ -26,6 +26,7 @@ from index.errors import (
 )
 from index.files.lock import ExclusiveLock
 from index.files.storage import sync_folder
+from index.ledger.reader import LedgerReader
 from index.segments.checks import check_batch
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
@@ -166,10 +167,17 @@ class SnapshotWriter:
         self._finish_segment()
         for entry in self._segments:
             self._require_sound(entry)
-        manifest = Manifest(self._name, self._settings.sha256, tuple(self._segments))
+        manifest = Manifest(self._name, self._settings.sha256, tuple(self._segments), self._ledger_position())
         self._publication = Publication(self._layout, self._settings.name, manifest)
         self._publication.publish()
         return self._name
+
+    def _ledger_position(self) -> int:
+        """The last operation before this build, which replaces what all of them wrote."""
+        if not self._layout.ledger.exists():
+            return 0
+        with LedgerReader.open(self._layout.ledger) as ledger:
+            return ledger.last_position
 
     def _require_sound(self, entry: SegmentEntry) -> None:
         """Opens a segment that was just written as readers will. Raises DamagedIndexError naming the file."""

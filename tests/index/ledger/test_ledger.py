@@ -26,11 +26,11 @@ from index.errors import (
     StorageFullError,
     WriteUnknownError,
 )
+from index.ledger import ledger as ledger_module
 from index.ledger.file import LOG_PAGES, PAGE_BYTES, log_of
 from index.ledger.ledger import Ledger
 from index.ledger.reader import KEPT_SECONDS, LedgerReader
 from index.ledger.records import IdempotencyKey, LedgerEntry, StoredAnswer
-from index.live import ledger as ledger_module
 
 SCRIPT = Path(__file__).with_name("ledger_process.py")
 NOW = 1_000_000.0

@@ -151,6 +151,45 @@ def test_a_flush_takes_bounded_parts(
         assert sum(len(part) for part in parts) == 30
 
 
+def test_a_build_replaces_what_the_ledger_holds(
+    collection: Collection, root: Path, put: Any, random_texts: Any
+) -> None:
+    queries = random_texts(4, 99)
+    with LiveCollection(collection) as live:
+        put(live, NAMES[:5], 1)
+        live.flush()
+        put(live, NAMES[3:8], 2)
+    with collection.writer() as writer:
+        writer.add([Document("z", "only", None, {})], random_texts(1, 3))
+        writer.publish()
+    built = answers(collection.snapshot(), queries)
+    assert (collection.snapshot().documents, verify(root, "demo")) == (1, [])
+    with LiveCollection(collection) as live:
+        assert live.position == 2
+        assert answers(live.snapshot(), queries) == built
+        put(live, NAMES[:1], 3)
+        assert live.position == 3
+        live.flush()
+    assert collection.snapshot().documents == 2
+    assert verify(root, "demo") == []
+
+
+def test_a_lost_ledger_is_told_and_positions_are_not_given_twice(
+    collection: Collection, root: Path, put: Any
+) -> None:
+    with LiveCollection(collection) as live:
+        put(live, NAMES[:5], 1)
+        live.flush()
+    for path in collection.layout.folder.glob("ledger.sqlite*"):
+        path.unlink()
+    (problem,) = verify(root, "demo")
+    assert "ledger.sqlite is missing, but 1 operations were accepted" in problem
+    with LiveCollection(collection) as live:
+        put(live, NAMES[:5], 2)
+        assert live.position == 2
+    assert verify(root, "demo") == []
+
+
 def test_a_segment_without_documents_goes(collection: Collection, root: Path, put: Any) -> None:
     with LiveCollection(collection) as live:
         put(live, NAMES[:5], 1)
