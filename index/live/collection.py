@@ -17,7 +17,9 @@ from index.files.packed_bytes import PackedBytes
 from index.ledger.ledger import Ledger
 from index.live.committer import Committer, Written
 from index.live.flush import Flush
+from index.live.merge import Merge
 from index.live.operations import Delete, Patch, Put, replay
+from index.live.publisher import Publisher
 from index.live.state import LiveState
 from index.segments.checks import check_batch
 from index.segments.segment import Segment
@@ -41,7 +43,8 @@ class LiveCollection:
         self._committer: Committer | None = None
         self._opening = threading.Lock()
         self._flush: Flush | None = None
-        self._flushing = threading.Lock()
+        self._merge: Merge | None = None
+        self._publishing = threading.Lock()
         self._opened: tuple[LiveState, Snapshot] | None = None
 
     def __enter__(self) -> LiveCollection:
@@ -53,9 +56,9 @@ class LiveCollection:
             for position, entry in self._ledger.entries(state.position):
                 state = replay(state, entry, position)
             self._committer = Committer(self._ledger, state)
-            self._flush = Flush(
-                self._collection.layout, self._settings, manifest, self._committer, self._ledger
-            )
+            publisher = Publisher(self._collection.layout, self._settings, manifest)
+            self._flush = Flush(publisher, self._committer, self._ledger)
+            self._merge = Merge(publisher, self._committer)
         except BaseException:
             self._release()
             raise
@@ -117,9 +120,22 @@ class LiveCollection:
         was acknowledged is lost then, and the next flush tries again.
         """
         self._running()
-        with self._flushing:
+        with self._publishing:
             assert self._flush is not None  # noqa: S101 - made with the committer
             self._flush.run()
+
+    def merge(self) -> int:
+        """Joins published segments as long as there are too many of a size; returns how often.
+
+        Writes and searches go on meanwhile. Raises OSError or DamagedIndexError; then all is as before.
+        """
+        self._running()
+        merges = 0
+        with self._publishing:
+            assert self._merge is not None  # noqa: S101 - made with the committer
+            while self._merge.run():
+                merges += 1
+        return merges
 
     def _published(self, manifest: Manifest | None) -> LiveState:
         """The collection as its current manifest has it."""

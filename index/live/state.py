@@ -17,7 +17,7 @@ from index.files.packed_bytes import PackedBytes
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
 from index.snapshot import Snapshot
-from models.representations import Bool, Int64
+from models.representations import Int64
 
 GROWTH = 2
 
@@ -99,9 +99,18 @@ class LiveState:
             now for then, now in zip(start.published, self.published, strict=True) if then.documents_kept
         ]
         if written is not None:
-            gone = [_deleted_since(then, now) for then, now in zip(start.aside, self.aside, strict=True)]
-            published.append(written.without(np.flatnonzero(np.concatenate(gone))))
+            rows = [segment.rows_kept() for segment in start.aside]
+            published.append(_without_deleted(written, self.aside, rows))
         return replace(self, name=name, published=tuple(published), aside=())
+
+    def merged(self, places: Sequence[int], rows: Sequence[Int64], name: str, written: Segment) -> LiveState:
+        """With some published segments joined by the manifest of this name.
+
+        rows: which of each segment's documents `written` has, in order.
+        """
+        joined = _without_deleted(written, [self.published[place] for place in places], rows)
+        others = [segment for place, segment in enumerate(self.published) if place not in places]
+        return replace(self, name=name, published=(*others, joined))
 
 
 def _with_rows(
@@ -116,7 +125,10 @@ def _with_rows(
     return (*memory[:first], Segment.in_memory([*joined, rows], settings))
 
 
-def _deleted_since(then: Segment, now: Segment) -> Bool:
-    """Of each row that a segment kept, bool[n], whether it was deleted since."""
-    rows = then.rows_kept()
-    return np.zeros(len(rows), np.bool_) if now.kept is None else ~now.kept[rows]
+def _without_deleted(written: Segment, sources: Sequence[Segment], rows: Sequence[Int64]) -> Segment:
+    """A segment of rows of other segments, without what is deleted in these by now."""
+    gone = [
+        np.zeros(len(some), np.bool_) if source.kept is None else ~source.kept[some]
+        for source, some in zip(sources, rows, strict=True)
+    ]
+    return written.without(np.flatnonzero(np.concatenate(gone)))

@@ -13,8 +13,9 @@ import pytest
 from index.candidates import CandidateLimits, Document
 from index.catalog.publication import Publication
 from index.collection import Collection
-from index.live import flush as flush_module
+from index.live import parts as parts_module
 from index.live.collection import LiveCollection
+from index.live.merge import Merge
 from index.snapshot import Snapshot
 from index.verify import verify
 
@@ -51,8 +52,14 @@ def answers(snapshot: Snapshot, queries: Any) -> list[Any]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_writes_flushes_and_restarts_leave_what_a_build_has(
-    collection: Collection, root: Path, put: Any, random_texts: Any, seed: int
+    collection: Collection,
+    root: Path,
+    put: Any,
+    random_texts: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
 ) -> None:
+    monkeypatch.setattr(Merge.run, "__defaults__", (2,))
     random, queries = np.random.default_rng(seed), random_texts(4, 99)
     model: dict[str, Any] = {}
     live = LiveCollection(collection).__enter__()
@@ -66,6 +73,10 @@ def test_random_writes_flushes_and_restarts_leave_what_a_build_has(
             model = {id: kept for id, kept in model.items() if id not in ids}
         elif choice < 0.9:
             live.flush()
+            if choice < 0.8:
+                before = answers(live.snapshot(), queries)
+                live.merge()
+                assert answers(live.snapshot(), queries) == before
             assert answers(collection.snapshot(), queries) == answers(live.snapshot(), queries)
         else:
             before = answers(live.snapshot(), queries)
@@ -140,11 +151,11 @@ def test_a_flush_that_fails_is_tried_again(
 def test_a_flush_takes_bounded_parts(
     collection: Collection, put: Any, random_texts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flush_module, "TOKENS_AT_ONCE", 20)
+    monkeypatch.setattr(parts_module, "TOKENS_AT_ONCE", 20)
     with LiveCollection(collection) as live:
         put(live, NAMES, 1)
         (segment,) = live._running().state.memory
-        parts = list(flush_module.rows_in_parts(segment))
+        parts = list(parts_module.rows_in_parts(segment, segment.rows_kept()))
         assert len(parts) > 5
         assert all(part.tokens is not None for part in parts)
         assert all(len(part) == 1 or part.tokens.offsets[-1] <= 20 for part in parts if part.tokens)

@@ -1,0 +1,65 @@
+"""The manifests of one live collection, one after the other."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import Manifest, SegmentEntry, segment_id
+from index.catalog.publication import Publication
+from index.catalog.remains import remove_all_but, remove_unfinished
+from index.catalog.settings import CollectionSettings
+from index.segments.rows import DocumentRows
+from index.segments.segment import Segment
+from index.segments.writer import SegmentWriter
+from index.snapshot import EMPTY_NAME
+
+FIRST = Manifest(EMPTY_NAME, "", ())
+
+
+class Publisher:
+    """Writes segments and publishes manifests; used by one thread at a time, under the collection's lock.
+
+    manifest: the current one; one without segments, called EMPTY_NAME, before the first publication.
+    """
+
+    def __init__(
+        self, layout: CollectionLayout, settings: CollectionSettings, manifest: Manifest | None
+    ) -> None:
+        self.layout = layout
+        self.settings = settings
+        self.manifest = manifest or FIRST
+        for folder in (layout.segments, layout.manifests):
+            folder.mkdir(exist_ok=True)
+        remove_unfinished(layout)
+
+    @property
+    def next_name(self) -> str:
+        """The name of the next manifest."""
+        return f"{int(self.manifest.name) + 1:06d}"
+
+    def write(self, rows: Iterable[DocumentRows], encodings: int) -> tuple[SegmentEntry, Segment]:
+        """A new segment for the next manifest, opened; encodings: the encoded texts in segments before it."""
+        identifier = segment_id(self.next_name, 0, secrets.token_hex(4))
+        writer = SegmentWriter(self.layout.segments, identifier, self.settings, encodings)
+        try:
+            for some in rows:
+                writer.append(some)
+            entry = writer.finish()
+        finally:
+            writer.close()
+        return entry, Segment.open(self.layout, entry, self.settings)
+
+    def publish(self, entries: Sequence[SegmentEntry], ledger_position: int) -> None:
+        """Makes a manifest of these segments the current one.
+
+        What it does not name is removed by `remove_former`, once nobody of this process needs it.
+        """
+        manifest = Manifest(self.next_name, self.settings.sha256, tuple(entries), ledger_position)
+        Publication(self.layout, self.settings.name, manifest).publish()
+        self.manifest = manifest
+
+    def remove_former(self) -> None:
+        """Removes the files that the current manifest does not name; open ones stay mapped."""
+        remove_all_but(self.layout, self.manifest)

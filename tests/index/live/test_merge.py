@@ -1,0 +1,129 @@
+"""Merges: which segments are joined, and that nothing changes by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from index.candidates import Document
+from index.catalog.manifest import DeletesEntry, SegmentEntry
+from index.catalog.publication import Publication
+from index.collection import Collection
+from index.live.collection import LiveCollection
+from index.live.merge import to_merge
+from index.verify import verify
+
+
+def entry(documents: int, deleted: int = 0) -> SegmentEntry:
+    marks = DeletesEntry("a.npy", deleted, 0, "0" * 64) if deleted else None
+    return SegmentEntry(f"s{documents}", documents, 0, "flat", {}, None, marks)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([], []),
+        ([1] * 7, []),
+        ([1] * 9, list(range(8))),
+        ([1, 7, 1, 7, 1, 7, 1, 7], list(range(8))),  # of one tier, up to eight times as large
+        ([8, 1, 9, 1, 63, 1, 8, 1, 8, 1, 8, 1, 8, 1, 8], [0, 2, 4, 6, 8, 10, 12, 14]),
+        ([64] * 8 + [1] * 8, list(range(8, 16))),  # the smallest first
+        ([100_000] * 20, []),  # larger than a joined one may be
+    ],
+)
+def test_segments_of_a_size_are_joined(sizes: list[int], expected: list[int]) -> None:
+    assert to_merge([entry(size) for size in sizes]) == expected
+
+
+def test_a_segment_that_is_mostly_deleted_is_written_anew() -> None:
+    assert to_merge([entry(10), entry(10, 5)]) == []
+    assert to_merge([entry(10), entry(10, 6)]) == [1]
+
+
+@pytest.fixture
+def collection(root: Path, random_texts: Any, make_settings: Any) -> Collection:
+    settings = make_settings(random_texts(1, 0), "demo", lexical="idf", bm25=True)
+    return Collection.create(root, "demo", settings)
+
+
+def put(live: LiveCollection, texts: Any, ids: list[str], seed: int) -> None:
+    live.put([Document(id, f"text {seed}") for id in ids], texts(len(ids), seed))
+
+
+def hits(snapshot: Any, texts: Any) -> list[Any]:
+    found = []
+    for row in range(4):
+        result = snapshot.search(texts(4, 99).take(np.array([row])))
+        found.append([(hit.document, hit.score) for hit in result.hits])
+    return found
+
+
+def test_deletes_that_arrive_during_a_merge_are_in_its_result(
+    collection: Collection, root: Path, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Publication.publish
+    with LiveCollection(collection) as live:
+        for number in range(8):
+            put(live, random_texts, [f"a{number}", f"b{number}", f"c{number}"], number)
+            live.flush()
+        live.delete(["a0", "b1"])
+        live.flush()
+        live.delete(["c2"])  # not yet in a manifest
+        elsewhere = hits(collection.snapshot(), random_texts)
+
+        def write_meanwhile(self: Publication) -> None:
+            live.delete(["a3"])
+            put(live, random_texts, ["a4", "new"], 50)
+            real(self)
+
+        monkeypatch.setattr(Publication, "publish", write_meanwhile)
+        assert live.merge() == 1
+        monkeypatch.setattr(Publication, "publish", real)
+        manifest = collection.manifest()
+        assert manifest is not None
+        assert [segment.documents for segment in manifest.segments] == [22]  # 24 without a0 and b1
+        assert hits(collection.snapshot(), random_texts) == elsewhere
+        found = live.snapshot()
+        assert found.documents == 24 - 4 + 1
+        assert [found.get(id) for id in ("a0", "b1", "c2", "a3")] == [None] * 4
+        assert found.get("a4") == Document("a4", "text 50")
+        after = hits(found, random_texts)
+    with LiveCollection(collection) as again:
+        assert hits(again.snapshot(), random_texts) == after
+    assert len(list(collection.layout.segments.iterdir())) == 1
+    assert verify(root, "demo") == []
+
+
+def test_a_merge_that_fails_leaves_all_as_it_was(
+    collection: Collection, root: Path, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Publication) -> None:
+        raise OSError(28, "No space left on device")
+
+    with LiveCollection(collection) as live:
+        for number in range(8):
+            put(live, random_texts, [f"a{number}"], number)
+            live.flush()
+        before = hits(live.snapshot(), random_texts)
+        with monkeypatch.context() as patched:
+            patched.setattr(Publication, "publish", full)
+            with pytest.raises(OSError, match="No space left"):
+                live.merge()
+        assert hits(live.snapshot(), random_texts) == before
+        assert live.merge() == 1
+        assert hits(live.snapshot(), random_texts) == before == hits(collection.snapshot(), random_texts)
+    assert verify(root, "demo") == []
+
+
+def test_readers_keep_what_they_opened(collection: Collection, random_texts: Any) -> None:
+    with LiveCollection(collection) as live:
+        for number in range(8):
+            put(live, random_texts, [f"a{number}"], number)
+            live.flush()
+        elsewhere, here = collection.snapshot(), live.snapshot()
+        before = hits(here, random_texts)
+        live.merge()
+        assert hits(elsewhere, random_texts) == hits(here, random_texts) == before
