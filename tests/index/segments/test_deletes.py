@@ -26,7 +26,7 @@ def marked(build: Any, random_corpus: Any) -> Any:
         first = manifest.segments[0]
         deletes = write_deletes(collection.layout, first.id, "000002", np.array(rows))
         segments = (dataclasses.replace(first, deletes=deletes), *manifest.segments[1:])
-        later = dataclasses.replace(manifest, name="000002", segments=segments, ledger_position=5)
+        later = dataclasses.replace(manifest, name="000002", segments=segments)
         later.write(collection.layout.manifest("000002"))
         collection.layout.current.write_text("000002\n")
         return collection

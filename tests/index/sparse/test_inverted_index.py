@@ -369,7 +369,7 @@ def test_a_restart_compiles_nothing_and_types_do_not_multiply(tmp_path: Path) ->
         folder.mkdir()
         done = subprocess.run(
             [sys.executable, "-c", SEARCH_AND_COUNT, str(folder)],
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
             capture_output=True,
             text=True,
             check=True,
