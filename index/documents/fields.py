@@ -135,6 +135,25 @@ def column_of(kind: FieldType, values: Sequence[list[Any]]) -> Column:
     )
 
 
+def columns_of(
+    fields: Mapping[str, FieldType], ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]
+) -> dict[str, Column]:
+    """The columns of all fields from the metadata of each document.
+
+    Raises InvalidDocumentError, naming the document by its id, for a value of another type than its field.
+    """
+    columns = {}
+    for name, kind in fields.items():
+        values = []
+        for id, found in zip(ids, metadata, strict=True):
+            try:
+                values.append(field_values(name, kind, found.get(name)))
+            except InvalidDocumentError as error:
+                raise InvalidDocumentError(f"document {id!r:.80}: {error}") from error
+        columns[name] = column_of(kind, values)
+    return columns
+
+
 def open_columns(arrays: ArraySource, fields: Mapping[str, FieldType], documents: int) -> dict[str, Column]:
     """Opens the columns of a segment. Raises DamagedIndexError naming the file."""
     columns: dict[str, Column] = {}

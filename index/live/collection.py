@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -28,6 +30,16 @@ from index.windows.store import DocumentWindows
 from models.representations import Representations
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What works while a collection is open; opened: what is closed in the end."""
+
+    committer: Committer
+    flush: Flush
+    merge: Merge
+    opened: ExitStack
+
+
 class LiveCollection:
     """The one writer of a collection, used as a context manager; any number of threads may call it.
 
@@ -39,42 +51,37 @@ class LiveCollection:
         self._collection = collection
         self._settings = collection.settings
         self._lock = ExclusiveLock(collection.layout.lock, f"collection {collection.settings.name!r}")
-        self._ledger: Ledger | None = None
-        self._committer: Committer | None = None
+        self._parts: _Parts | None = None
         self._opening = threading.Lock()
-        self._flush: Flush | None = None
-        self._merge: Merge | None = None
         self._publishing = threading.Lock()
         self._opened: tuple[LiveState, Snapshot] | None = None
 
     def __enter__(self) -> LiveCollection:
         self._lock.acquire()
-        try:
+        with ExitStack() as opened:  # what fails on the way leaves nothing open
+            opened.callback(self._lock.release)
             manifest = self._collection.manifest()
             state = self._published(manifest)
-            self._ledger = Ledger.open(self._collection.layout.ledger)
-            for position, entry in self._ledger.entries(state.position):
+            ledger = opened.enter_context(Ledger.open(self._collection.layout.ledger))
+            for position, entry in ledger.entries(state.position):
                 state = replay(state, entry, position)
-            self._committer = Committer(self._ledger, state)
             publisher = Publisher(self._collection.layout, self._settings, manifest)
-            self._flush = Flush(publisher, self._committer, self._ledger)
-            self._merge = Merge(publisher, self._committer)
-        except BaseException:
-            self._release()
-            raise
+            committer = Committer(ledger, state)
+            opened.callback(committer.close)
+            self._parts = _Parts(
+                committer, Flush(publisher, committer, ledger), Merge(publisher, committer), opened.pop_all()
+            )
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._committer is not None:
-            self._committer.close()
-        self._release()
+        self._running().opened.close()
 
     @property
     def position(self) -> int:
         """The position of the last operation."""
-        return self._running().state.position
+        return self._running().committer.state.position
 
     def put(
         self,
@@ -87,27 +94,29 @@ class LiveCollection:
         """Adds or replaces documents; returns once they are on the disk. All or none.
 
         if_position: none of those that are there may have been written after it.
-        Raises InvalidDocumentError, DuplicateDocumentError for an id that occurs twice, DocumentChangedError,
-        StorageFullError or StorageError.
+        Raises InvalidDocumentError, also for no documents, DuplicateDocumentError for an id that occurs
+        twice, DocumentChangedError, StorageFullError or StorageError.
         """
+        if not documents:
+            raise InvalidDocumentError("a write has no documents; give at least one")
         rows = check_batch(documents, representations, self._settings, windows)
         if rows.continues:
             raise InvalidDocumentError("a live collection takes complete documents; give all windows at once")
         _require_distinct(documents)
-        return self._running().submit(Put(rows, if_position)).result()
+        return self._running().committer.submit(Put(rows, if_position)).result()
 
     def delete(self, ids: Sequence[str]) -> Written:
         """Removes documents; ids that are not there count nothing and are no error."""
         encoded = PackedBytes.of([encode_id(id) for id in ids])
-        return self._running().submit(Delete(encoded)).result()
+        return self._running().committer.submit(Delete(encoded)).result()
 
     def patch(self, id: str, metadata: Mapping[str, Any], *, if_position: int | None = None) -> Written:
         """Replaces a document's metadata. Raises DocumentNotFoundError or DocumentChangedError."""
-        return self._running().submit(Patch(encode_id(id), metadata, if_position)).result()
+        return self._running().committer.submit(Patch(encode_id(id), metadata, if_position)).result()
 
     def snapshot(self) -> Snapshot:
         """The collection after the last acknowledged write, for as long as it is held."""
-        state = self._running().state
+        state = self._running().committer.state
         with self._opening:
             if self._opened is None or self._opened[0] is not state:
                 self._opened = (state, state.snapshot())
@@ -119,21 +128,18 @@ class LiveCollection:
         Writes and searches go on meanwhile. Raises OSError, StorageError or DamagedIndexError; nothing that
         was acknowledged is lost then, and the next flush tries again.
         """
-        self._running()
+        flush = self._running().flush
         with self._publishing:
-            assert self._flush is not None  # noqa: S101 - made with the committer
-            self._flush.run()
+            flush.run()
 
     def merge(self) -> int:
         """Joins published segments as long as there are too many of a size; returns how often.
 
         Writes and searches go on meanwhile. Raises OSError or DamagedIndexError; then all is as before.
         """
-        self._running()
-        merges = 0
+        merge, merges = self._running().merge, 0
         with self._publishing:
-            assert self._merge is not None  # noqa: S101 - made with the committer
-            while self._merge.run():
+            while merge.run():
                 merges += 1
         return merges
 
@@ -146,15 +152,10 @@ class LiveCollection:
         )
         return LiveState(self._settings, manifest.name, segments, position=manifest.ledger_position)
 
-    def _running(self) -> Committer:
-        if self._committer is None:
+    def _running(self) -> _Parts:
+        if self._parts is None:
             raise RuntimeError("a live collection is used as a context manager")
-        return self._committer
-
-    def _release(self) -> None:
-        if self._ledger is not None:
-            self._ledger.close()
-        self._lock.release()
+        return self._parts
 
 
 def _require_distinct(documents: Sequence[Document]) -> None:

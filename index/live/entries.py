@@ -6,8 +6,6 @@ metadata in the contents.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import orjson
 from safetensors import SafetensorError
@@ -15,8 +13,8 @@ from safetensors.numpy import load, save
 
 from index.bm25.words import WordRows
 from index.catalog.settings import CollectionSettings
-from index.documents.fields import column_of, field_values
-from index.errors import DamagedIndexError
+from index.documents.fields import columns_of
+from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.arrays import Array
 from index.files.packed_bytes import PackedBytes
 from index.segments.rows import DocumentRows
@@ -30,7 +28,6 @@ def encode_rows(rows: DocumentRows) -> bytes:
     arrays = {
         **_packed("ids", rows.ids),
         **_packed("documents", rows.contents),
-        "positions": rows.positions,
         "dense": rows.dense,
         **_sparse("sparse", rows.sparse),
     }
@@ -47,20 +44,28 @@ def encode_rows(rows: DocumentRows) -> bytes:
 
 
 def decode_rows(payload: bytes, settings: CollectionSettings) -> DocumentRows:
-    """The documents of an entry. Raises DamagedIndexError where it is not one of this collection."""
+    """The documents of an entry, without positions: theirs is the entry's.
+
+    Raises DamagedIndexError where it is not one of this collection.
+    """
     try:
         arrays = load(payload)
-        contents = _unpacked("documents", arrays)
+        ids, contents = _unpacked("ids", arrays), _unpacked("documents", arrays)
+        rows = range(len(contents))
         windows = None
         offsets = np.arange(len(contents) + 1)
         if settings.window is not None:
             windows = DocumentWindows(arrays["window_offsets"], arrays["window_spans"])
             offsets = windows.offsets
         return DocumentRows(
-            _unpacked("ids", arrays),
+            ids,
             contents,
-            arrays["positions"],
-            _columns(contents, settings),
+            np.zeros(len(contents), np.int64),
+            columns_of(
+                settings.fields,
+                [ids[row].decode() for row in rows],
+                [orjson.loads(contents[row])["metadata"] for row in rows],
+            ),
             offsets,
             arrays["dense"],
             _sparse_of("sparse", arrays),
@@ -68,7 +73,7 @@ def decode_rows(payload: bytes, settings: CollectionSettings) -> DocumentRows:
             _words(arrays) if settings.bm25 else None,
             windows,
         )
-    except (SafetensorError, KeyError, ValueError) as error:
+    except (SafetensorError, KeyError, ValueError, InvalidDocumentError) as error:
         raise DamagedIndexError(
             f"an entry in the ledger of collection {settings.name!r} is not documents of it ({error}); "
             "restore the ledger from a backup"
@@ -118,11 +123,3 @@ def _tokens(arrays: dict[str, Array]) -> TokenVectorStore:
 
 def _words(arrays: dict[str, Array]) -> WordRows:
     return WordRows(_unpacked("terms", arrays), _sparse_of("words", arrays), arrays["word_lengths"])
-
-
-def _columns(contents: PackedBytes, settings: CollectionSettings) -> dict[str, Any]:
-    metadata = [orjson.loads(contents[row])["metadata"] for row in range(len(contents))]
-    return {
-        name: column_of(kind, [field_values(name, kind, each.get(name)) for each in metadata])
-        for name, kind in settings.fields.items()
-    }

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from index.documents.fields import column_of, field_values
+from index.documents.fields import columns_of
 from index.documents.store import encode_document
-from index.errors import DocumentChangedError, DocumentNotFoundError, InvalidDocumentError
+from index.errors import DocumentChangedError, DocumentNotFoundError
 from index.files.packed_bytes import PackedBytes
 from index.ledger.records import LedgerEntry
 from index.live.entries import decode_ids, decode_rows, encode_ids, encode_rows
@@ -54,9 +54,8 @@ class Put:
         """Raises DocumentChangedError."""
         if self.if_position is not None:
             _require_unchanged(state, self.rows.ids, self.if_position)
-        stamped = replace(self.rows, positions=np.full(len(self.rows), position, np.int64))
-        entry = LedgerEntry(PUT, encode_rows(stamped))
-        return Applied(state.put(stamped, position), entry, len(stamped))
+        entry = LedgerEntry(PUT, encode_rows(self.rows))
+        return Applied(state.put(self.rows, position), entry, len(self.rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +98,7 @@ class Patch:
         changed = replace(
             stored,
             contents=PackedBytes.of([encode_document(document).content]),
-            columns={
-                name: column_of(kind, [_values(name, kind, document.id, self.metadata)])
-                for name, kind in state.settings.fields.items()
-            },
+            columns=columns_of(state.settings.fields, [document.id], [self.metadata]),
         )
         return Put(changed, self.if_position).apply(state, position)
 
@@ -112,13 +108,6 @@ def replay(state: LiveState, entry: LedgerEntry, position: int) -> LiveState:
     if entry.kind == DELETE:
         return state.delete(decode_ids(entry.payload, state.settings), position)
     return state.put(decode_rows(entry.payload, state.settings), position)
-
-
-def _values(name: str, kind: Any, id: str, metadata: Mapping[str, Any]) -> list[Any]:
-    try:
-        return field_values(name, kind, metadata.get(name))
-    except InvalidDocumentError as error:
-        raise InvalidDocumentError(f"document {id!r:.80}: {error}") from error
 
 
 def _require_unchanged(state: LiveState, ids: PackedBytes, if_position: int) -> None:

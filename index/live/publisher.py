@@ -30,14 +30,15 @@ class Publisher:
         self.layout = layout
         self.settings = settings
         self.manifest = manifest or FIRST
+        self._number = int(self.manifest.name)
         for folder in (layout.segments, layout.manifests):
             folder.mkdir(exist_ok=True)
         remove_unfinished(layout)
 
     @property
     def next_name(self) -> str:
-        """The name of the next manifest."""
-        return f"{int(self.manifest.name) + 1:06d}"
+        """The name of the next manifest; none is given twice, also where a publication failed."""
+        return f"{self._number + 1:06d}"
 
     def write(self, rows: Iterable[DocumentRows], encodings: int) -> tuple[SegmentEntry, Segment]:
         """A new segment for the next manifest, opened; encodings: the encoded texts in segments before it."""
@@ -57,6 +58,7 @@ class Publisher:
         What it does not name is removed by `remove_former`, once nobody of this process needs it.
         """
         manifest = Manifest(self.next_name, self.settings.sha256, tuple(entries), ledger_position)
+        self._number += 1
         Publication(self.layout, self.settings.name, manifest).publish()
         self.manifest = manifest
 

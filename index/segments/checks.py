@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ from index.bm25.analysis import Analyzer
 from index.bm25.words import count_words
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
-from index.documents.fields import Column, FieldType, column_of, field_values
+from index.documents.fields import columns_of
 from index.documents.store import encode_document
 from index.errors import InvalidDocumentError
 from index.files.packed_bytes import PackedBytes
@@ -36,7 +35,8 @@ def check_batch(
     Raises InvalidDocumentError, naming the first document at fault.
     """
     stored = [encode_document(document) for document in documents]
-    columns = _check_fields(documents, settings)
+    ids, metadata = [document.id for document in documents], [document.metadata for document in documents]
+    columns = columns_of(settings.fields, ids, metadata)
     offsets = _check_windows(documents, windows, settings)
     if offsets[-1] != len(representations):
         what = "documents" if windows is None else "windows"
@@ -88,20 +88,6 @@ def _check_windows(
     inside = (starts >= 0) & (starts <= ends) & (ends <= lengths)
     _require_items(documents, owners, inside, "a window lies outside its text")
     return offsets
-
-
-def _check_fields(documents: Sequence[Document], settings: CollectionSettings) -> dict[str, Column]:
-    return {
-        name: column_of(kind, [_values(document, name, kind) for document in documents])
-        for name, kind in settings.fields.items()
-    }
-
-
-def _values(document: Document, name: str, kind: FieldType) -> list[Any]:
-    try:
-        return field_values(name, kind, document.metadata.get(name))
-    except InvalidDocumentError as error:
-        raise InvalidDocumentError(f"document {document.id!r:.80}: {error}") from error
 
 
 def _check_dense(

@@ -11,12 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from index.files.arrays import frozen
-from models.representations import Float32, Int32
-
-Float64 = npt.NDArray[np.float64]
+from models.representations import Float32, Float64, Int32
 
 
 @dataclass(frozen=True, slots=True)

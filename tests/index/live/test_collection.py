@@ -106,6 +106,8 @@ def test_bad_writes_change_nothing(collection: Collection, three: Any) -> None:
     with LiveCollection(collection) as live:
         with pytest.raises(DuplicateDocumentError, match="'a' occurs twice"):
             live.put([documents[0], documents[0]], encoded.take(np.array([0, 1])))
+        with pytest.raises(InvalidDocumentError, match="no documents"):
+            live.put([], encoded.take(np.empty(0, np.int64)))
         with pytest.raises(InvalidDocumentError):
             live.put([Document("", "no id")], encoded.take(np.array([0])))
         assert (live.position, live.snapshot().documents) == (0, 0)
@@ -178,7 +180,9 @@ def test_waiting_writes_share_one_force(
             pool.submit(live.put, [Document(f"n{number}", "x")], encoded.take(np.array([1])))
             for number in range(8)
         ]
-        while not sizes or sizes[0] + live._running()._queue.qsize() < 9:  # what waits behind the first force
+        while (
+            not sizes or sizes[0] + live._running().committer._queue.qsize() < 9
+        ):  # what waits behind the first force
             time.sleep(0.001)
         go.set()
         positions = sorted(each.result().position for each in [first, *others])

@@ -154,7 +154,7 @@ def test_a_flush_takes_bounded_parts(
     monkeypatch.setattr(parts_module, "TOKENS_AT_ONCE", 20)
     with LiveCollection(collection) as live:
         put(live, NAMES, 1)
-        (segment,) = live._running().state.memory
+        (segment,) = live._running().committer.state.memory
         parts = list(parts_module.rows_in_parts(segment, segment.rows_kept()))
         assert len(parts) > 5
         assert all(part.tokens is not None for part in parts)
