@@ -10,6 +10,9 @@ SearchIndexError
 ├── DuplicateDocumentError    an id occurs twice
 ├── DocumentNotFoundError     no document has this id
 ├── DocumentChangedError      a document was written after the position that a write depends on
+├── IdempotencyMismatchError  the key of a write was used for another write
+├── WriteTooLargeError        one write is larger than memory may hold
+├── WriteOverloadedError      memory is full of writes that wait to be flushed
 ├── InvalidQueryError         a query, filter or option the index cannot answer
 ├── DamagedIndexError         a file is missing, altered or inconsistent
 ├── DenseBuildError           FAISS could not build an index
@@ -59,6 +62,18 @@ class DocumentNotFoundError(SearchIndexError):
 
 class DocumentChangedError(SearchIndexError):
     """A document was written after the position that a write depends on; the message names both."""
+
+
+class IdempotencyMismatchError(SearchIndexError):
+    """The idempotency key of a write was used for another write; the message names its position."""
+
+
+class WriteTooLargeError(SearchIndexError):
+    """One write is larger than the memory for writes; the message names the limit."""
+
+
+class WriteOverloadedError(SearchIndexError):
+    """The memory for writes is full, and flushes did not free it in time."""
 
 
 class InvalidQueryError(SearchIndexError):

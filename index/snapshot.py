@@ -31,9 +31,11 @@ from index.fusion import best, weighted_sum
 from index.search.best_window import best_window
 from index.search.blas import one_blas_thread
 from index.search.explanation import Explanation, explain
+from index.search.pages import page_of
 from index.search.query import CheckedQuery, check_options, check_query, check_weights
 from index.search.retrieval import Candidates, ids_at, retrieve, runs
 from index.segments.segment import Segment
+from index.segments.stored import StoredRepresentations
 from index.sparse.idf import CollectionIdf
 from models.representations import Float32, Float64, Representations
 
@@ -174,6 +176,23 @@ class Snapshot:
         """The stored document of an id, or None."""
         found = self._find(id)
         return None if found is None else self._opened()[found[0]].documents.get(found[1])
+
+    def page(self, after: str | None, limit: int, filter: Filter | None = None) -> list[Document]:
+        """Up to `limit` documents in order of their ids' UTF-8 bytes, from the first that follows `after` on.
+
+        filter: over declared fields; the documents that it allows. Raises InvalidQueryError for one that this
+        collection cannot answer, InvalidDocumentError for an `after` that no document can have as its id.
+        """
+        if filter is not None:
+            check_filter(filter, self.settings.fields)
+        return page_of(self._opened(), b"" if after is None else encode_id(after), limit, filter)
+
+    def representations_of(self, id: str) -> StoredRepresentations | None:
+        """What is stored of a document's representations; None where it is not there."""
+        found = self._find(id)
+        if found is None:
+            return None
+        return StoredRepresentations.of(self._opened()[found[0]].take(np.array([found[1]])))
 
     def explain(self, query: Representations, document_id: str, text: str | None = None) -> Explanation:
         """Matching terms and token alignment of a document, as `explanations` gives them."""

@@ -65,6 +65,16 @@ class PackedBytes:
         lengths = np.fromiter(map(len, strings), np.int64, len(strings))
         return PackedBytes(np.frombuffer(b"".join(strings), np.uint8), offsets_of(lengths))
 
+    @staticmethod
+    def concatenate(parts: Sequence[PackedBytes]) -> PackedBytes:
+        """The strings of all parts, one after the other."""
+        lengths = [np.diff(part.offsets) for part in parts]
+        data = [part.data[int(part.offsets[0]) : int(part.offsets[-1])] for part in parts]
+        return PackedBytes(
+            np.concatenate([np.empty(0, np.uint8), *data]),
+            offsets_of(np.concatenate([np.empty(0, np.int64), *lengths])),
+        )
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

@@ -11,17 +11,20 @@ from typing import Any
 
 from index.candidates import Document
 from index.catalog.manifest import Manifest
+from index.catalog.settings import CollectionSettings
 from index.collection import Collection
+from index.documents.filters import Filter, check_filter
 from index.documents.store import encode_id
 from index.errors import DuplicateDocumentError, InvalidDocumentError
 from index.files.lock import ExclusiveLock
 from index.files.packed_bytes import PackedBytes
 from index.ledger.ledger import Ledger
-from index.live.committer import Committer, Written
+from index.live.committer import Committer
 from index.live.flush import Flush
 from index.live.merge import Merge
-from index.live.operations import Delete, Patch, Put, replay
+from index.live.operations import Delete, DeleteMatching, Patch, Put, replay
 from index.live.publisher import Publisher
+from index.live.records import WriteKey, Written
 from index.live.state import LiveState
 from index.segments.checks import check_batch
 from index.segments.segment import Segment
@@ -79,6 +82,11 @@ class LiveCollection:
         self._running().opened.close()
 
     @property
+    def settings(self) -> CollectionSettings:
+        """What was fixed when the collection was created."""
+        return self._settings
+
+    @property
     def position(self) -> int:
         """The position of the last operation."""
         return self._running().committer.state.position
@@ -90,10 +98,14 @@ class LiveCollection:
         windows: DocumentWindows | None = None,
         *,
         if_position: int | None = None,
+        key: WriteKey | None = None,
+        tokens: int = 0,
     ) -> Written:
         """Adds or replaces documents; returns once they are on the disk. All or none.
 
-        if_position: none of those that are there may have been written after it.
+        if_position: none of those that are there may have been written after it. key: as for every write, a
+        repeat under it within a day changes nothing and returns what the first one did, and another write
+        under it raises IdempotencyMismatchError. tokens: that were encoded for it, for the answer.
         Raises InvalidDocumentError, also for no documents, DuplicateDocumentError for an id that occurs
         twice, DocumentChangedError, StorageFullError or StorageError.
         """
@@ -103,16 +115,36 @@ class LiveCollection:
         if rows.continues:
             raise InvalidDocumentError("a live collection takes complete documents; give all windows at once")
         _require_distinct(documents)
-        return self._running().committer.submit(Put(rows, if_position)).result()
+        return self._running().committer.submit(Put(rows, if_position), key, tokens).result()
 
-    def delete(self, ids: Sequence[str]) -> Written:
+    def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> Written:
         """Removes documents; ids that are not there count nothing and are no error."""
         encoded = PackedBytes.of([encode_id(id) for id in ids])
-        return self._running().committer.submit(Delete(encoded)).result()
+        return self._running().committer.submit(Delete(encoded), key).result()
 
-    def patch(self, id: str, metadata: Mapping[str, Any], *, if_position: int | None = None) -> Written:
+    def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> Written:
+        """Removes the documents that a filter over declared fields allows. Raises InvalidQueryError."""
+        check_filter(filter, self._settings.fields)
+        return self._running().committer.submit(DeleteMatching(filter), key).result()
+
+    def patch(
+        self,
+        id: str,
+        metadata: Mapping[str, Any],
+        *,
+        if_position: int | None = None,
+        key: WriteKey | None = None,
+    ) -> Written:
         """Replaces a document's metadata. Raises DocumentNotFoundError or DocumentChangedError."""
-        return self._running().committer.submit(Patch(encode_id(id), metadata, if_position)).result()
+        patch = Patch(encode_id(id), metadata, if_position)
+        return self._running().committer.submit(patch, key).result()
+
+    def written_under(self, key: WriteKey) -> Written | None:
+        """What was acknowledged under a key in the last day, so that a repeat need not be encoded.
+
+        Raises IdempotencyMismatchError where it was another write.
+        """
+        return self._running().committer.written_under(key)
 
     def snapshot(self) -> Snapshot:
         """The collection after the last acknowledged write, for as long as it is held."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from index.errors import SearchIndexError
 from index.ledger.ledger import Ledger
-from index.live.operations import Applied, Operation
+from index.ledger.records import LedgerEntry
+from index.live.operations import Operation, unchanged
+from index.live.records import LiveObserver, NoObserver, WriteKey, Written
 from index.live.state import LiveState
 
 GROUP = 64  # operations that share one force to the disk at most
@@ -18,17 +21,20 @@ _END = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What was acknowledged: the collection's position, and the documents that the operation concerned."""
-
-    position: int
-    documents: int
+class _Waiting:
+    operation: Operation
+    key: WriteKey | None
+    tokens: int
+    written: Future[Written]
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
-    operation: Operation
+class _Accepted:
+    """An operation that was carried out on the state; entry: what the ledger gets of it, if anything."""
+
     written: Future[Written]
+    answer: Written
+    entry: LedgerEntry | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +48,9 @@ class _Change:
 class Committer:
     """Holds the state of a live collection, and replaces it once an operation is on the disk."""
 
-    def __init__(self, ledger: Ledger, state: LiveState) -> None:
+    def __init__(self, ledger: Ledger, state: LiveState, observer: LiveObserver | None = None) -> None:
         self._ledger = ledger
+        self._observer = observer or NoObserver()
         self._state = state
         self._queue: queue.SimpleQueue[_Waiting | _Change | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
@@ -56,11 +63,20 @@ class Committer:
         """The collection after the last operation that is on the disk."""
         return self._state
 
-    def submit(self, operation: Operation) -> Future[Written]:
-        """Puts an operation behind those that wait. Its future raises what it or the disk raises."""
+    def submit(self, operation: Operation, key: WriteKey | None = None, tokens: int = 0) -> Future[Written]:
+        """Puts an operation behind those that wait. Its future raises what it or the disk raises.
+
+        Under a key that is in use it is not carried out: the future has what was acknowledged then, or raises
+        IdempotencyMismatchError. tokens: were encoded for it.
+        """
         written: Future[Written] = Future()
-        self._put(_Waiting(operation, written))
+        self._put(_Waiting(operation, key, tokens, written))
         return written
+
+    def written_under(self, key: WriteKey) -> Written | None:
+        """What was acknowledged under a key in the last day. Raises IdempotencyMismatchError."""
+        stored = self._ledger.answer_of(key.key)
+        return None if stored is None else Written.of(stored, key)
 
     def change(self, change: Callable[[LiveState], LiveState]) -> LiveState:
         """Carries out a change of where documents are, between two operations; returns the state after it."""
@@ -112,25 +128,57 @@ class Committer:
 
     def _commit(self, group: Sequence[_Waiting]) -> None:
         """Each operation sees those before it; all of them appear at once, or fail together at the disk."""
+        started = time.perf_counter()
         state = self._state
-        accepted: list[tuple[_Waiting, Applied]] = []
-        for waiting in group:
+        accepted: list[_Accepted] = []
+        keys: set[str] = set()
+        following: Sequence[_Waiting] = ()
+        for number, waiting in enumerate(group):
+            if waiting.key is not None and waiting.key.key in keys:
+                following = group[number:]  # it is answered as what came before it is
+                break
             try:
-                applied = waiting.operation.apply(state, state.position + 1)
+                former = None if waiting.key is None else self.written_under(waiting.key)
+                if former is not None:
+                    waiting.written.set_result(former)
+                    continue
+                state, one = _accept(waiting, state)
             except Exception as error:  # noqa: BLE001 - the operation's own failure, which its caller gets
                 waiting.written.set_exception(error)
                 continue
-            state = applied.state
-            accepted.append((waiting, applied))
-        entries = [applied.entry for _, applied in accepted if applied.entry is not None]
+            accepted.append(one)
+            if waiting.key is not None:
+                keys.add(waiting.key.key)
+        applied = time.perf_counter()
         try:
-            if entries:
-                last = self._ledger.append(entries, least_position=self._state.position + 1)
-                assert last == state.position  # noqa: S101 - this process alone writes the ledger
+            self._log([one.entry for one in accepted if one.entry is not None], state)
         except Exception as error:  # noqa: BLE001 - the disk's failure, which all callers get
-            for waiting, _ in accepted:
-                waiting.written.set_exception(error)
-            return
-        self._state = state
-        for waiting, applied in accepted:
-            waiting.written.set_result(Written(applied.state.position, applied.documents))
+            for one in accepted:
+                one.written.set_exception(error)
+        else:
+            self._state = state
+            for one in accepted:
+                one.written.set_result(one.answer)
+        self._observer.wrote("apply", applied - started)
+        self._observer.wrote("log", time.perf_counter() - applied)
+        if following:
+            self._commit(following)
+
+    def _log(self, entries: Sequence[LedgerEntry], state: LiveState) -> None:
+        """Forces entries to the disk, of which the last has the position of `state`."""
+        if entries:
+            last = self._ledger.append(entries, least_position=self._state.position + 1)
+            assert last == state.position  # noqa: S101 - this process alone writes the ledger
+
+
+def _accept(waiting: _Waiting, state: LiveState) -> tuple[LiveState, _Accepted]:
+    """The state after an operation; with a key it has an entry, also where it changes nothing."""
+    position = state.position + 1
+    applied = waiting.operation.apply(state, position)
+    if applied.entry is None and waiting.key is not None:
+        applied = unchanged(state, position)
+    answer = Written(applied.state.position, applied.documents, waiting.tokens)
+    entry = applied.entry
+    if entry is not None and waiting.key is not None:
+        entry = replace(entry, key=answer.stored_under(waiting.key))
+    return applied.state, _Accepted(waiting.written, answer, entry)

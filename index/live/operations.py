@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from index.documents.fields import columns_of
+from index.documents.filters import Filter, evaluate
 from index.documents.store import encode_document
 from index.errors import DocumentChangedError, DocumentNotFoundError
 from index.files.packed_bytes import PackedBytes
@@ -19,6 +20,7 @@ from index.segments.rows import DocumentRows
 
 PUT = "put"
 DELETE = "delete"
+NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,11 @@ class Applied:
     state: LiveState
     entry: LedgerEntry | None
     documents: int
+
+
+def unchanged(state: LiveState, position: int) -> Applied:
+    """An operation that takes a position and changes nothing."""
+    return Applied(replace(state, position=position), LedgerEntry(NOTHING, b""), 0)
 
 
 class Operation(Protocol):
@@ -66,11 +73,28 @@ class Delete:
 
     def apply(self, state: LiveState, position: int) -> Applied:
         """Counts the documents that were there."""
-        known = [self.ids.take(found) for _, _, found in state.find(self.ids)]
-        there = PackedBytes.of(list(dict.fromkeys(id for some in known for id in some)))
-        if not len(there):
+        # An id that is given twice is the same row both times.
+        known = [found[np.unique(rows, return_index=True)[1]] for _, rows, found in state.find(self.ids)]
+        if not known:
             return Applied(state, None, 0)
+        there = self.ids.gather(np.sort(np.concatenate(known)))
         return Applied(state.delete(there, position), LedgerEntry(DELETE, encode_ids(there)), len(there))
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMatching:
+    """Removes the documents that a filter over declared fields allows."""
+
+    condition: Filter
+
+    def apply(self, state: LiveState, position: int) -> Applied:
+        """Counts the documents that were there."""
+        ids = []
+        for segment in state.segments:
+            matching = evaluate(self.condition, segment.columns, len(segment))
+            rows = segment.rows_kept()
+            ids.append(segment.documents.ids.gather(rows[matching[rows]]))
+        return Delete(PackedBytes.concatenate(ids)).apply(state, position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +129,8 @@ class Patch:
 
 def replay(state: LiveState, entry: LedgerEntry, position: int) -> LiveState:
     """Carries out what the ledger holds of an operation, once more. Raises DamagedIndexError."""
+    if entry.kind == NOTHING:
+        return replace(state, position=position)
     if entry.kind == DELETE:
         return state.delete(decode_ids(entry.payload, state.settings), position)
     return state.put(decode_rows(entry.payload, state.settings), position)

@@ -13,17 +13,21 @@ import pytest
 
 from index.candidates import Document
 from index.collection import Collection
+from index.documents.filters import Range
 from index.errors import (
     CollectionBusyError,
     DocumentChangedError,
     DocumentNotFoundError,
     DuplicateDocumentError,
+    IdempotencyMismatchError,
     InvalidDocumentError,
+    InvalidQueryError,
     SearchIndexError,
     StorageFullError,
 )
 from index.ledger.ledger import Ledger
 from index.live.collection import LiveCollection
+from index.live.records import WriteKey, Written
 
 
 @pytest.fixture
@@ -191,3 +195,94 @@ def test_waiting_writes_share_one_force(
     assert len(sizes) <= 2
     with LiveCollection(collection) as again:
         assert again.snapshot().documents == 9
+
+
+def key(name: str, request: str = "a") -> WriteKey:
+    return WriteKey(name, request * 64)
+
+
+def test_a_repeat_under_a_key_changes_nothing(collection: Collection, three: Any) -> None:
+    documents, encoded = three
+    with LiveCollection(collection) as live:
+        first = live.put(documents, encoded, key=key("k"), tokens=7)
+        live.delete(["a"])
+        assert live.put(documents, encoded, key=key("k"), tokens=7) == first == Written(1, 3, 7)
+        assert [live.position, live.snapshot().get("a")] == [2, None]
+        assert live.written_under(key("k")) == first
+        assert live.written_under(key("other")) is None
+        with pytest.raises(IdempotencyMismatchError, match="'k' was used for another write, at position 1"):
+            live.delete(["b"], key=key("k", "b"))
+        # What changed nothing is remembered, too: the repeat must not delete what came between.
+        assert live.delete(["a"], key=key("nothing")) == Written(3, 0)
+        live.put(documents[:1], encoded.take(np.array([0])))
+        assert live.delete(["a"], key=key("nothing")) == Written(3, 0)
+    with LiveCollection(Collection.open(collection.layout.folder.parent, "demo")) as again:
+        assert again.position == 4
+        assert again.snapshot().documents == 3
+        assert again.put(documents, encoded, key=key("k")) == first
+
+
+def test_writes_under_one_key_at_the_same_time_are_one(collection: Collection, three: Any) -> None:
+    documents, encoded = three
+    with LiveCollection(collection) as live, ThreadPoolExecutor(16) as pool:
+        for number in range(20):
+            one = key(f"k{number}")
+            written = [pool.submit(live.put, documents, encoded, key=one) for _ in range(16)]
+            assert {future.result() for future in written} == {Written(number + 1, 3)}
+
+
+def test_documents_that_a_filter_allows_are_deleted(collection: Collection, three: Any) -> None:
+    documents, encoded = three
+    years = {"a": 1999, "b": 2000, "c": 2001}
+    with LiveCollection(collection) as live:
+        for place, document in enumerate(documents):  # two segments in memory, one of them published
+            dated = Document(document.id, document.text, None, {"year": years[document.id]})
+            live.put([dated], encoded.take(np.array([place])))
+            if place == 1:
+                live.flush()
+        assert live.delete_matching(Range("year", "gte", 2000)) == Written(4, 2)
+        assert live.delete_matching(Range("year", "gte", 2000)) == Written(4, 0)
+        assert [document.id for document in live.snapshot().page(None, 10)] == ["a"]
+        with pytest.raises(InvalidQueryError, match="'colour' is not declared"):
+            live.delete_matching(Range("colour", "gte", 1))
+
+
+def test_pages_go_through_all_documents_in_order_of_id(collection: Collection, three: Any) -> None:
+    ids = [f"{number:03d}" for number in range(0, 300, 2)] + ["é", "z/ ?", "\0"]
+    with LiveCollection(collection) as live:
+        for start in range(0, len(ids), 40):
+            some = ids[start : start + 40]
+            documents = [Document(id, id, None, {"year": len(id)}) for id in some]
+            live.put(documents, three[1].take(np.zeros(len(some), np.int64)))
+            if start == 40:
+                live.flush()
+        live.delete(["000", "100", "298"])
+        left = sorted(set(ids) - {"000", "100", "298"}, key=str.encode)
+        found: list[str] = []
+        while page := live.snapshot().page(found[-1] if found else None, 7):
+            found += [document.id for document in page]
+        assert found == left
+        three_long = live.snapshot().page("101", 500, Range("year", "gte", 3))
+        assert [document.id for document in three_long] == [id for id in left if id > "101" and len(id) > 2]
+        assert live.snapshot().page("é", 5) == []
+        with pytest.raises(InvalidDocumentError, match="0 bytes"):
+            live.snapshot().page("", 5)
+
+
+def test_what_is_stored_of_a_document_can_be_read(collection: Collection, three: Any) -> None:
+    documents, encoded = three
+    with LiveCollection(collection) as live:
+        live.put(documents, encoded)
+        before = live.snapshot().representations_of("b")
+        live.flush()
+        stored = live.snapshot().representations_of("b")
+        assert stored is not None
+        assert before is not None
+        assert stored.colbert is not None
+        assert stored.position == before.position == 1
+        np.testing.assert_allclose(stored.dense, encoded.dense[1:2], atol=1e-3)
+        assert stored.sparse.token_ids.tolist() == encoded.sparse.take(np.array([1])).token_ids.tolist()
+        expected = encoded.colbert.take(np.array([1]))
+        np.testing.assert_allclose(stored.colbert.vectors, expected.vectors, atol=1e-2)
+        np.testing.assert_array_equal(stored.colbert.vectors, before.colbert.vectors)
+        assert live.snapshot().representations_of("missing") is None

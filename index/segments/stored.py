@@ -1,0 +1,38 @@
+"""What a segment stores of a document's representations, in the form of an encoder's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from index.segments.rows import DocumentRows
+from index.windows.store import DocumentWindows
+from models.representations import Float32, SparseRows, TokenVectors
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRepresentations:
+    """Of one document with W encodings, which is 1 in a collection without windows.
+
+    dense: float32[W, D]; sparse: W rows; colbert: of W texts, None for the codec none. The values are those
+    that scores are computed from: rounded to what the collection stores. position: of the ledger, at which it
+    was written, 0 by a build.
+    """
+
+    position: int
+    dense: Float32
+    sparse: SparseRows
+    colbert: TokenVectors | None
+    windows: DocumentWindows | None
+
+    @staticmethod
+    def of(rows: DocumentRows) -> StoredRepresentations:
+        """Of one stored document."""
+        colbert = None
+        if rows.tokens is not None:
+            places = np.arange(rows.tokens.offsets[0], rows.tokens.offsets[-1])
+            colbert = TokenVectors(rows.tokens.vectors(places), rows.tokens.offsets - rows.tokens.offsets[0])
+        return StoredRepresentations(
+            int(rows.positions[0]), rows.dense.astype(np.float32), rows.sparse, colbert, rows.windows
+        )
