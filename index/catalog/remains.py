@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,13 +31,15 @@ def remove_unfinished(layout: CollectionLayout) -> None:
     _remove_files(path for path in layout.folder.glob(".*.new") if _is_stale(path))
 
 
-def remove_all_but(layout: CollectionLayout, manifest: Manifest) -> None:
+def remove_all_but(layout: CollectionLayout, manifest: Manifest, unnamed: Collection[str] = ()) -> None:
     """Removes manifests, segments and delete marks that the current manifest, which is sound, does not name.
 
+    unnamed: ids of segments that stay, since a manifest to come may name them.
     Manifests go first, so that one that is there has its segments, whenever this is interrupted.
     """
     _remove_files(path for path in layout.manifests.iterdir() if path != layout.manifest(manifest.name))
     named = {segment.id for segment in manifest.segments}
+    named |= {name for id in unnamed for name in (id, f"{id}.partial")}
     _remove_folders(folder for folder in layout.segments.iterdir() if folder.name not in named)
     marks = {segment.deletes.file for segment in manifest.segments if segment.deletes is not None}
     _remove_files(path for path in layout.deletes.glob("*") if path.name not in marks)

@@ -13,24 +13,29 @@ from index.candidates import Document
 from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
+from index.dense.index import Device
 from index.documents.filters import Filter, check_filter
 from index.documents.store import encode_id
-from index.errors import DuplicateDocumentError, InvalidDocumentError
+from index.errors import DuplicateDocumentError, InvalidDocumentError, WriteTooLargeError
 from index.files.lock import ExclusiveLock
 from index.files.packed_bytes import PackedBytes
 from index.ledger.ledger import Ledger
 from index.live.committer import Committer
 from index.live.flush import Flush
 from index.live.merge import Merge
-from index.live.operations import Delete, DeleteMatching, Patch, Put, replay
+from index.live.operations import Delete, DeleteMatching, Operation, Patch, Put, replay
 from index.live.publisher import Publisher
-from index.live.records import WriteKey, Written
+from index.live.records import LiveLimits, LiveObserver, NoObserver, WriteKey, Written
 from index.live.state import LiveState
+from index.live.upkeep import Upkeep
 from index.segments.checks import check_batch
+from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
 from index.snapshot import EMPTY_NAME, Snapshot
 from index.windows.store import DocumentWindows
 from models.representations import Representations
+
+DEFAULT_LIMITS = LiveLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,7 @@ class _Parts:
     committer: Committer
     flush: Flush
     merge: Merge
+    upkeep: Upkeep
     opened: ExitStack
 
 
@@ -48,15 +54,25 @@ class LiveCollection:
 
     Entering takes the collection's lock and carries out again what the ledger holds and no segment does:
     nothing is encoded. Raises CollectionBusyError where another process writes, or DamagedIndexError.
+    Flushes and merges run in threads of their own meanwhile. Leaving does not flush: the ledger has it all.
     """
 
-    def __init__(self, collection: Collection) -> None:
+    def __init__(
+        self,
+        collection: Collection,
+        limits: LiveLimits = DEFAULT_LIMITS,
+        observer: LiveObserver | None = None,
+        device: Device = "cpu",
+    ) -> None:
+        """device: where dense search of published segments runs."""
         self._collection = collection
         self._settings = collection.settings
+        self._limits = limits
+        self._observer = observer or NoObserver()
+        self._device: Device = device
         self._lock = ExclusiveLock(collection.layout.lock, f"collection {collection.settings.name!r}")
         self._parts: _Parts | None = None
         self._opening = threading.Lock()
-        self._publishing = threading.Lock()
         self._opened: tuple[LiveState, Snapshot] | None = None
 
     def __enter__(self) -> LiveCollection:
@@ -68,12 +84,15 @@ class LiveCollection:
             ledger = opened.enter_context(Ledger.open(self._collection.layout.ledger))
             for position, entry in ledger.entries(state.position):
                 state = replay(state, entry, position)
-            publisher = Publisher(self._collection.layout, self._settings, manifest)
-            committer = Committer(ledger, state)
+            publisher = Publisher(self._collection.layout, self._settings, manifest, self._device)
+            committer = Committer(ledger, state, self._observer)
             opened.callback(committer.close)
-            self._parts = _Parts(
-                committer, Flush(publisher, committer, ledger), Merge(publisher, committer), opened.pop_all()
-            )
+            flush = Flush(publisher, committer, ledger, self._observer)
+            merge = Merge(publisher, committer, self._observer, self._limits.merge_width)
+            unflushed = state.position > publisher.manifest.ledger_position
+            upkeep = Upkeep(committer, flush, merge, self._limits, self._observer, unflushed=unflushed)
+            opened.callback(upkeep.close)
+            self._parts = _Parts(committer, flush, merge, upkeep, opened.pop_all())
         return self
 
     def __exit__(
@@ -115,17 +134,19 @@ class LiveCollection:
         if rows.continues:
             raise InvalidDocumentError("a live collection takes complete documents; give all windows at once")
         _require_distinct(documents)
-        return self._running().committer.submit(Put(rows, if_position), key, tokens).result()
+        self._require_fitting(rows)
+        self._running().upkeep.wait_for_room()
+        return self._write(Put(rows, if_position), key, tokens)
 
     def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> Written:
         """Removes documents; ids that are not there count nothing and are no error."""
         encoded = PackedBytes.of([encode_id(id) for id in ids])
-        return self._running().committer.submit(Delete(encoded), key).result()
+        return self._write(Delete(encoded), key)
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> Written:
         """Removes the documents that a filter over declared fields allows. Raises InvalidQueryError."""
         check_filter(filter, self._settings.fields)
-        return self._running().committer.submit(DeleteMatching(filter), key).result()
+        return self._write(DeleteMatching(filter), key)
 
     def patch(
         self,
@@ -136,8 +157,7 @@ class LiveCollection:
         key: WriteKey | None = None,
     ) -> Written:
         """Replaces a document's metadata. Raises DocumentNotFoundError or DocumentChangedError."""
-        patch = Patch(encode_id(id), metadata, if_position)
-        return self._running().committer.submit(patch, key).result()
+        return self._write(Patch(encode_id(id), metadata, if_position), key)
 
     def written_under(self, key: WriteKey) -> Written | None:
         """What was acknowledged under a key in the last day, so that a repeat need not be encoded.
@@ -160,9 +180,7 @@ class LiveCollection:
         Writes and searches go on meanwhile. Raises OSError, StorageError or DamagedIndexError; nothing that
         was acknowledged is lost then, and the next flush tries again.
         """
-        flush = self._running().flush
-        with self._publishing:
-            flush.run()
+        self._running().flush.run()
 
     def merge(self) -> int:
         """Joins published segments as long as there are too many of a size; returns how often.
@@ -170,17 +188,33 @@ class LiveCollection:
         Writes and searches go on meanwhile. Raises OSError or DamagedIndexError; then all is as before.
         """
         merge, merges = self._running().merge, 0
-        with self._publishing:
-            while merge.run():
-                merges += 1
+        while merge.run():
+            merges += 1
         return merges
+
+    def _write(self, operation: Operation, key: WriteKey | None, tokens: int = 0) -> Written:
+        """Waits until an operation is on the disk."""
+        parts = self._running()
+        written = parts.committer.submit(operation, key, tokens).result()
+        parts.upkeep.wrote()
+        return written
+
+    def _require_fitting(self, rows: DocumentRows) -> None:
+        """Raises WriteTooLargeError for documents that memory cannot take at once."""
+        limits = self._limits
+        if len(rows) > limits.memory_documents or rows.total_bytes > limits.memory_bytes:
+            raise WriteTooLargeError(
+                f"one write has {len(rows)} documents of {rows.total_bytes} bytes; the limits are "
+                f"{limits.memory_documents} documents and {limits.memory_bytes} bytes: split it"
+            )
 
     def _published(self, manifest: Manifest | None) -> LiveState:
         """The collection as its current manifest has it."""
         if manifest is None:
             return LiveState(self._settings, EMPTY_NAME, ())
         segments = tuple(
-            Segment.open(self._collection.layout, entry, self._settings) for entry in manifest.segments
+            Segment.open(self._collection.layout, entry, self._settings, self._device)
+            for entry in manifest.segments
         )
         return LiveState(self._settings, manifest.name, segments, position=manifest.ledger_position)
 

@@ -7,6 +7,8 @@ of the ledger. What was deleted since is marked again in the segment once it is 
 
 from __future__ import annotations
 
+import time
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +18,7 @@ from index.ledger.ledger import Ledger
 from index.live.committer import Committer
 from index.live.parts import rows_in_parts
 from index.live.publisher import Publisher
+from index.live.records import LiveObserver
 from index.live.state import LiveState
 from index.segments.deletes import write_deletes
 from index.segments.segment import Segment
@@ -24,31 +27,43 @@ from index.segments.segment import Segment
 class Flush:
     """The flushes of one live collection, one after the other."""
 
-    def __init__(self, publisher: Publisher, committer: Committer, ledger: Ledger) -> None:
+    def __init__(
+        self, publisher: Publisher, committer: Committer, ledger: Ledger, observer: LiveObserver
+    ) -> None:
         self._publisher = publisher
         self._committer = committer
         self._ledger = ledger
-        self._start: LiveState | None = None
+        self._observer = observer
 
-    def run(self) -> None:
-        """Publishes what was in memory and marked as deleted, then trims the ledger.
+    def run(self) -> int:
+        """Publishes what was in memory and marked as deleted, then trims the ledger; returns the position.
 
-        What fails on the way is tried again by the next run, from the same documents; no write is lost, since
-        the ledger still has it. Raises OSError, StorageError, DamagedIndexError or UnforcedPublicationError.
+        What fails on the way loses no write, since the ledger still has it; the next run tries again. Raises
+        OSError, StorageError, DamagedIndexError or UnforcedPublicationError.
         """
-        publisher = self._publisher
-        if self._start is None:
-            self._start = self._committer.change(LiveState.set_aside)
-        start = self._start
-        if start.position > publisher.manifest.ledger_position:
-            written = self._publish(start)
+        with self._publisher.lock:
+            return self.run_locked()
+
+    def run_locked(self) -> int:
+        """The same, for one that holds the publisher's lock."""
+        publisher, started = self._publisher, time.perf_counter()
+        start = self._committer.change(LiveState.set_aside)
+        if start.position == publisher.manifest.ledger_position:
+            return start.position
+        with ExitStack() as writing:
+            try:
+                written = self._publish(start, writing)
+            except BaseException:
+                self._committer.change(LiveState.take_back)
+                raise
             name = publisher.manifest.name
             self._committer.change(lambda state: state.flushed(start, name, written))
-            self._ledger.trim(start.position)
-            publisher.remove_former()
-        self._start = None
+        self._ledger.trim(start.position)
+        publisher.remove_former()
+        self._observer.flushed(0 if written is None else len(written), time.perf_counter() - started)
+        return start.position
 
-    def _publish(self, start: LiveState) -> Segment | None:
+    def _publish(self, start: LiveState, writing: ExitStack) -> Segment | None:
         """Publishes a state; returns the segment of what was set aside in it, None where that was nothing."""
         former = self._publisher.manifest.segments
         entries = [
@@ -60,7 +75,7 @@ class Flush:
         if any(segment.documents_kept for segment in start.aside):
             rows = (part for each in start.aside for part in rows_in_parts(each, each.rows_kept()))
             encodings = sum(segment.encodings for segment in start.published)
-            entry, written = self._publisher.write(rows, encodings)
+            entry, written = writing.enter_context(self._publisher.writing(rows, encodings))
             entries.append(entry)
         self._publisher.publish(entries, start.position)
         return written

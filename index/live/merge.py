@@ -1,29 +1,36 @@
 """Joins published segments, so that there are few, and drops deleted documents from the disk.
 
-Segments of about the same size are joined once there are `WIDTH` of them: a document is then copied about
-once for each power of WIDTH in the collection's size. A segment most of whose documents are deleted is
+Segments of about the same size are joined once there are `width` of them: a document is then copied about
+once for each power of that in the collection's size. A segment most of whose documents are deleted is
 written anew. Rows are copied as they are stored; nothing is encoded again.
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from index.catalog.manifest import SegmentEntry
+from index.errors import SearchIndexError
 from index.live.committer import Committer
 from index.live.parts import rows_in_parts
 from index.live.publisher import Publisher
-from index.segments.deletes import read_deletes
+from index.live.records import LiveObserver
+from index.segments.deletes import read_deletes, write_deletes
+from index.segments.rows import DocumentRows
+from index.segments.segment import Segment
+from models.representations import Bool, Int64
 
-WIDTH = 8
 LARGEST = 250_000  # documents of a joined segment, as of a build's
 SPARSE = 0.5  # share of deleted documents from which on a segment is written anew
 
 
-def to_merge(entries: Sequence[SegmentEntry], width: int = WIDTH, largest: int = LARGEST) -> list[int]:
+def to_merge(entries: Sequence[SegmentEntry], width: int, largest: int = LARGEST) -> list[int]:
     """The places of the segments that are to be joined next; none where all is well."""
     for place, entry in enumerate(entries):
         if entry.documents_kept < (1 - SPARSE) * entry.documents:
@@ -45,38 +52,104 @@ def _tier(documents: int, width: int) -> int:
     return tier
 
 
+class MergeStoppedError(SearchIndexError):
+    """The collection is about to be closed; all is as before the merge."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A published segment that is merged: its id, and the rows int64[n] that are taken of it."""
+
+    id: str
+    segment: Segment
+    rows: Int64
+
+
 class Merge:
     """The merges of one live collection, one after the other."""
 
-    def __init__(self, publisher: Publisher, committer: Committer) -> None:
+    def __init__(
+        self, publisher: Publisher, committer: Committer, observer: LiveObserver, width: int
+    ) -> None:
+        """width: so many segments of a size are joined."""
+        self._width = width
         self._publisher = publisher
         self._committer = committer
+        self._observer = observer
+        self._one_at_a_time = threading.Lock()
 
-    def run(self, width: int = WIDTH) -> bool:
+    def run(self, stopped: Callable[[], bool] = lambda: False) -> bool:
         """Joins some segments, where it is time; False where nothing was to be done.
 
-        The joined segment holds what the current manifest does, whatever was deleted since; that is marked in
-        it again. Raises OSError, DamagedIndexError or UnforcedPublicationError; then all is as before.
+        Flushes may publish meanwhile: what was deleted since is marked in the result before it is published.
+        stopped: is asked between pieces. Raises OSError, DamagedIndexError, UnforcedPublicationError, or
+        MergeStoppedError; then all is as before.
+        """
+        with self._one_at_a_time:
+            started = time.perf_counter()
+            with self._publisher.lock:
+                sources, encodings = self._chosen()
+                if not sources:
+                    return False
+                if not any(len(source.rows) for source in sources):
+                    self._publish(sources, None)
+                    return True
+            rows = _rows_of(sources, stopped)
+            writing = self._publisher.writing(rows, encodings)
+            with writing as (entry, written), self._publisher.lock:
+                self._publish(sources, (entry, written))
+            self._observer.merged(len(written), time.perf_counter() - started)
+            return True
+
+    def _chosen(self) -> tuple[list[_Source], int]:
+        """What is to be joined, as the current manifest has it, and the encoded texts of other segments."""
+        entries = self._publisher.manifest.segments
+        places = to_merge(entries, self._width)
+        published = self._committer.state.published
+        sources = []
+        for place in places:
+            deleted = read_deletes(self._publisher.layout, entries[place])
+            rows = np.setdiff1d(np.arange(entries[place].documents), deleted)
+            sources.append(_Source(entries[place].id, published[place], rows))
+        others = (each for place, each in enumerate(published) if place not in places)
+        return sources, sum(segment.encodings for segment in others)
+
+    def _publish(self, sources: Sequence[_Source], joined: tuple[SegmentEntry, Segment] | None) -> None:
+        """Publishes the joined segment, if there is one, in the place of those that it was made of.
+
+        One of them may be gone by now, with all its documents.
         """
         publisher = self._publisher
         manifest = publisher.manifest
-        places = to_merge(manifest.segments, width)
-        if not places:
-            return False
-        segments = [self._committer.state.published[place] for place in places]
-        rows = [
-            np.setdiff1d(np.arange(len(segment)), read_deletes(publisher.layout, manifest.segments[place]))
-            for place, segment in zip(places, segments, strict=True)
-        ]
-        parts = (
-            part
-            for segment, kept in zip(segments, rows, strict=True)
-            for part in rows_in_parts(segment, kept)
-        )
-        others = [entry for place, entry in enumerate(manifest.segments) if place not in places]
-        entry, written = publisher.write(parts, sum(each.windows or each.documents for each in others))
-        publisher.publish([*others, entry], manifest.ledger_position)
-        name = publisher.manifest.name
+        place_of = {each.id: place for place, each in enumerate(manifest.segments)}
+        places = [place_of.get(source.id) for source in sources]
+        entries = [each for place, each in enumerate(manifest.segments) if place not in places]
+        if joined is not None:
+            deleted = [self._deleted_now(*each) for each in zip(sources, places, strict=True)]
+            entries.append(self._marked(joined[0], np.concatenate(deleted)))
+        publisher.publish(entries, manifest.ledger_position)
+        name, rows = publisher.manifest.name, [source.rows for source in sources]
+        written = None if joined is None else joined[1]
         self._committer.change(lambda state: state.merged(places, rows, name, written))
         publisher.remove_former()
-        return True
+
+    def _deleted_now(self, source: _Source, place: int | None) -> Bool:
+        """Which of a source's rows the current manifest does not have any more."""
+        if place is None:
+            return np.ones(len(source.rows), np.bool_)
+        entry = self._publisher.manifest.segments[place]
+        return np.isin(source.rows, read_deletes(self._publisher.layout, entry))
+
+    def _marked(self, entry: SegmentEntry, deleted: Bool) -> SegmentEntry:
+        if not deleted.any():
+            return entry
+        layout, name = self._publisher.layout, self._publisher.next_name
+        return replace(entry, deletes=write_deletes(layout, entry.id, name, np.flatnonzero(deleted)))
+
+
+def _rows_of(sources: Sequence[_Source], stopped: Callable[[], bool]) -> Iterator[DocumentRows]:
+    for source in sources:
+        for part in rows_in_parts(source.segment, source.rows):
+            if stopped():
+                raise MergeStoppedError("the merge was stopped; all is as before")
+            yield part

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry, segment_id
 from index.catalog.publication import Publication
 from index.catalog.remains import remove_all_but, remove_unfinished
 from index.catalog.settings import CollectionSettings
+from index.dense.index import Device
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
 from index.segments.writer import SegmentWriter
@@ -19,17 +22,26 @@ FIRST = Manifest(EMPTY_NAME, "", ())
 
 
 class Publisher:
-    """Writes segments and publishes manifests; used by one thread at a time, under the collection's lock.
+    """Writes segments and publishes manifests, under the collection's lock.
 
+    lock: held from the moment that a new manifest's content is known until the live state has it, too, so
+    that the segments of both are the same, in order, for one who holds it. Segments may be written without.
     manifest: the current one; one without segments, called EMPTY_NAME, before the first publication.
     """
 
     def __init__(
-        self, layout: CollectionLayout, settings: CollectionSettings, manifest: Manifest | None
+        self,
+        layout: CollectionLayout,
+        settings: CollectionSettings,
+        manifest: Manifest | None,
+        device: Device = "cpu",
     ) -> None:
         self.layout = layout
         self.settings = settings
+        self._device: Device = device
+        self.lock = threading.Lock()
         self.manifest = manifest or FIRST
+        self._unnamed: set[str] = set()  # segments that are being written
         self._number = int(self.manifest.name)
         for folder in (layout.segments, layout.manifests):
             folder.mkdir(exist_ok=True)
@@ -40,17 +52,25 @@ class Publisher:
         """The name of the next manifest; none is given twice, also where a publication failed."""
         return f"{self._number + 1:06d}"
 
-    def write(self, rows: Iterable[DocumentRows], encodings: int) -> tuple[SegmentEntry, Segment]:
-        """A new segment for the next manifest, opened; encodings: the encoded texts in segments before it."""
+    @contextmanager
+    def writing(self, rows: Iterable[DocumentRows], encodings: int) -> Iterator[tuple[SegmentEntry, Segment]]:
+        """Writes a new segment and opens it; its files stay while the context lasts, named or not.
+
+        encodings: the encoded texts in segments before it.
+        """
         identifier = segment_id(self.next_name, 0, secrets.token_hex(4))
-        writer = SegmentWriter(self.layout.segments, identifier, self.settings, encodings)
+        self._unnamed.add(identifier)
         try:
-            for some in rows:
-                writer.append(some)
-            entry = writer.finish()
+            writer = SegmentWriter(self.layout.segments, identifier, self.settings, encodings)
+            try:
+                for some in rows:
+                    writer.append(some)
+                entry = writer.finish()
+            finally:
+                writer.close()
+            yield entry, Segment.open(self.layout, entry, self.settings, self._device)
         finally:
-            writer.close()
-        return entry, Segment.open(self.layout, entry, self.settings)
+            self._unnamed.discard(identifier)
 
     def publish(self, entries: Sequence[SegmentEntry], ledger_position: int) -> None:
         """Makes a manifest of these segments the current one.
@@ -64,4 +84,4 @@ class Publisher:
 
     def remove_former(self) -> None:
         """Removes the files that the current manifest does not name; open ones stay mapped."""
-        remove_all_but(self.layout, self.manifest)
+        remove_all_but(self.layout, self.manifest, tuple(self._unnamed))

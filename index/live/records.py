@@ -52,11 +52,11 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class LiveLimits:
-    """How much memory holds of what no segment on the disk has, in documents and bytes.
+    """How much memory holds of what no segment on the disk has, and how many segments of a size there may be.
 
     flush_documents, flush_bytes, flush_seconds: from so many on, or so long after the first of them was
     written, they are flushed. memory_documents, memory_bytes: with so many, writes wait for a flush, up to
-    `wait_seconds`; then they are refused.
+    `wait_seconds`; then they are refused. merge_width: so many published segments of a size are joined.
     """
 
     flush_documents: int = 8192
@@ -65,6 +65,7 @@ class LiveLimits:
     memory_documents: int = 65_536
     memory_bytes: int = 2**30
     wait_seconds: float = 5.0
+    merge_width: int = 8
 
 
 class LiveObserver(Protocol):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from index.catalog.settings import CollectionSettings
+from index.files.memory_arrays import MemoryArrays
 from index.files.packed_bytes import PackedBytes
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
@@ -49,6 +50,17 @@ class LiveState:
     def documents(self) -> int:
         """Documents that are there."""
         return sum(segment.documents_kept for segment in self.segments)
+
+    @property
+    def memory_documents(self) -> int:
+        """Documents in memory, deleted ones too, set aside or not."""
+        return sum(len(segment) for segment in self.aside + self.memory)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of their arrays."""
+        arrays = [segment.arrays for segment in self.aside + self.memory]
+        return sum(each.total_bytes for each in arrays if isinstance(each, MemoryArrays))
 
     def snapshot(self) -> Snapshot:
         """What searches of this moment go through."""
@@ -89,6 +101,10 @@ class LiveState:
         """With what is in memory set aside; nothing may be so already."""
         return replace(self, aside=self.memory, memory=())
 
+    def take_back(self) -> LiveState:
+        """With what was set aside in memory as before, since it could not be published."""
+        return replace(self, aside=(), memory=self.aside + self.memory)
+
     def flushed(self, start: LiveState, name: str, written: Segment | None) -> LiveState:
         """With what was set aside in `start` published by the manifest of this name.
 
@@ -103,14 +119,19 @@ class LiveState:
             published.append(_without_deleted(written, self.aside, rows))
         return replace(self, name=name, published=tuple(published), aside=())
 
-    def merged(self, places: Sequence[int], rows: Sequence[Int64], name: str, written: Segment) -> LiveState:
+    def merged(
+        self, places: Sequence[int | None], rows: Sequence[Int64], name: str, written: Segment | None
+    ) -> LiveState:
         """With some published segments joined by the manifest of this name.
 
-        rows: which of each segment's documents `written` has, in order.
+        places: of the segments, None for one that is gone; rows: which of each segment's documents `written`
+        has, in order. written: None where there were none.
         """
-        joined = _without_deleted(written, [self.published[place] for place in places], rows)
-        others = [segment for place, segment in enumerate(self.published) if place not in places]
-        return replace(self, name=name, published=(*others, joined))
+        published = [segment for place, segment in enumerate(self.published) if place not in places]
+        if written is not None:
+            sources = [None if place is None else self.published[place] for place in places]
+            published.append(_without_deleted(written, sources, rows))
+        return replace(self, name=name, published=tuple(published))
 
 
 def _with_rows(
@@ -125,10 +146,10 @@ def _with_rows(
     return (*memory[:first], Segment.in_memory([*joined, rows], settings))
 
 
-def _without_deleted(written: Segment, sources: Sequence[Segment], rows: Sequence[Int64]) -> Segment:
-    """A segment of rows of other segments, without what is deleted in these by now."""
+def _without_deleted(written: Segment, sources: Sequence[Segment | None], rows: Sequence[Int64]) -> Segment:
+    """A segment of rows of other segments, without what is deleted in these by now; None: gone as a whole."""
     gone = [
-        np.zeros(len(some), np.bool_) if source.kept is None else ~source.kept[some]
+        np.full(len(some), source is None) if source is None or source.kept is None else ~source.kept[some]
         for source, some in zip(sources, rows, strict=True)
     ]
     return written.without(np.flatnonzero(np.concatenate(gone)))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from index.bm25.words import WordRows
 from index.documents.fields import Column
+from index.files.arrays import Array
 from index.files.packed_bytes import PackedBytes
 from index.token_vectors.store import TokenVectorStore
 from index.windows.store import DocumentWindows
@@ -51,6 +52,20 @@ class DocumentRows:
     def complete(self) -> int:
         """Documents whose last window is here."""
         return len(self) - self.continues
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of what memory holds of them, but for declared fields and index structures."""
+        arrays: list[Array] = [
+            self.ids.data,
+            self.contents.data,
+            self.dense,
+            self.sparse.token_ids,
+            self.sparse.weights,
+        ]
+        if self.tokens is not None:
+            arrays.append(self.tokens.codes)
+        return sum(array.nbytes for array in arrays)
 
     def fitting(self, start: int, room: int) -> int:
         """The end of the documents from `start` on that have `room` encodings together, one at least."""

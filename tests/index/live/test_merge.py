@@ -14,6 +14,7 @@ from index.catalog.publication import Publication
 from index.collection import Collection
 from index.live.collection import LiveCollection
 from index.live.merge import to_merge
+from index.segments.writer import SegmentWriter
 from index.verify import verify
 
 
@@ -35,12 +36,12 @@ def entry(documents: int, deleted: int = 0) -> SegmentEntry:
     ],
 )
 def test_segments_of_a_size_are_joined(sizes: list[int], expected: list[int]) -> None:
-    assert to_merge([entry(size) for size in sizes]) == expected
+    assert to_merge([entry(size) for size in sizes], 8) == expected
 
 
 def test_a_segment_that_is_mostly_deleted_is_written_anew() -> None:
-    assert to_merge([entry(10), entry(10, 5)]) == []
-    assert to_merge([entry(10), entry(10, 6)]) == [1]
+    assert to_merge([entry(10), entry(10, 5)], 8) == []
+    assert to_merge([entry(10), entry(10, 6)], 8) == [1]
 
 
 @pytest.fixture
@@ -94,6 +95,66 @@ def test_deletes_that_arrive_during_a_merge_are_in_its_result(
     with LiveCollection(collection) as again:
         assert hits(again.snapshot(), random_texts) == after
     assert len(list(collection.layout.segments.iterdir())) == 1
+    assert verify(root, "demo") == []
+
+
+def test_flushes_publish_during_a_merge(
+    collection: Collection, root: Path, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = SegmentWriter.finish
+    with LiveCollection(collection) as live:
+        for number in range(8):
+            put(live, random_texts, [f"a{number}", f"b{number}"], number)
+            live.flush()
+        live.delete(["a0"])
+
+        def flush_meanwhile(self: SegmentWriter) -> Any:
+            monkeypatch.setattr(SegmentWriter, "finish", real)
+            live.delete(["a1", "a2", "b2"])  # of the segment of a2 nothing is left
+            put(live, random_texts, ["b3", "new"], 50)
+            live.flush()
+            live.delete(["b4"])
+            return real(self)
+
+        monkeypatch.setattr(SegmentWriter, "finish", flush_meanwhile)
+        assert live.merge() == 1
+        manifest = collection.manifest()
+        assert manifest is not None
+        assert [segment.documents_kept for segment in manifest.segments] == [2, 16 - 5]
+        assert [segment.documents for segment in manifest.segments] == [2, 16]
+        found = live.snapshot()
+        assert found.documents == 12
+        assert [found.get(id) for id in ("a0", "a1", "a2", "b2", "b4")] == [None] * 5
+        after = hits(found, random_texts)
+        assert verify(root, "demo") == []
+    with LiveCollection(collection) as again:
+        assert hits(again.snapshot(), random_texts) == after
+        again.flush()
+        assert hits(collection.snapshot(), random_texts) == after
+    assert verify(root, "demo") == []
+
+
+def test_a_merge_whose_documents_are_all_deleted_meanwhile(
+    collection: Collection, root: Path, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, ids = SegmentWriter.finish, [f"a{number}" for number in range(8)]
+    with LiveCollection(collection) as live:
+        for number, id in enumerate(ids):
+            put(live, random_texts, [id], number)
+            live.flush()
+
+        def delete_meanwhile(self: SegmentWriter) -> Any:
+            monkeypatch.setattr(SegmentWriter, "finish", real)
+            live.delete(ids)
+            live.flush()
+            return real(self)
+
+        monkeypatch.setattr(SegmentWriter, "finish", delete_meanwhile)
+        assert live.merge() >= 1
+        assert live.snapshot().documents == collection.snapshot().documents == 0
+        put(live, random_texts, ["new"], 3)
+        live.flush()
+        assert [live.snapshot().documents, collection.snapshot().documents] == [1, 1]
     assert verify(root, "demo") == []
 
 

@@ -1,0 +1,144 @@
+"""The threads of a live collection that flush and merge, and that make writes wait while memory is full."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from contextlib import suppress
+
+from index.errors import WriteOverloadedError
+from index.live.committer import Committer
+from index.live.flush import Flush
+from index.live.merge import Merge
+from index.live.records import LiveLimits, LiveObserver
+
+FLUSH_NICENESS, MERGE_NICENESS = 5, 10  # less claim to the processor than searches and writes have
+RETRY_SECONDS = 5.0
+
+log = logging.getLogger("tercet")
+
+
+class Upkeep:
+    """Flushes when it is time, and merges after each flush; each in a thread of its own.
+
+    So a long merge holds up no flush, and neither a write or a search.
+    """
+
+    def __init__(
+        self,
+        committer: Committer,
+        flush: Flush,
+        merge: Merge,
+        limits: LiveLimits,
+        observer: LiveObserver,
+        *,
+        unflushed: bool,
+    ) -> None:
+        """unflushed: whether the ledger holds what no segment does."""
+        self._committer = committer
+        self._flush = flush
+        self._merge = merge
+        self._limits = limits
+        self._observer = observer
+        self._changed = threading.Condition()
+        self._oldest = time.monotonic() if unflushed else None  # when the first unflushed write was made
+        self._stopped = threading.Event()
+        self._merge_wanted = threading.Event()
+        self._threads = [
+            threading.Thread(target=work, name=f"tercet-{name}", daemon=True)
+            for name, work in (("flush", self._run_flushes), ("merge", self._run_merges))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def wrote(self) -> None:
+        """To be called after each write."""
+        with self._changed:
+            if self._oldest is None:
+                self._oldest = time.monotonic()
+                self._changed.notify_all()  # the thread knows now how long to sleep
+            elif self._is_large():
+                self._changed.notify_all()
+
+    def wait_for_room(self) -> None:
+        """Waits while memory is full. Raises WriteOverloadedError where that lasts too long."""
+        deadline = time.monotonic() + self._limits.wait_seconds
+        with self._changed:
+            while self._is_full():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise WriteOverloadedError(
+                        f"memory holds {self._committer.state.memory_documents} documents that wait to be "
+                        f"flushed; the limits are {self._limits.memory_documents} documents and "
+                        f"{self._limits.memory_bytes} bytes: write again later"
+                    )
+                self._changed.wait(left)
+
+    def close(self) -> None:
+        """Ends both threads: after the flush under way, and the piece of a merge."""
+        self._stopped.set()
+        self._merge_wanted.set()
+        with self._changed:
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _run_flushes(self) -> None:
+        _lower_priority(FLUSH_NICENESS)
+        while self._wait_until_due():
+            try:
+                self._flush.run()
+            except Exception as error:  # noqa: BLE001 - whatever it is: the writes are safe in the ledger
+                self._failed("flush", error)
+                with self._changed:
+                    self._oldest = time.monotonic() - self._limits.flush_seconds
+            self._merge_wanted.set()
+            with self._changed:
+                self._changed.notify_all()
+
+    def _run_merges(self) -> None:
+        _lower_priority(MERGE_NICENESS)
+        while self._merge_wanted.wait() and not self._stopped.is_set():
+            self._merge_wanted.clear()
+            try:
+                while not self._stopped.is_set() and self._merge.run(stopped=self._stopped.is_set):
+                    pass
+            except Exception as error:  # noqa: BLE001 - whatever it is: all is as before
+                if not self._stopped.is_set():
+                    self._failed("merge", error)
+
+    def _failed(self, what: str, error: Exception) -> None:
+        """Tells of it, and waits before the next attempt."""
+        name = self._committer.state.settings.name
+        log.error("collection %s: a %s failed and is tried again: %s", name, what, error)
+        self._observer.failed(error)
+        self._stopped.wait(RETRY_SECONDS)
+
+    def _wait_until_due(self) -> bool:
+        """Waits until it is time for a flush; False where the end came first."""
+        with self._changed:
+            while not self._stopped.is_set():
+                left = None
+                if self._oldest is not None:
+                    left = self._oldest + self._limits.flush_seconds - time.monotonic()
+                    if left <= 0 or self._is_large():
+                        self._oldest = None  # what is written from now on may belong to the next
+                        return True
+                self._changed.wait(left)
+        return False
+
+    def _is_large(self) -> bool:
+        state, limits = self._committer.state, self._limits
+        return state.memory_documents >= limits.flush_documents or state.memory_bytes >= limits.flush_bytes
+
+    def _is_full(self) -> bool:
+        state, limits = self._committer.state, self._limits
+        return state.memory_documents >= limits.memory_documents or state.memory_bytes >= limits.memory_bytes
+
+
+def _lower_priority(niceness: int) -> None:
+    """Of the calling thread, and of those that it starts."""
+    with suppress(OSError, AttributeError):  # elsewhere than on Linux, threads have no priority of their own
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
