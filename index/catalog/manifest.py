@@ -46,7 +46,8 @@ class SegmentEntry:
     """One immutable segment: its folder's name, counts, resolved dense kind, and every file.
 
     documents: those that it was written with; windows: of all these, None in a collection without them;
-    deletes: which of them are deleted, None where none is.
+    deletes: which of them are deleted, None where none is; written_at: the ledger's position that a build's
+    documents count as written at, 0 where the collection had no writes before.
     """
 
     id: str
@@ -56,6 +57,7 @@ class SegmentEntry:
     files: Mapping[str, FileEntry]
     windows: int | None = None
     deletes: DeletesEntry | None = None
+    written_at: int = 0
 
     @property
     def documents_kept(self) -> int:
@@ -162,13 +164,14 @@ def _segment_record(segment: SegmentEntry) -> dict[str, Any]:
             for name, entry in sorted(segment.files.items())
         },
         **({} if segment.deletes is None else {"deletes": asdict(segment.deletes)}),
+        **({"written_at": segment.written_at} if segment.written_at else {}),
     }
 
 
 def _parse_segment(record: object, path: Path) -> SegmentEntry:
     if not isinstance(record, dict):
         raise DamagedIndexError(f"{path}: a segment is no object; restore it or rebuild")
-    optional = {name for name in ("windows", "deletes") if record.get(name) is None}
+    optional = {name for name in ("windows", "deletes", "written_at") if record.get(name) is None}
     check_keys(record, set(SegmentEntry.__slots__) - optional, path)
     identifier, kind, files = record["id"], record["dense_kind"], record["files"]
     if not isinstance(identifier, str) or not _SEGMENT_ID.fullmatch(identifier):
@@ -185,6 +188,7 @@ def _parse_segment(record: object, path: Path) -> SegmentEntry:
         {name: _parse_file(name, entry, path) for name, entry in files.items()},
         _count(record["windows"], path) if "windows" in record else None,
         _parse_deletes(record, path) if "deletes" in record else None,
+        _count(record["written_at"], path) if "written_at" in record else 0,
     )
 
 

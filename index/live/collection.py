@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from index.candidates import Document
+from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
@@ -20,6 +21,7 @@ from index.errors import DuplicateDocumentError, InvalidDocumentError, WriteTooL
 from index.files.lock import ExclusiveLock
 from index.files.packed_bytes import PackedBytes
 from index.ledger.ledger import Ledger
+from index.live.adoption import Adoption, AdoptionMode, Build
 from index.live.committer import Committer
 from index.live.flush import Flush
 from index.live.merge import Merge
@@ -45,6 +47,7 @@ class _Parts:
     committer: Committer
     flush: Flush
     merge: Merge
+    adoption: Adoption
     upkeep: Upkeep
     opened: ExitStack
 
@@ -92,7 +95,8 @@ class LiveCollection:
             unflushed = state.position > publisher.manifest.ledger_position
             upkeep = Upkeep(committer, flush, merge, self._limits, self._observer, unflushed=unflushed)
             opened.callback(upkeep.close)
-            self._parts = _Parts(committer, flush, merge, upkeep, opened.pop_all())
+            adoption = Adoption(publisher, committer, flush)
+            self._parts = _Parts(committer, flush, merge, adoption, upkeep, opened.pop_all())
         return self
 
     def __exit__(
@@ -140,7 +144,7 @@ class LiveCollection:
 
     def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> Written:
         """Removes documents; ids that are not there count nothing and are no error."""
-        encoded = PackedBytes.of([encode_id(id) for id in ids])
+        encoded = PackedBytes.of(list(dict.fromkeys(encode_id(id) for id in ids)))
         return self._write(Delete(encoded), key)
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> Written:
@@ -191,6 +195,27 @@ class LiveCollection:
         while merge.run():
             merges += 1
         return merges
+
+    def begin_build(self) -> Build:
+        """Begins a build beside writes, which `adopt` ends; flushes, and takes note of deletes from now on.
+
+        Raises CollectionBusyError where another one is under way, and what a flush raises.
+        """
+        return self._running().adoption.begin()
+
+    def adopt(
+        self, build: Build, source: CollectionLayout, mode: AdoptionMode = "replace", mark: str | None = None
+    ) -> str:
+        """Publishes the snapshot of another collection folder of these settings; returns its new name.
+
+        It takes the place of all documents (replace) or of those with the same ids (upsert); what was written
+        or deleted since `build` began stays. The folder's files are linked, and it stays as it is. mark: by
+        which the manifest is known, see `Collection.writer`.
+
+        Raises FingerprintMismatchError for other settings, DamagedIndexError, OSError, or
+        UnforcedPublicationError; after any but the last all is as before.
+        """
+        return self._running().adoption.run(build, source, mode, mark)
 
     def _write(self, operation: Operation, key: WriteKey | None, tokens: int = 0) -> Written:
         """Waits until an operation is on the disk."""

@@ -48,6 +48,15 @@ class Operation(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Nothing:
+    """Takes a position, for a change that the ledger does not hold."""
+
+    def apply(self, state: LiveState, position: int) -> Applied:
+        """Changes nothing."""
+        return unchanged(state, position)
+
+
+@dataclass(frozen=True, slots=True)
 class Put:
     """Adds documents of distinct ids, or replaces those that are there.
 
@@ -67,18 +76,20 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Removes the documents of these ids; an id that is not there is no error."""
+    """Removes the documents of these distinct ids; an id that is not there is no error."""
 
     ids: PackedBytes
 
     def apply(self, state: LiveState, position: int) -> Applied:
         """Counts the documents that were there."""
-        # An id that is given twice is the same row both times.
-        known = [found[np.unique(rows, return_index=True)[1]] for _, rows, found in state.find(self.ids)]
-        if not known:
-            return Applied(state, None, 0)
-        there = self.ids.gather(np.sort(np.concatenate(known)))
-        return Applied(state.delete(there, position), LedgerEntry(DELETE, encode_ids(there)), len(there))
+        known = [found for _, _, found in state.find(self.ids)]
+        count = sum(map(len, known))
+        ids = self.ids
+        if state.deleted is None:  # else a build may bring those that are not there now
+            if not count:
+                return Applied(state, None, 0)
+            ids = ids.gather(np.sort(np.concatenate(known)))
+        return Applied(state.delete(ids, position), LedgerEntry(DELETE, encode_ids(ids)), count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,14 +53,22 @@ class Publisher:
         return f"{self._number + 1:06d}"
 
     @contextmanager
+    def keeping(self, ids: Sequence[str]) -> Iterator[None]:
+        """Segments of these ids stay while the context lasts, named by a manifest or not."""
+        self._unnamed.update(ids)
+        try:
+            yield
+        finally:
+            self._unnamed.difference_update(ids)
+
+    @contextmanager
     def writing(self, rows: Iterable[DocumentRows], encodings: int) -> Iterator[tuple[SegmentEntry, Segment]]:
-        """Writes a new segment and opens it; its files stay while the context lasts, named or not.
+        """Writes a new segment and opens it; its files stay while the context lasts.
 
         encodings: the encoded texts in segments before it.
         """
         identifier = segment_id(self.next_name, 0, secrets.token_hex(4))
-        self._unnamed.add(identifier)
-        try:
+        with self.keeping([identifier]):
             writer = SegmentWriter(self.layout.segments, identifier, self.settings, encodings)
             try:
                 for some in rows:
@@ -68,9 +76,11 @@ class Publisher:
                 entry = writer.finish()
             finally:
                 writer.close()
-            yield entry, Segment.open(self.layout, entry, self.settings, self._device)
-        finally:
-            self._unnamed.discard(identifier)
+            yield entry, self.open(entry)
+
+    def open(self, entry: SegmentEntry) -> Segment:
+        """A segment as readers will open it. Raises DamagedIndexError naming the file."""
+        return Segment.open(self.layout, entry, self.settings, self._device)
 
     def publish(self, entries: Sequence[SegmentEntry], ledger_position: int) -> None:
         """Makes a manifest of these segments the current one.

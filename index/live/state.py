@@ -18,7 +18,7 @@ from index.files.packed_bytes import PackedBytes
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
 from index.snapshot import Snapshot
-from models.representations import Int64
+from models.representations import Bool, Int64
 
 GROWTH = 2
 
@@ -31,7 +31,8 @@ class LiveState:
     """A collection after the operation at `position`.
 
     name: of the current manifest; published: its segments, without what was deleted since; memory: the
-    segments of what was written since; aside: those that a flush is writing to the disk.
+    segments of what was written since; aside: those that a flush is writing to the disk. deleted: while a
+    build is under way, the ids that were deleted and the position of each such operation; else None.
     """
 
     settings: CollectionSettings
@@ -40,6 +41,7 @@ class LiveState:
     memory: tuple[Segment, ...] = ()
     aside: tuple[Segment, ...] = ()
     position: int = 0
+    deleted: tuple[tuple[int, PackedBytes], ...] | None = None
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -78,12 +80,20 @@ class LiveState:
 
     def put(self, rows: DocumentRows, position: int) -> LiveState:
         """With these documents of distinct ids, in the place of those that had their ids."""
-        left = self.delete(rows.ids, position)
+        left = self._without(rows.ids, position)
         stamped = replace(rows, positions=np.full(len(rows), position, np.int64))
         return replace(left, memory=_with_rows(left.memory, stamped, self.settings))
 
     def delete(self, ids: PackedBytes, position: int) -> LiveState:
         """Without the documents of these ids, as far as there are such."""
+        left = self._without(ids, position)
+        return left if self.deleted is None else replace(left, deleted=(*self.deleted, (position, ids)))
+
+    def deleted_after(self, since: int, up_to: int) -> list[PackedBytes]:
+        """The ids that were deleted by operations after one position, up to another."""
+        return [ids for position, ids in self.deleted or () if since < position <= up_to]
+
+    def _without(self, ids: PackedBytes, position: int) -> LiveState:
         segments = list(self.segments)
         for place, rows, _ in self.find(ids):
             segments[place] = segments[place].without(rows)
@@ -131,6 +141,26 @@ class LiveState:
         if written is not None:
             sources = [None if place is None else self.published[place] for place in places]
             published.append(_without_deleted(written, sources, rows))
+        return replace(self, name=name, published=tuple(published))
+
+    def adopted(
+        self, dropped: Sequence[Bool | None], segments: Sequence[Segment], flushed: int, name: str
+    ) -> LiveState:
+        """With segments taken over by the manifest of this name, which holds the operations up to `flushed`.
+
+        dropped: of each published segment, bool[N], the documents whose place is taken; None where nothing is
+        left of it. segments: without what was written or deleted up to `flushed`.
+        """
+        published = [
+            segment.without(segment.rows_kept()[rows[segment.rows_kept()]])
+            for segment, rows in zip(self.published, dropped, strict=True)
+            if rows is not None
+        ]
+        later = [segment.documents.ids for segment in self.memory]
+        ids = PackedBytes.concatenate([*later, *self.deleted_after(flushed, self.position)])
+        for segment in segments:
+            rows = segment.find_all(ids)
+            published.append(segment.without(np.unique(rows[rows >= 0])))
         return replace(self, name=name, published=tuple(published))
 
 

@@ -93,7 +93,7 @@ class Segment:
             return DenseIndex.open(entry.dense_kind, vectors, folder, device)
 
         whole = Segment._of(ArrayFolder(folder), entry.documents, entry.windows or 0, settings, dense_index)
-        return whole if entry.deletes is None else whole.without(read_deletes(layout, entry))
+        return whole.written_at(entry.written_at).without(read_deletes(layout, entry))
 
     @staticmethod
     def in_memory(rows: Iterable[DocumentRows], settings: CollectionSettings) -> Segment:
@@ -155,6 +155,10 @@ class Segment:
             documents_kept=self.documents_kept - len(rows),
             kept=kept,
         )
+
+    def written_at(self, position: int) -> Segment:
+        """The segment with documents that count as written at this position, where they were not later."""
+        return replace(self, positions=np.maximum(self.positions, position)) if position else self
 
     def find(self, identifier: bytes) -> int | None:
         """The row of an id; None where it is not there or deleted."""

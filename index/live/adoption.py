@@ -1,0 +1,250 @@
+"""Takes over what was built elsewhere, while documents are written and deleted.
+
+A build or a restored backup is a collection folder of its own. Its segments are linked into this collection
+and published in the place of what was there when the build began; what was written or deleted since then
+stays written and deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import Manifest, SegmentEntry, segment_id
+from index.catalog.settings import CollectionSettings
+from index.errors import CollectionBusyError, DamagedIndexError, FingerprintMismatchError
+from index.files.packed_bytes import PackedBytes
+from index.files.storage import missing, sync_file, sync_folder
+from index.live.committer import Committer
+from index.live.flush import Flush
+from index.live.operations import Nothing
+from index.live.publisher import Publisher
+from index.live.state import LiveState
+from index.segments.deletes import read_deletes, write_deletes
+from index.segments.segment import Segment
+from models.representations import Bool, Int64
+
+AdoptionMode = Literal["replace", "upsert"]
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A build under way, from its beginning until it is adopted or given up; used as a context manager.
+
+    since: the position at which it began.
+    """
+
+    since: int
+    close: Callable[[], None]
+
+    def __enter__(self) -> Build:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Adopted:
+    """A segment that is taken over, without what was deleted where it comes from.
+
+    marks: bool[N], which of its documents are deleted in the manifest to come.
+    """
+
+    entry: SegmentEntry
+    segment: Segment
+    marks: Bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Former:
+    """A published segment. dropped: bool[N], documents whose place is taken; marks: bool[N], those that are
+    deleted in the manifest to come; later: bool[N], documents that were written since the build began.
+    """
+
+    entry: SegmentEntry
+    segment: Segment
+    dropped: Bool
+    marks: Bool
+    later: Bool
+
+
+class Adoption:
+    """The builds of one live collection, of which one at a time may be under way."""
+
+    def __init__(self, publisher: Publisher, committer: Committer, flush: Flush) -> None:
+        self._publisher = publisher
+        self._committer = committer
+        self._flush = flush
+
+    def begin(self) -> Build:
+        """Flushes, and takes note of deletes from then on.
+
+        Raises CollectionBusyError where another build is under way, and what a flush raises.
+        """
+        state = self._committer.change(_watched)
+        try:
+            self._flush.run()
+        except BaseException:
+            self._end()
+            raise
+        return Build(state.position, self._end)
+
+    def run(self, build: Build, source: CollectionLayout, mode: AdoptionMode, mark: str | None) -> str:
+        """Publishes the current snapshot of another folder; returns the name of the manifest.
+
+        replace: in the place of all documents that were there when the build began; upsert: of those with
+        the same ids. The folder stays as it is. mark: what the names of the segments end with.
+
+        Raises FingerprintMismatchError where its settings are others, DamagedIndexError, OSError or
+        UnforcedPublicationError; after any but the last all is as before.
+        """
+        publisher = self._publisher
+        entries = _entries_of(source, publisher.settings)
+        with self._linked(source, entries, mark or secrets.token_hex(4)) as linked:
+            opened = [_opened(publisher, source, *pair) for pair in zip(linked, entries, strict=True)]
+            with publisher.lock:
+                flushed = self._flush.run_locked()
+                position = self._committer.submit(Nothing()).result().position
+                state = self._committer.state
+                formers = [
+                    self._former(entry, segment, build.since, opened, mode)
+                    for entry, segment in zip(publisher.manifest.segments, state.published, strict=True)
+                ]
+                written = [each.segment.documents.ids.gather(np.flatnonzero(each.later)) for each in formers]
+                overridden = PackedBytes.concatenate([*written, *state.deleted_after(build.since, flushed)])
+                adopted = [_overridden(each, overridden, position) for each in opened]
+                self._publish(formers, adopted, flushed)
+                name = publisher.manifest.name
+                self._committer.change(
+                    lambda now: now.adopted(
+                        [None if each.marks.all() else each.dropped for each in formers],
+                        [each.segment for each in adopted if not each.marks.all()],
+                        flushed,
+                        name,
+                    )
+                )
+                publisher.remove_former()
+                return name
+
+    def _end(self) -> None:
+        self._committer.change(lambda state: replace(state, deleted=None))
+
+    @contextmanager
+    def _linked(
+        self, source: CollectionLayout, entries: Sequence[SegmentEntry], mark: str
+    ) -> Iterator[list[SegmentEntry]]:
+        """The segments under new names in this collection; their files stay while the context lasts."""
+        publisher = self._publisher
+        ids = [segment_id(publisher.next_name, number, mark) for number in range(len(entries))]
+        with publisher.keeping(ids):
+            for id, entry in zip(ids, entries, strict=True):
+                _link_folder(source.segment(entry.id), publisher.layout.segment(id))
+            sync_folder(publisher.layout.segments)
+            yield [replace(entry, id=id, deletes=None) for id, entry in zip(ids, entries, strict=True)]
+
+    def _former(
+        self,
+        entry: SegmentEntry,
+        segment: Segment,
+        since: int,
+        opened: Sequence[_Adopted],
+        mode: AdoptionMode,
+    ) -> _Former:
+        later = segment.positions > since
+        dropped = np.full(len(segment), mode == "replace")
+        if mode == "upsert":
+            for each in opened:
+                rows = segment.documents.find_all(each.segment.documents.ids.gather(each.segment.rows_kept()))
+                dropped[rows[rows >= 0]] = True
+        dropped &= ~later
+        marks = dropped.copy()
+        marks[read_deletes(self._publisher.layout, entry)] = True
+        return _Former(entry, segment, dropped, marks, later)
+
+    def _publish(self, formers: Sequence[_Former], adopted: Sequence[_Adopted], flushed: int) -> None:
+        segments = [(each.entry, each.marks) for each in formers]
+        segments += [(each.entry, each.marks) for each in adopted]
+        entries = [self._marked(entry, marks) for entry, marks in segments if not marks.all()]
+        self._publisher.publish(entries, flushed)
+
+    def _marked(self, entry: SegmentEntry, marks: Bool) -> SegmentEntry:
+        """The entry with these delete marks, in a new file where they are more than it has."""
+        if int(marks.sum()) == entry.documents - entry.documents_kept:
+            return entry
+        layout, name = self._publisher.layout, self._publisher.next_name
+        return replace(entry, deletes=write_deletes(layout, entry.id, name, np.flatnonzero(marks)))
+
+
+def _watched(state: LiveState) -> LiveState:
+    if state.deleted is not None:
+        raise CollectionBusyError(
+            f"a build or restore of collection {state.settings.name!r} is under way; wait for its end"
+        )
+    return replace(state, deleted=())
+
+
+def _entries_of(source: CollectionLayout, settings: CollectionSettings) -> tuple[SegmentEntry, ...]:
+    """The segments of a folder's current snapshot."""
+    try:
+        found = CollectionSettings.read(source.settings)
+    except FileNotFoundError as error:
+        raise missing(source.settings) from error
+    if replace(found, name=settings.name) != settings:
+        raise FingerprintMismatchError(
+            f"what was built has other settings than collection {settings.name!r} (encoder "
+            f"{found.fingerprint}, not {settings.fingerprint}, or another dense kind, codec, or fields); "
+            "restore it under a new name, or build it again"
+        )
+    name = source.read_current()
+    if name is None:
+        raise DamagedIndexError(f"{source.folder} has no published snapshot; build it again")
+    return Manifest.read(source.manifest(name)).segments
+
+
+def _opened(
+    publisher: Publisher, source: CollectionLayout, linked: SegmentEntry, entry: SegmentEntry
+) -> _Adopted:
+    """A linked segment, opened as readers will."""
+    deleted: Int64 = read_deletes(source, entry)
+    marks = np.zeros(entry.documents, np.bool_)
+    marks[deleted] = True
+    return _Adopted(linked, publisher.open(linked).without(deleted), marks)
+
+
+def _overridden(adopted: _Adopted, ids: PackedBytes, position: int) -> _Adopted:
+    """Written at this position, without the documents of these ids."""
+    rows = adopted.segment.find_all(ids)
+    rows = np.unique(rows[rows >= 0])
+    marks = adopted.marks.copy()
+    marks[rows] = True
+    entry = replace(adopted.entry, written_at=position)
+    return _Adopted(entry, adopted.segment.without(rows).written_at(position), marks)
+
+
+def _link_folder(source: Path, target: Path) -> None:
+    """Gives the files of a folder a second name each; copies them where the file system has no links.
+
+    The folder appears at once.
+    """
+    unfinished = target.with_name(f"{target.name}.partial")
+    unfinished.mkdir()
+    for path in sorted(source.iterdir()):
+        try:
+            os.link(path, unfinished / path.name)
+        except FileNotFoundError as error:
+            raise missing(path) from error
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(path, unfinished / path.name)
+            sync_file(unfinished / path.name)
+    sync_folder(unfinished)
+    unfinished.rename(target)
