@@ -29,6 +29,10 @@ STOP_SECONDS = 10.0
 def build(
     source: Annotated[Path, typer.Argument(help="JSONL (.jsonl, .jsonl.gz), Parquet, or a BEIR folder.")],
     collection: Annotated[str, typer.Option(help="Collection to create or to replace.")],
+    mode: Annotated[
+        Literal["replace", "upsert"],
+        typer.Option(help="Replace all documents of the collection, or only those with the same ids."),
+    ] = "replace",
     on_error: Annotated[
         Literal["stop", "skip"], typer.Option(help="At a bad record: stop, or leave it out and list it.")
     ] = "stop",
@@ -71,8 +75,9 @@ def build(
     ] = "auto",
     stop_with_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
     mark: Annotated[str | None, typer.Option(hidden=True)] = None,
+    staged: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
-    """Build a collection from documents, or replace what it holds in one step.
+    """Build a collection from documents, or replace or add to what it holds in one step.
 
     A document is {"id" or "_id", "text", "title"?, "metadata"?}; further keys become metadata.
     """
@@ -117,6 +122,8 @@ def build(
                 window=window,
                 adapter=adapter,
                 mark=mark,
+                mode=mode,
+                staged=staged,
                 progress=report,
                 cancelled=cancelled,
             )

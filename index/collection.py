@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -158,6 +159,27 @@ class Collection:
         mark: by which the manifest is known as its own, of letters a to f and digits; by default random.
         """
         return SnapshotWriter(self.layout, self.settings, limits, mark)
+
+
+@contextmanager
+def staged_build(collection: Collection, mark: str) -> Iterator[Collection]:
+    """A folder for a build beside a collection that is written meanwhile, for `LiveCollection.adopt`.
+
+    The caller holds the collection's lock, or does it for one that does. The folder is removed in the end.
+    """
+    stage = open_stage(collection, mark)
+    try:
+        yield stage
+    finally:
+        shutil.rmtree(stage.layout.folder, ignore_errors=True)
+
+
+def open_stage(collection: Collection, mark: str) -> Collection:
+    """The folder of the build of this mark, made where it is missing; who adopts the build removes it."""
+    layout = CollectionLayout(collection.layout.builds / mark)
+    layout.folder.mkdir(parents=True, exist_ok=True)
+    collection.settings.write(layout.settings)
+    return Collection(layout, collection.settings)
 
 
 def list_collections(root: Path) -> list[str]:

@@ -7,10 +7,12 @@ is bounded by two groups of these and what they encode to: a long document's win
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +21,11 @@ import numpy.typing as npt
 
 from index.bm25.languages import Bm25Language
 from index.catalog.settings import check_collection_name
+from index.collection import Collection, open_stage, staged_build
 from index.dense.index import DenseKind
 from index.documents.fields import FieldType
+from index.live.adoption import AdoptionMode
+from index.live.collection import LiveCollection
 from index.token_vectors.store import TokenCodec
 from index.windows.settings import WindowSettings
 from index.writer import SnapshotWriter
@@ -87,6 +92,8 @@ def build_collection(
     window: WindowSettings | None = None,
     adapter: str | None = None,
     mark: str | None = None,
+    mode: AdoptionMode = "replace",
+    staged: bool = False,
     progress: Callable[[BuildProgress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> BuildReport:
@@ -97,7 +104,9 @@ def build_collection(
     lexical: of a new collection, by default what the encoder recommends; bm25: whether a new collection has
     that side, by default not, and bm25_language the language of its words; window: of a new collection, by
     default none: documents are cut at the encoder's limit. adapter: of a new collection; one that exists goes
-    with its own. mark: of the snapshot, see `Collection.writer`.
+    with its own. mark: of the snapshot, see `Collection.writer`. mode: by default the source's documents
+    replace all that were there; `upsert` leaves those with other ids. staged: nothing is published: the build
+    lies beside the collection, in the stage of this mark, for a process that writes the collection to adopt.
 
     Raises SourceError for a bad record (with `on_error` "stop") or a source without documents,
     FingerprintMismatchError where the collection belongs to another encoder or adapter, CollectionExistsError
@@ -121,12 +130,43 @@ def build_collection(
     try:
         cutter = cutter_for(collection.settings, encoder.tokenizer)
         reader = DocumentReader(source, on_error=on_error, fields=collection.settings.fields)
-        with collection.writer(mark=mark) as writer:
-            return _Build(name, encoder, cutter, reader, writer, progress, cancelled).run()
+        with _target(collection, mode, mark or secrets.token_hex(4), staged=staged) as target:
+            return _Build(name, encoder, cutter, reader, target, progress, cancelled).run()
     except BaseException:
         if created:
             remove_unpublished(collection, collections_root)
         raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where documents are added, and what makes them the collection's; it returns the snapshot's name."""
+
+    writer: SnapshotWriter
+    publish: Callable[[], str]
+
+
+@contextmanager
+def _target(collection: Collection, mode: AdoptionMode, mark: str, *, staged: bool) -> Iterator[_Target]:
+    if staged:
+        with open_stage(collection, mark).writer(mark=mark) as writer:
+            yield _Target(writer, writer.publish)
+    elif mode == "replace":
+        with collection.writer(mark=mark) as writer:
+            yield _Target(writer, writer.publish)
+    else:
+        with (
+            LiveCollection(collection) as live,
+            live.begin_build() as build,
+            staged_build(collection, mark) as stage,
+            stage.writer(mark=mark) as writer,
+        ):
+
+            def publish() -> str:
+                writer.publish()
+                return live.adopt(build, stage.layout, mode, mark)
+
+            yield _Target(writer, publish)
 
 
 class _Build:
@@ -138,7 +178,7 @@ class _Build:
         encoder: DocumentEncoder,
         cutter: WindowCutter | None,
         reader: DocumentReader,
-        writer: SnapshotWriter,
+        target: _Target,
         progress: Callable[[BuildProgress], None],
         cancelled: Callable[[], bool],
     ) -> None:
@@ -146,7 +186,7 @@ class _Build:
         self._encoder = encoder
         self._cutter = cutter
         self._reader = reader
-        self._writer = writer
+        self._target = target
         self._progress = progress
         self._cancelled = cancelled
         self._started = time.monotonic()
@@ -168,7 +208,7 @@ class _Build:
                 "nothing was published. Give a source with at least one document."
             )
         self._report_progress(publishing=True)
-        snapshot = self._writer.publish()
+        snapshot = self._target.publish()
         return BuildReport(
             self._name,
             snapshot,
@@ -208,7 +248,7 @@ class _Build:
         order = np.concatenate([rows for rows, _ in group.slices])
         encoded = Representations.concatenate(parts).take(np.argsort(order))
         documents, windows = windows_of(group.texts)
-        self._writer.add(documents, encoded, None if self._cutter is None else windows)
+        self._target.writer.add(documents, encoded, None if self._cutter is None else windows)
 
     def _report_progress(self, *, publishing: bool = False) -> None:
         if self._cancelled():

@@ -57,6 +57,11 @@ class CollectionLayout:
         """The folder of delete marks."""
         return self.folder / "deletes"
 
+    @property
+    def builds(self) -> Path:
+        """The folder of builds under way, each a collection folder of its own."""
+        return self.folder / "builds"
+
     def segment(self, identifier: str) -> Path:
         """The folder of a segment."""
         return self.segments / identifier

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry, segment_id
 from index.catalog.publication import Publication
-from index.catalog.remains import remove_all_but, remove_unfinished
+from index.catalog.remains import remove_all_but, remove_builds, remove_unfinished
 from index.catalog.settings import CollectionSettings
 from index.dense.index import Device
 from index.segments.rows import DocumentRows
@@ -46,6 +46,7 @@ class Publisher:
         for folder in (layout.segments, layout.manifests):
             folder.mkdir(exist_ok=True)
         remove_unfinished(layout)
+        remove_builds(layout)
 
     @property
     def next_name(self) -> str:

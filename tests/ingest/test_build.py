@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from index.collection import Collection
+from index.candidates import Document
+from index.collection import Collection, open_stage
 from index.errors import CollectionExistsError, CollectionNotFoundError, FingerprintMismatchError
+from index.live.collection import LiveCollection
 from index.verify import verify
 from ingest import build
 from ingest.build import BuildProgress, build_collection
@@ -178,3 +180,42 @@ def test_groups_hold_about_so_many_tokens() -> None:
     assert estimated_tokens("") == 2
     assert estimated_tokens("빵을 굽다") == 2 + 13 // 3
     assert estimated_tokens("\ud800" * 3) == 2 + 3
+
+
+def test_an_upsert_leaves_other_documents(tmp_path: Path, tiny: Any) -> None:
+    encoder, source = LocalDocuments(tiny), tmp_path / "new.jsonl"
+    build_collection(encoder, tmp_path, "x", corpus(tmp_path / "x.jsonl", 5))
+    source.write_text('{"id": "d0001", "text": "new tea"}\n{"id": "e", "text": "coffee"}')
+    report = build_collection(encoder, tmp_path, "x", source, mode="upsert")
+    collection = Collection.open(tmp_path, "x")
+    assert (report.documents, report.snapshot) == (2, collection.current())
+    found = collection.snapshot().page(None, 10)
+    assert [document.id for document in found] == [*(f"d{number:04d}" for number in range(5)), "e"]
+    assert found[1].text == "new tea"
+    assert verify(tmp_path, "x") == []
+    assert list(collection.layout.builds.iterdir()) == []
+    source.write_text("{")
+    with pytest.raises(SourceError):
+        build_collection(encoder, tmp_path, "x", source, mode="upsert")
+    assert collection.snapshot().page(None, 10) == found
+    build_collection(encoder, tmp_path, "first", corpus(tmp_path / "x.jsonl", 3), mode="upsert")
+    assert Collection.open(tmp_path, "first").snapshot().documents == 3
+
+
+def test_a_staged_build_is_adopted_by_the_process_that_writes(tmp_path: Path, tiny: Any) -> None:
+    encoder = LocalDocuments(tiny)
+    build_collection(encoder, tmp_path, "x", corpus(tmp_path / "x.jsonl", 5))
+    collection = Collection.open(tmp_path, "x")
+    with LiveCollection(collection) as live, live.begin_build() as begun:
+        live.put([Document("live", "tea")], encode(tiny, ["tea"]))
+        source = corpus(tmp_path / "y.jsonl", 8)
+        build_collection(encoder, tmp_path, "x", source, mark="abc", staged=True)
+        assert live.snapshot().documents == 6
+        live.adopt(begun, open_stage(collection, "abc").layout, "replace", "abc")
+        assert live.snapshot().documents == 9
+    manifest = collection.manifest()
+    assert manifest is not None
+    assert manifest.is_marked("abc")
+    with LiveCollection(collection) as live:  # which removes what nobody can adopt any more
+        assert not collection.layout.builds.exists()
+        assert live.snapshot().documents == 9
