@@ -139,7 +139,7 @@ def build(
     if progress == "json":
         _print_json_report(done)
     else:
-        _print_report(done, options.collections_root(settings) / collection)
+        _print_report(done, options.collections_root(settings) / done.collection)
 
 
 def parse_fields(declared: list[str] | None) -> dict[str, FieldType] | None:

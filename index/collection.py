@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from index.catalog.aliases import Aliases
 from index.catalog.defaults import SearchDefaults
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
@@ -38,15 +39,24 @@ class Collection:
     def create(root: Path, name: str, settings: CollectionSettings) -> Collection:
         """A new collection without documents.
 
-        Raises InvalidNameError, also where `settings.name` differs, CollectionExistsError, or
-        DamagedIndexError where the folder holds a snapshot that lost its settings.
+        Raises InvalidNameError, also where `settings.name` differs, CollectionExistsError, also where an
+        alias has the name, or DamagedIndexError where the folder holds a snapshot that lost its settings.
         """
         layout = CollectionLayout(root / check_collection_name(name))
         if settings.name != name:
             raise InvalidNameError(
                 f"the settings name the collection {settings.name!r}, not {name!r}; use one name"
             )
-        layout.folder.mkdir(parents=True, exist_ok=True)
+        aliases = Aliases(root)
+        with aliases.held():
+            aliases.require_free(name)
+            Collection._create(layout, settings)
+        return Collection(layout, settings)
+
+    @staticmethod
+    def _create(layout: CollectionLayout, settings: CollectionSettings) -> None:
+        name = settings.name
+        layout.folder.mkdir(exist_ok=True)
         lock = ExclusiveLock(layout.lock, f"collection {name!r}")
         lock.acquire()
         try:
@@ -61,15 +71,18 @@ class Collection:
                 )
             layout.defaults.unlink(missing_ok=True)  # of a collection that lost its settings
             settings.write(layout.settings)
-            sync_folder(root)
+            sync_folder(layout.folder.parent)
         finally:
             lock.release()
-        return Collection(layout, settings)
 
     @staticmethod
     def open(root: Path, name: str) -> Collection:
-        """An existing collection. Raises InvalidNameError, CollectionNotFoundError or DamagedIndexError."""
-        layout = CollectionLayout(root / check_collection_name(name))
+        """An existing collection, by its name or an alias.
+
+        Raises InvalidNameError, CollectionNotFoundError or DamagedIndexError.
+        """
+        name = Aliases(root).collection_of(name)
+        layout = CollectionLayout(root / name)
         try:
             settings = CollectionSettings.read(layout.settings)
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -192,18 +205,23 @@ def list_collections(root: Path) -> list[str]:
 def delete_collection(root: Path, name: str) -> None:
     """Removes a collection: it is gone at once, and its files follow.
 
-    Raises InvalidNameError, CollectionNotFoundError, or CollectionBusyError while it is being written.
+    Raises InvalidNameError, CollectionNotFoundError, CollectionAliasedError where an alias means it, or
+    CollectionBusyError while it is being written.
     """
-    layout = CollectionLayout(root / check_collection_name(name))
+    aliases = Aliases(root)
+    name = aliases.collection_of(name)
+    layout = CollectionLayout(root / name)
     if not layout.settings.exists():
         raise CollectionNotFoundError(f"collection {name!r} does not exist; nothing was deleted")
-    lock = ExclusiveLock(layout.lock, f"collection {name!r}")
-    lock.acquire()
-    try:
-        layout.folder.rename(root / f"{_DELETED_PREFIX}{name}-{secrets.token_hex(4)}")
-        sync_folder(root)
-    finally:
-        lock.release()
+    with aliases.held():
+        aliases.require_unnamed(name)
+        lock = ExclusiveLock(layout.lock, f"collection {name!r}")
+        lock.acquire()
+        try:
+            layout.folder.rename(root / f"{_DELETED_PREFIX}{name}-{secrets.token_hex(4)}")
+            sync_folder(root)
+        finally:
+            lock.release()
     for remains in root.glob(f"{_DELETED_PREFIX}*"):  # also those of a deletion that was killed
         shutil.rmtree(remains, ignore_errors=True)
 

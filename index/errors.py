@@ -4,6 +4,8 @@ SearchIndexError
 ├── InvalidNameError          a collection's name does not match the pattern
 ├── CollectionNotFoundError
 ├── CollectionExistsError
+├── CollectionAliasedError    aliases mean the collection that is to be deleted
+├── AliasNotFoundError
 ├── CollectionBusyError       another writer holds the collection
 ├── FingerprintMismatchError  searched or written with another encoder
 ├── InvalidDocumentError      a document breaks a limit or lacks a part
@@ -37,7 +39,15 @@ class CollectionNotFoundError(SearchIndexError):
 
 
 class CollectionExistsError(SearchIndexError):
-    """A collection of that name exists already."""
+    """A collection of that name exists already, or an alias."""
+
+
+class CollectionAliasedError(SearchIndexError):
+    """A collection is to be deleted that aliases mean; the message names them."""
+
+
+class AliasNotFoundError(SearchIndexError):
+    """No alias of that name."""
 
 
 class CollectionBusyError(SearchIndexError):

@@ -131,7 +131,8 @@ def build_collection(
         cutter = cutter_for(collection.settings, encoder.tokenizer)
         reader = DocumentReader(source, on_error=on_error, fields=collection.settings.fields)
         with _target(collection, mode, mark or secrets.token_hex(4), staged=staged) as target:
-            return _Build(name, encoder, cutter, reader, target, progress, cancelled).run()
+            found = collection.settings.name  # `name` may be an alias
+            return _Build(found, encoder, cutter, reader, target, progress, cancelled).run()
     except BaseException:
         if created:
             remove_unpublished(collection, collections_root)

@@ -9,9 +9,10 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from index.catalog.aliases import Aliases
 from index.catalog.defaults import SearchDefaults
 from index.catalog.layout import CollectionLayout
-from index.catalog.settings import CollectionSettings, check_collection_name
+from index.catalog.settings import CollectionSettings
 from index.collection import Collection, delete_collection, list_collections
 from index.dense.index import Device, require_device
 from index.errors import CollectionNotFoundError, DamagedIndexError
@@ -84,7 +85,7 @@ class _Opened:
 
 
 class CollectionRegistry:
-    """Every collection below one folder. Safe to use from several threads.
+    """Every collection below one folder, by its name or an alias. Safe to use from several threads.
 
     Opening a snapshot costs time, so the latest of each collection stays open. A search keeps the one
     that it started with; a superseded one is freed when its last search lets go of it.
@@ -94,6 +95,7 @@ class CollectionRegistry:
         """dense_device: where dense search runs. Raises DeviceUnavailableError."""
         require_device(dense_device)
         self.root = root
+        self.aliases = Aliases(root)
         self._dense_device = dense_device
         self._opening: dict[str, threading.Lock] = {}
         self._opened: dict[str, _Opened] = {}
@@ -106,10 +108,11 @@ class CollectionRegistry:
 
         Raises InvalidNameError, CollectionNotFoundError or DamagedIndexError.
         """
+        name = self.aliases.collection_of(name)
         current = self._current(name)
         if current is not None:
             return current
-        files = _Files.of(CollectionLayout(self.root / check_collection_name(name)))
+        files = _Files.of(CollectionLayout(self.root / name))
         _require(name, files)  # for a name that does not exist no lock is kept
         with self._opening.setdefault(name, threading.Lock()):
             opened = self._opened.get(name)
@@ -125,6 +128,7 @@ class CollectionRegistry:
 
         To see that it still is the current one takes less time than a thread takes to begin.
         """
+        name = self.aliases.collection_of(name)
         return self._current(name) or await self._open(name)
 
     async def open_with_defaults(self, name: str) -> SearchTarget:
@@ -132,6 +136,7 @@ class CollectionRegistry:
 
         Raises as `snapshot` does; DamagedIndexError for damaged defaults, too.
         """
+        name = self.aliases.collection_of(name)
         snapshot = await self.open(name)
         opened = self._opened.get(name)
         return SearchTarget(snapshot, None if opened is None else self._current_defaults(name, opened))
@@ -155,7 +160,8 @@ class CollectionRegistry:
     def delete(self, name: str) -> None:
         """Removes a collection and all it holds; searches under way still finish.
 
-        Raises CollectionNotFoundError, or CollectionBusyError while it is being built.
+        Raises CollectionNotFoundError, CollectionAliasedError where an alias means it, or
+        CollectionBusyError while it is being built.
         """
         delete_collection(self.root, name)
         self._forget(name)

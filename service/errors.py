@@ -19,6 +19,8 @@ from starlette.middleware.body_limit import MAX_BODY_SIZE_SCOPE_KEY
 from starlette.routing import BaseRoute, Match
 
 from index.errors import (
+    AliasNotFoundError,
+    CollectionAliasedError,
     CollectionBusyError,
     CollectionExistsError,
     CollectionNotFoundError,
@@ -89,9 +91,11 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     ForbiddenError: (403, "read_only_key"),
     NotFoundError: (404, "not_found"),
     CollectionNotFoundError: (404, "collection_not_found"),
+    AliasNotFoundError: (404, "alias_not_found"),
     DocumentNotFoundError: (404, "document_not_found"),
     AdapterNotFoundError: (404, "adapter_not_found"),
     CollectionExistsError: (409, "collection_exists"),
+    CollectionAliasedError: (409, "collection_aliased"),
     CollectionBusyError: (409, "collection_busy"),
     FingerprintMismatchError: (409, "fingerprint_mismatch"),
     DuplicateDocumentError: (409, "duplicate_document"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from index.errors import CollectionBusyError, CollectionNotFoundError
@@ -51,3 +53,14 @@ class ExclusiveLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+@contextmanager
+def waiting_lock(path: Path) -> Iterator[None]:
+    """Holds the lock of a file that is never removed; waits for another holder, which takes milliseconds."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

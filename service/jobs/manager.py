@@ -88,10 +88,11 @@ class JobManager:
         on_error: OnError = "stop",
         adapter: str | None = None,
     ) -> Job:
-        """Queues a build of `collection` from a file or folder below `sources/` of the data root.
+        """Queues a build from a file or folder below `sources/` of the data root.
 
-        encoder: None, or the served encoder's name or fingerprint. on_error: what a bad record does.
-        adapter: of a collection that is new; one that exists goes with its own.
+        collection: its name, or an alias, which stands for what it means now. encoder: None, or the served
+        encoder's name or fingerprint. on_error: what a bad record does. adapter: of a collection that is new;
+        one that exists goes with its own.
         Raises InvalidRequestError for the source, FingerprintMismatchError where another encoder or adapter
         is asked for than the collection's, AdapterNotFoundError, InvalidNameError, OverloadedError where too
         many jobs wait.
@@ -102,7 +103,7 @@ class JobManager:
                 f"the job asks for encoder {encoder!r}, but this service runs {served.name!r} "
                 f"({served.fingerprint}). Leave it out, or start a service with that encoder."
             )
-        adapter = await self._check(collection, source, adapter)
+        collection, adapter = await self._check(collection, source, adapter)
         if len(self._queue) >= MAX_QUEUED:
             raise OverloadedError(
                 f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60, "jobs"
@@ -149,8 +150,8 @@ class JobManager:
         self._queue.append(job.id)
         self._wake.set()
 
-    async def _check(self, collection: str, source: str, adapter: str | None) -> str | None:
-        """The adapter that the build goes with."""
+    async def _check(self, collection: str, source: str, adapter: str | None) -> tuple[str, str | None]:
+        """The collection's name, and the adapter that the build goes with."""
         try:
             opened = await self._pool.run(Collection.open, self._data / "collections", collection)
         except CollectionNotFoundError:
@@ -158,8 +159,9 @@ class JobManager:
         else:
             info = await info_for(opened.settings, adapter, self._info_of)
             require_encoder(opened.settings, info)
+            collection = opened.settings.name
         await self._pool.run(confined_source, self._data / "sources", source)
-        return info.adapter
+        return collection, info.adapter
 
     async def _work(self) -> None:
         await self._settle_leftover()

@@ -26,7 +26,7 @@ from service.schemas.collections import (
 )
 from service.search.answers import sides_record
 
-Name = Annotated[str, Path(pattern=NAME_PATTERN, description="A collection's name.")]
+Name = Annotated[str, Path(pattern=NAME_PATTERN, description="A collection's name, or an alias.")]
 
 EMPTY = CollectionRequest.model_validate({})
 
@@ -56,7 +56,10 @@ async def get_collection(name: Name, services: Services) -> Response:
 async def create_collection(
     name: Name, services: Services, body: CollectionRequest | None = None
 ) -> Response:
-    """Create an empty collection for this server's encoder. One that exists already is a conflict, 409."""
+    """Create an empty collection for this server's encoder.
+
+    A name that a collection or an alias has already is a conflict, 409.
+    """
     wanted = body or EMPTY
     if wanted.bm25_language is not None and not wanted.bm25:
         raise InvalidRequestError("bm25_language goes with bm25: true; give both, or none", "bm25_language")
@@ -93,7 +96,7 @@ async def create_collection(
     dependencies=WRITE,
 )
 async def delete_collection(name: Name, services: Services) -> Response:
-    """Delete a collection and all it holds."""
+    """Delete a collection and all it holds. While an alias means it, that is a conflict, 409."""
     await services.pools.operations.run(services.collections.delete, name)
     return Response(status_code=204)
 

@@ -12,7 +12,7 @@ Start = Callable[..., subprocess.Popen[str]]
 
 def collections(data: Path) -> list[str]:
     folder = data / "collections"
-    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    return sorted(path.name for path in folder.glob("*/")) if folder.is_dir() else []
 
 
 def long_source(folder: Path) -> Path:

@@ -22,6 +22,7 @@ BODIES: dict[str, Any] = {
     "POST /search": {"collection": "demo", "query": "tea"},
     "POST /rerank": {"query": "tea", "documents": ["tea"]},
     "POST /collections/{name}/jobs": {"source": "tea.jsonl"},
+    "PUT /aliases/{alias}": {"collection": "demo"},
 }
 
 
@@ -50,6 +51,10 @@ def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> No
         "PUT /collections/{name}",
         "DELETE /collections/{name}",
         "GET /collections/{name}/documents/{document_id}",
+        "GET /aliases",
+        "GET /aliases/{alias}",
+        "PUT /aliases/{alias}",
+        "DELETE /aliases/{alias}",
         "POST /collections/{name}/jobs",
         "GET /jobs",
         "GET /jobs/{job_id}",
@@ -99,12 +104,14 @@ async def test_the_examples_of_the_description_are_valid(client: httpx.AsyncClie
         reference = next(part["$ref"] for part in schema.get("anyOf", [schema]) if "$ref" in part)
         for example in description["components"]["schemas"][reference.split("/")[-1]]["examples"]:
             method, path = name.split(" ")
-            response = await client.request(method, path.replace("{name}", "example"), json=example)
+            response = await client.request(
+                method, path.replace("{name}", "example").replace("{alias}", "second"), json=example
+            )
             assert response.status_code < 300, (name, response.text)
             if response.status_code == 202:
                 await client.delete(f"/jobs/{response.json()['id']}")
             seen += 1
-    assert seen == 5
+    assert seen == 6
 
 
 def schemas_of(value: Any) -> Iterator[dict[str, Any]]:
@@ -188,7 +195,7 @@ def test_the_described_filter_is_the_one_that_is_parsed(
 async def ask(client: httpx.AsyncClient, name: str, **options: Any) -> int:
     """The status of one operation's answer to a request that could succeed."""
     method, path = name.split(" ")
-    path = path.format(name="demo", document_id="tea", job_id="any")
+    path = path.format(name="demo", document_id="tea", job_id="any", alias="live")
     if name in BODIES and "content" not in options:
         options["json"] = BODIES[name]
     return (await client.request(method, path, **options)).status_code

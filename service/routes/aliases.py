@@ -1,0 +1,50 @@
+"""Aliases: second names of collections."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Response
+
+from service.routes.common import WRITE, Services, errors, json_response, router
+from service.schemas.aliases import AliasList, AliasRequest, AliasResponse
+from service.schemas.base import NAME_PATTERN
+
+Alias = Annotated[str, Path(pattern=NAME_PATTERN, description="An alias's name.")]
+
+routes = router("aliases")
+
+
+@routes.get("/aliases", response_model=AliasList)
+async def list_aliases(services: Services) -> Response:
+    """All aliases, in order of name."""
+    found = await services.pools.operations.run(services.collections.aliases.all)
+    return json_response(
+        {"aliases": [{"alias": alias, "collection": collection} for alias, collection in found.items()]}
+    )
+
+
+@routes.get("/aliases/{alias}", response_model=AliasResponse, responses=errors(404, 422))
+async def get_alias(alias: Alias, services: Services) -> Response:
+    """The collection that an alias means."""
+    collection = await services.pools.operations.run(services.collections.aliases.get, alias)
+    return json_response({"alias": alias, "collection": collection})
+
+
+@routes.put(
+    "/aliases/{alias}", response_model=AliasResponse, responses=errors(404, 409, 422), dependencies=WRITE
+)
+async def put_alias(alias: Alias, body: AliasRequest, services: Services) -> Response:
+    """Make an alias, or switch it to another collection in one step: each request sees the one or the other.
+
+    An alias goes wherever a collection's name does. The name of a collection is a conflict, 409.
+    """
+    collection = await services.pools.operations.run(services.collections.aliases.put, alias, body.collection)
+    return json_response({"alias": alias, "collection": collection})
+
+
+@routes.delete("/aliases/{alias}", status_code=204, responses=errors(404, 422), dependencies=WRITE)
+async def delete_alias(alias: Alias, services: Services) -> Response:
+    """Remove an alias; its collection stays."""
+    await services.pools.operations.run(services.collections.aliases.remove, alias)
+    return Response(status_code=204)

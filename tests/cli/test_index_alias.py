@@ -1,0 +1,28 @@
+"""`tercet index alias`: second names that every command takes."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_an_alias_is_put_used_and_deleted(tercet: Run, built: Path, source: Path) -> None:
+    done = tercet("index", "alias", "put", "live", "small")
+    assert (done.returncode, done.stdout) == (0, "Alias 'live' means collection 'small'.\n")
+    assert tercet("index", "alias", "list").stdout == "live  small\n"
+    listed = json.loads(tercet("index", "alias", "list", "--json").stdout)
+    assert listed == {"aliases": [{"alias": "live", "collection": "small"}]}
+    assert json.loads(tercet("index", "inspect", "live", "--json").stdout)["name"] == "small"
+    assert tercet("index", "verify", "live").returncode == 0
+    answer = json.loads(tercet("search", "live", "hot tea", "--json").stdout)
+    assert (answer["collection"], len(answer["hits"])) == ("live", 4)
+    rebuilt = tercet("index", "build", str(source), "--collection", "live")
+    assert rebuilt.returncode == 0, rebuilt.stderr
+    assert "small, snapshot 000002" in rebuilt.stdout
+    assert tercet("index", "alias", "delete", "live").stdout == "Alias 'live' is removed.\n"
+    assert tercet("search", "live", "hot tea").returncode == 1
+    again = tercet("index", "alias", "put", "small", "small")
+    assert (again.returncode, again.stderr.count("\n")) == (1, 1)
+    assert "'small' is a collection" in again.stderr
