@@ -97,9 +97,15 @@ class Merge:
             rows = _rows_of(sources, stopped)
             writing = self._publisher.writing(rows, encodings)
             with writing as (entry, written), self._publisher.lock:
+                _require_going(stopped)
                 self._publish(sources, (entry, written))
             self._observer.merged(len(written), time.perf_counter() - started)
             return True
+
+    def settle(self) -> None:
+        """Returns once no publication is under way; after `stopped` says so, none begins any more."""
+        with self._publisher.lock:
+            pass
 
     def _chosen(self) -> tuple[list[_Source], int]:
         """What is to be joined, as the current manifest has it, and the encoded texts of other segments."""
@@ -150,6 +156,10 @@ class Merge:
 def _rows_of(sources: Sequence[_Source], stopped: Callable[[], bool]) -> Iterator[DocumentRows]:
     for source in sources:
         for part in rows_in_parts(source.segment, source.rows):
-            if stopped():
-                raise MergeStoppedError("the merge was stopped; all is as before")
+            _require_going(stopped)
             yield part
+
+
+def _require_going(stopped: Callable[[], bool]) -> None:
+    if stopped():
+        raise MergeStoppedError("the merge was stopped; all is as before")

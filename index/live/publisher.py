@@ -50,7 +50,7 @@ class Publisher:
 
     @property
     def next_name(self) -> str:
-        """The name of the next manifest; none is given twice, also where a publication failed."""
+        """The name of the next manifest; but for the first, a publication that failed has used its own."""
         return f"{self._number + 1:06d}"
 
     @contextmanager
@@ -89,8 +89,13 @@ class Publisher:
         What it does not name is removed by `remove_former`, once nobody of this process needs it.
         """
         manifest = Manifest(self.next_name, self.settings.sha256, tuple(entries), ledger_position)
-        self._number += 1
-        Publication(self.layout, self.settings.name, manifest).publish()
+        publication = Publication(self.layout, self.settings.name, manifest)
+        try:
+            publication.publish()
+        finally:
+            # A manifest above the first one without CURRENT would look to readers as if that were lost.
+            if self.manifest is not FIRST or publication.outcome != "unpublished":
+                self._number += 1
         self.manifest = manifest
 
     def remove_former(self) -> None:

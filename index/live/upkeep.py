@@ -16,6 +16,7 @@ from index.live.records import LiveLimits, LiveObserver
 
 FLUSH_NICENESS, MERGE_NICENESS = 5, 10  # less claim to the processor than searches and writes have
 RETRY_SECONDS = 5.0
+MERGE_STOP_SECONDS = 1.0
 
 log = logging.getLogger("tercet")
 
@@ -46,12 +47,10 @@ class Upkeep:
         self._oldest = time.monotonic() if unflushed else None  # when the first unflushed write was made
         self._stopped = threading.Event()
         self._merge_wanted = threading.Event()
-        self._threads = [
-            threading.Thread(target=work, name=f"tercet-{name}", daemon=True)
-            for name, work in (("flush", self._run_flushes), ("merge", self._run_merges))
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._flushes = threading.Thread(target=self._run_flushes, name="tercet-flush", daemon=True)
+        self._merges = threading.Thread(target=self._run_merges, name="tercet-merge", daemon=True)
+        self._flushes.start()
+        self._merges.start()
 
     def wrote(self) -> None:
         """To be called after each write."""
@@ -77,13 +76,18 @@ class Upkeep:
                 self._changed.wait(left)
 
     def close(self) -> None:
-        """Ends both threads: after the flush under way, and the piece of a merge."""
+        """Ends the flush under way, and gives up a merge.
+
+        To build a graph takes minutes and cannot be stopped: that thread is left behind. It publishes nothing
+        any more, and what it writes is removed by who opens the collection next.
+        """
         self._stopped.set()
         self._merge_wanted.set()
         with self._changed:
             self._changed.notify_all()
-        for thread in self._threads:
-            thread.join()
+        self._flushes.join()
+        self._merges.join(MERGE_STOP_SECONDS)
+        self._merge.settle()
 
     def _run_flushes(self) -> None:
         _lower_priority(FLUSH_NICENESS)

@@ -114,6 +114,7 @@ def test_a_flush_that_fails_is_tried_again(
             put(live, random_texts, ["a"])
             wait_until(lambda: len(noted.failures) >= 2)
         assert "No space left" in noted.failures[0]
+        assert collection.snapshot().documents == 0
         wait_until(lambda: collection.snapshot().documents == 1)
         assert live.snapshot().documents == 1
 
@@ -176,6 +177,39 @@ def test_closing_ends_a_merge_under_way(
         assert again.snapshot().documents == 60
         again.flush()
     assert not [path for path in collection.layout.segments.iterdir() if path.suffix == ".partial"]
+    assert verify(root, "demo") == []
+
+
+def test_a_merge_that_cannot_be_stopped_publishes_nothing_after_the_end(
+    collection: Collection, root: Path, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+    real = SegmentWriter.finish
+
+    def long(self: SegmentWriter) -> Any:
+        if threading.current_thread().name == "tercet-merge":
+            begun.set()
+            assert go_on.wait(SECONDS)
+            ended.set()
+        return real(self)
+
+    monkeypatch.setattr(SegmentWriter, "finish", long)
+    monkeypatch.setattr(upkeep_module, "MERGE_STOP_SECONDS", 0.05)
+    with LiveCollection(collection, LiveLimits(flush_documents=1, merge_width=2)) as live:
+        for id in "ab":
+            put(live, random_texts, [id])
+            wait_until(lambda: live._running().committer.state.memory_documents == 0)
+        assert begun.wait(SECONDS)
+        merging = live._running().upkeep._merges
+    current = collection.current()
+    with LiveCollection(Collection.open(root, "demo")) as again:
+        go_on.set()
+        merging.join(SECONDS)
+        assert ended.is_set()
+        assert collection.current() == current
+        put(again, random_texts, ["c"])
+        again.flush()
+        assert collection.snapshot().documents == 3
     assert verify(root, "demo") == []
 
 

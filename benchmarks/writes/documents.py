@@ -1,0 +1,90 @@
+"""Ready documents with made-up representations, and a collection for them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from index.candidates import Document
+from index.catalog.settings import CollectionSettings
+from index.collection import Collection
+from models.representations import Representations, SparseRows, TokenVectors
+
+DENSE, TERMS, TOKENS, COLBERT, VOCABULARY = 384, 100, 60, 128, 30_522
+TEXT = "some words of a passage that was written to be found again " * 5
+VARIETIES = 8
+FINGERPRINT = "made-up"
+
+
+def representations(count: int, seed: int) -> Representations:
+    """Of `count` documents: unit vectors, and terms of which some are common and most are rare."""
+    random = np.random.default_rng(seed)
+    dense = _unit(random.standard_normal((count, DENSE), np.float32))
+    skewed = np.arange(1, VOCABULARY + 1) ** -0.8
+    chances = skewed / skewed.sum()
+    terms = [np.sort(random.choice(VOCABULARY, TERMS, replace=False, p=chances)) for _ in range(count)]
+    sparse = SparseRows(
+        np.arange(count + 1, dtype=np.int64) * TERMS,
+        np.concatenate(terms).astype(np.int32),
+        random.random(count * TERMS).astype(np.float32) + np.float32(0.01),
+    )
+    vectors = _unit(random.standard_normal((count * TOKENS, COLBERT), np.float32))
+    colbert = TokenVectors(vectors, np.arange(count + 1, dtype=np.int64) * TOKENS)
+    return Representations(np.full(count, TOKENS), np.zeros(count, np.bool_), dense, sparse, colbert)
+
+
+def _unit(vectors: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> np.ndarray:  # type: ignore[type-arg]
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+class Batches:
+    """Batches of documents with ids of their own; their representations repeat after some batches."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._made = [representations(size, seed) for seed in range(VARIETIES)]
+
+    def of(self, number: int) -> tuple[list[Document], Representations]:
+        """The batch of this number: documents of ids that no other batch has."""
+        first = number * self._size
+        documents = [Document(f"d{first + place:08d}", TEXT) for place in range(self._size)]
+        return documents, self._made[number % VARIETIES]
+
+    def upto(self, documents: int) -> Iterator[tuple[list[Document], Representations]]:
+        """Batches of so many documents together."""
+        return map(self.of, range(documents // self._size))
+
+
+def collection(root: Path, name: str = "live", **settings: object) -> Collection:
+    """An empty collection for them."""
+    values = {"lexical": "idf", **settings}
+    made = CollectionSettings(name, "made up", FINGERPRINT, DENSE, COLBERT, VOCABULARY, **values)  # type: ignore[arg-type]
+    root.mkdir(parents=True, exist_ok=True)
+    return Collection.create(root, name, made)
+
+
+def queries(count: int) -> list[Representations]:
+    """Made as documents are, with fewer terms and token vectors, as a query has."""
+    found = representations(count, 1000)
+    assert found.sparse is not None
+    assert found.colbert is not None
+    made = []
+    for row in range(count):
+        one = found.take(np.array([row])) if count > 1 else found
+        assert one.dense is not None
+        assert one.sparse is not None
+        assert one.colbert is not None
+        terms = np.arange(0, TERMS, 12)
+        sparse = SparseRows(np.array([0, len(terms)]), one.sparse.token_ids[terms], one.sparse.weights[terms])
+        colbert = TokenVectors(one.colbert.vectors[:10], np.array([0, 10]))
+        made.append(Representations(np.array([10]), np.zeros(1, np.bool_), one.dense, sparse, colbert))
+    return made
+
+
+def bytes_written() -> int:
+    """What this process has had written to disks so far, as Linux counts it."""
+    lines = Path(f"/proc/{os.getpid()}/io").read_text().splitlines()
+    return int(dict(line.split(": ") for line in lines)["write_bytes"])
