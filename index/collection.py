@@ -112,7 +112,7 @@ class Collection:
         On the device "gpu" flat and IVF-PQ search runs on the first GPU (FAISS must be built for it).
         Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
         """
-        found = self._of_current(lambda name: Snapshot.open(self.layout, self.settings, name, device))
+        found = self.of_current(lambda name: Snapshot.open(self.layout, self.settings, name, device))
         return Snapshot.empty(self.settings) if found is None else found
 
     def manifest(self) -> Manifest | None:
@@ -120,10 +120,13 @@ class Collection:
 
         Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
         """
-        return self._of_current(lambda name: Manifest.read(self.layout.manifest(name)))
+        return self.of_current(lambda name: Manifest.read(self.layout.manifest(name)))
 
-    def _of_current(self, read: Callable[[str], T]) -> T | None:
-        """What `read` gives for the name of the current snapshot, while publications may replace it."""
+    def of_current(self, read: Callable[[str], T]) -> T | None:
+        """What `read` gives for the name of the current snapshot, None before the first publication.
+
+        Where a publication replaces it meanwhile, and removes files, `read` is asked again.
+        """
         for _ in range(OPEN_ATTEMPTS):
             name = self.current()
             if name is None:

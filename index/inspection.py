@@ -1,4 +1,4 @@
-"""What a collection consists of, without opening its arrays."""
+"""What a collection consists of, without reading its arrays."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.catalog.defaults import SearchDefaults
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import Manifest, SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.dense.index import DenseKind
+from index.files.packed_arrays import PackedArrays
+from index.segments.files import PACKED_FILE
 
-# Beginnings of file names, and the part of the index that they belong to.
+# Beginnings of the names of files and arrays, and the part of the index that they belong to.
 _PARTS = (
     ("dense", "dense"),
     ("inverted", "sparse, inverted"),
@@ -23,6 +27,7 @@ _PARTS = (
     ("field", "fields"),
     ("bm25", "bm25"),
     ("window", "windows"),
+    (PACKED_FILE, "headers"),
 )
 
 
@@ -83,23 +88,46 @@ class Inspection:
 
 
 def inspect_collection(root: Path, name: str) -> Inspection:
-    """Reads settings, defaults and manifest. Raises CollectionNotFoundError or DamagedIndexError."""
+    """Reads settings, defaults, manifest, and the headers of packed files.
+
+    Raises CollectionNotFoundError or DamagedIndexError.
+    """
     collection = Collection.open(root, name)
-    manifest, defaults = collection.manifest(), collection.defaults()
-    if manifest is None:
-        return Inspection(collection.settings, defaults, None, [])
-    segments = []
-    for entry in manifest.segments:
-        sizes: dict[str, int] = defaultdict(int)
-        for file, description in entry.files.items():
-            sizes[_part(file)] += description.size_bytes
-        segments.append(
-            SegmentInspection(
-                entry.id, entry.documents_kept, entry.windows, entry.tokens, entry.dense_kind, dict(sizes)
-            )
+    defaults = collection.defaults()
+    found = collection.of_current(lambda current: _inspect_current(collection, current, defaults))
+    return found or Inspection(collection.settings, defaults, None, [])
+
+
+def part_bytes(layout: CollectionLayout, entry: SegmentEntry) -> dict[str, int]:
+    """How many bytes of a segment's files belong to each part of the index; headers of packed files to none.
+
+    Raises DamagedIndexError naming the file.
+    """
+    sizes: dict[str, int] = defaultdict(int)
+    for file, description in entry.files.items():
+        sizes[_part(file)] += description.size_bytes
+    if PACKED_FILE in entry.files:
+        for array, size in PackedArrays(layout.segment(entry.id) / PACKED_FILE).sizes().items():
+            sizes[_part(array)] += size
+            sizes[_part(PACKED_FILE)] -= size
+    return dict(sizes)
+
+
+def _inspect_current(collection: Collection, current: str, defaults: SearchDefaults | None) -> Inspection:
+    layout = collection.layout
+    segments = [
+        SegmentInspection(
+            entry.id,
+            entry.documents_kept,
+            entry.windows,
+            entry.tokens,
+            entry.dense_kind,
+            part_bytes(layout, entry),
         )
-    return Inspection(collection.settings, defaults, manifest.name, segments)
+        for entry in Manifest.read(layout.manifest(current)).segments
+    ]
+    return Inspection(collection.settings, defaults, current, segments)
 
 
-def _part(file: str) -> str:
-    return next((part for beginning, part in _PARTS if file.startswith(beginning)), "other")
+def _part(name: str) -> str:
+    return next((part for beginning, part in _PARTS if name.startswith(beginning)), "other")

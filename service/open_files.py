@@ -7,7 +7,7 @@ from contextlib import suppress
 
 
 def allow_open_files() -> None:
-    """Takes as many file descriptors as the system gives: each open segment maps some 25 files."""
+    """Takes as many file descriptors as the system gives: each large segment maps some 25 files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with suppress(ValueError, OSError):  # macOS names no limit, and allows less

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy.typing as npt
 
 from index.files.arrays import Array
 from index.files.npy import HEADER_BYTES, array_in, npy_header, row_bytes
-from index.files.storage import missing
+from index.files.storage import map_file
 
 
 class FileStream:
@@ -77,14 +76,7 @@ class ArrayFolder:
         Raises DamagedIndexError, naming the file, where it is missing or its header or size differ.
         """
         path = self.path(name)
-        try:
-            with path.open("rb") as file:
-                if os.fstat(file.fileno()).st_size == 0:  # which cannot be mapped
-                    return array_in(memoryview(b""), path, dtype, row_shape, rows)
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except FileNotFoundError as error:
-            raise missing(path) from error
-        return array_in(memoryview(mapped), path, dtype, row_shape, rows)
+        return array_in(map_file(path), path, dtype, row_shape, rows)
 
     def stream(self, name: str, dtype: npt.DTypeLike, row_shape: tuple[int, ...] = ()) -> FileStream:
         """A new file of rows to come."""
@@ -100,6 +92,11 @@ class ArrayFolder:
         array: Array = np.lib.format.open_memmap(path, "w+", dtype=np.dtype(dtype), shape=shape)
         with path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        return array.view(np.ndarray)
+
+    def written(self, name: str) -> Array:
+        """Maps an array that this process has just written, of whatever type and shape."""
+        array: Array = np.load(self.path(name), mmap_mode="r", allow_pickle=False)
         return array.view(np.ndarray)
 
     def change(self, name: str) -> Array:

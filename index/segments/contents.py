@@ -99,7 +99,7 @@ def _rebuilt_faults(arrays: ArraySource, build: Callable[[ArrayFolder], None]) -
         rebuilt = ArrayFolder(Path(scratch))
         build(rebuilt)
         for name in rebuilt.names():
-            expected = rebuilt.change(name)
+            expected = rebuilt.written(name)
             found = arrays.open(name, expected.dtype, expected.shape[1:])
             if not _equal(found, expected):
                 yield name, "is not what the forward rows give"

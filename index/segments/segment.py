@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -17,14 +16,13 @@ from index.dense.index import DenseIndex, Device
 from index.documents.fields import Column, open_columns
 from index.documents.store import DocumentStore
 from index.errors import DamagedIndexError
-from index.files.array_folder import ArrayFolder
 from index.files.arrays import ArraySource
 from index.files.memory_arrays import MemoryArrays
 from index.files.packed_bytes import PackedBytes
-from index.files.storage import missing, sha256_of
 from index.scoring import dense_scores, lexical_scores, packed_maxsim
 from index.segments.builder import DENSE, POSITIONS, SegmentBuilder
 from index.segments.deletes import read_deletes
+from index.segments.files import check_files, open_arrays
 from index.segments.rows import DocumentRows, Float16
 from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
@@ -80,19 +78,15 @@ class Segment:
         """Maps all parts of a published segment, with its delete marks; `device` is where dense search runs.
 
         Raises DamagedIndexError, naming the file, for a missing or truncated one.
-
-        Checksums are left to `verify`, except for the graph that FAISS parses: its reader trusts it.
         """
         folder = layout.segment(entry.id)
-        check_sizes(folder, entry)
-        for name, file in entry.files.items():
-            if name.endswith(".faiss") and sha256_of(folder / name) != file.sha256:
-                raise DamagedIndexError(f"{folder / name} was altered; restore it or rebuild the collection")
+        check_files(folder, entry)
 
         def dense_index(vectors: Float16) -> DenseIndex:
             return DenseIndex.open(entry.dense_kind, vectors, folder, device)
 
-        whole = Segment._of(ArrayFolder(folder), entry.documents, entry.windows or 0, settings, dense_index)
+        arrays = open_arrays(folder, entry)
+        whole = Segment._of(arrays, entry.documents, entry.windows or 0, settings, dense_index)
         return whole.written_at(entry.written_at).without(read_deletes(layout, entry))
 
     @staticmethod
@@ -298,17 +292,3 @@ def _open_positions(arrays: ArraySource, documents: int) -> Int64:
     if positions.min(initial=0) < 0:
         raise DamagedIndexError(f"{arrays.path(POSITIONS)} holds a position below 0; restore it or rebuild")
     return positions
-
-
-def check_sizes(folder: Path, entry: SegmentEntry) -> None:
-    """Raises DamagedIndexError, naming the file, where one is missing or of another size."""
-    for name, file in entry.files.items():
-        path = folder / name
-        try:
-            size = path.stat().st_size
-        except FileNotFoundError as error:
-            raise missing(path) from error
-        if size != file.size_bytes:
-            raise DamagedIndexError(
-                f"{path} has {size} bytes, but was published with {file.size_bytes}; restore it or rebuild"
-            )

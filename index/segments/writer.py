@@ -12,6 +12,7 @@ from index.dense.index import DenseKind, build_dense, choose_kind
 from index.files.array_folder import ArrayFolder
 from index.files.storage import sha256_of, sync_file, sync_folder
 from index.segments.builder import DENSE, SegmentBuilder
+from index.segments.files import pack_small
 from index.segments.rows import DocumentRows
 
 
@@ -59,6 +60,7 @@ class SegmentWriter:
         """Builds the indexes, forces every file to the disk, and describes the finished segment."""
         self._builder.finish()
         kind = self._build_dense()
+        pack_small(self._arrays)
         files = {path.name: _complete(path) for path in sorted(self._folder.iterdir())}
         sync_folder(self._folder)
         self._folder.rename(self._final)

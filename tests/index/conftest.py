@@ -13,6 +13,7 @@ from index.candidates import Document
 from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
+from index.segments import files as segment_files
 from index.windows.settings import WindowSettings
 from index.windows.store import DocumentWindows
 from index.writer import SegmentLimits
@@ -106,6 +107,12 @@ def build(root: Path) -> Build:
         return collection
 
     return build_collection
+
+
+@pytest.fixture
+def segments_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes each array of a segment into a file of its own, as in large ones."""
+    monkeypatch.setattr(segment_files, "PACKED_BYTES", -1)
 
 
 @pytest.fixture

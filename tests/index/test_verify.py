@@ -9,18 +9,29 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from index.candidates import Document
 from index.catalog.manifest import FileEntry, Manifest
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.files.array_folder import ArrayFolder
+from index.files.packed_arrays import write_packed
 from index.files.storage import sha256_of
+from index.segments.files import PACKED_FILE
 from index.sparse.term_statistics import FREQUENCIES, MASSES
 from index.verify import verify
 from models.representations import Int64
 
 FIELDS = {"year": "integer", "tags": "keyword"}
+
+
+@pytest.fixture(autouse=True, params=["files", "packed"])
+def packed(request: pytest.FixtureRequest) -> bool:
+    """Whether the arrays of a segment are one file; each has its own otherwise."""
+    if request.param == "files":
+        request.getfixturevalue("segments_of_files")
+    return bool(request.param == "packed")
 
 
 @pytest.fixture
@@ -65,73 +76,75 @@ def test_a_publication_meanwhile_is_no_damage(
     assert collection.current() == "000002"
 
 
-def test_a_flipped_bit_in_any_file_is_found(collection: Collection, root: Path) -> None:
+def test_a_flipped_bit_in_any_file_is_found(collection: Collection, root: Path, packed: bool) -> None:
     random = np.random.default_rng(4)
     files = [path for path in collection.layout.folder.rglob("*") if path.is_file() and path.stat().st_size]
-    assert len(files) > 50
+    assert len(files) == 5 if packed else len(files) > 50
     for path in files:
         content = path.read_bytes()
-        for position in {0, len(content) - 1, *random.integers(0, len(content), 3).tolist()}:
+        count = 100 if packed else 3
+        for position in {0, len(content) - 1, *random.integers(0, len(content), count).tolist()}:
             damaged = bytearray(content)
             damaged[position] ^= 1 << int(random.integers(8))
             path.write_bytes(damaged)
             problems = verify(root, "demo")
             assert problems, f"{path} {position}"
-            if path.suffix == ".npy":
+            if path.suffix in (".npy", ".safetensors"):
                 assert len(problems) == 1
                 assert str(path) in problems[0]
         path.write_bytes(content)
     assert verify(root, "demo") == []
 
 
-def test_missing_short_and_unknown_files_are_named(collection: Collection, root: Path) -> None:
-    folder = next(collection.layout.segments.iterdir())
-    (folder / "ids.npy").unlink()
-    (folder / "documents.npy").write_bytes(b"short")
-    (folder / "stray").write_bytes(b"")
+def test_missing_short_and_unknown_files_are_named(collection: Collection, root: Path, packed: bool) -> None:
+    missing, *_, short = sorted(collection.layout.segments.glob("*/*"))
+    assert (missing.name == short.name == PACKED_FILE) == packed
+    stray = missing.with_name("stray")
+    missing.unlink()
+    short.write_bytes(b"short")
+    stray.write_bytes(b"")
     problems = verify(root, "demo")
-    assert [
-        next(name for name in ("ids.npy", "documents.npy", "stray") if name in text) for text in problems
-    ] == [
-        "documents.npy",
-        "ids.npy",
-        "stray",
-    ]
+    assert len(problems) == 3
+    for path in (missing, short, stray):
+        assert sum(problem.startswith(f"{path} ") for problem in problems) == 1
 
 
-def test_wrong_statistics_of_terms_are_found(build: Any, random_corpus: Any, root: Path) -> None:
+def test_wrong_statistics_of_terms_are_found(
+    build: Any, random_corpus: Any, root: Path, packed: bool
+) -> None:
     collection = build(random_corpus(30, 1), segment=20, lexical="idf")
     assert verify(root, "demo") == []
     folder = collection.layout.segments / Manifest.read(collection.layout.manifest("000001")).segments[1].id
-    for name in (f"{FREQUENCIES}.npy", f"{MASSES}.npy"):
-        sound = np.load(folder / name)
+    for name in (FREQUENCIES, MASSES):
+        path = folder / PACKED_FILE / name if packed else folder / f"{name}.npy"
+        sound = stored(collection, name, segment=1)
         forge(collection, name, np.roll(sound, 1), segment=1)
-        assert verify(root, "demo") == [f"{folder / name}: is not what the forward rows give"]
+        assert verify(root, "demo") == [f"{path}: is not what the forward rows give"]
         forge(collection, name, sound - 2**30, segment=1)
         (problem,) = verify(root, "demo")
-        assert problem.startswith(f"{folder / name} ")
+        assert problem.startswith(f"{path} ")
         with pytest.raises(DamagedIndexError, match=name):
+            collection.snapshot()
+        forge(collection, name, None, segment=1)
+        with pytest.raises(DamagedIndexError, match=f"{name}.* is missing"):
             collection.snapshot()
         forge(collection, name, sound, segment=1)
     assert verify(root, "demo") == []
-    (folder / f"{MASSES}.npy").unlink()
-    with pytest.raises(DamagedIndexError, match=MASSES):
-        collection.snapshot()
 
 
 @pytest.mark.parametrize(
     ("name", "place", "value", "fault"),
     [
-        ("bm25_terms.npy", 0, ord("z"), "terms are not distinct and in order"),
-        ("bm25_lengths.npy", 0, 5, "a length is not the sum of its document's frequencies"),
-        ("bm25_lengths.npy", 0, -1, "holds a length below 0"),
-        ("bm25_forward_weights.npy", 0, 1.5, "a frequency is no whole number"),
-        ("bm25_forward_weights.npy", 0, 0, "a weight is not finite and above 0"),
-        ("bm25_forward_token_ids.npy", 1, 0, "token ids do not ascend within a document"),
-        ("bm25_forward_token_ids.npy", 1, 5, "a token id is outside the vocabulary of 5"),
-        ("bm25_frequencies.npy", 0, 2, "is not what the forward rows give"),
-        ("bm25_frequencies.npy", 0, 4, "counts documents that a segment of 3 cannot have"),
-        ("bm25_inverted_columns.npy", (0, 0), 3, "is not what the forward rows give"),
+        ("bm25_terms", 0, ord("z"), "terms are not distinct and in order"),
+        ("bm25_lengths", 0, 5, "a length is not the sum of its document's frequencies"),
+        ("bm25_lengths", 0, -1, "holds a length below 0"),
+        ("bm25_forward_weights", 0, 1.5, "a frequency is no whole number"),
+        ("bm25_forward_weights", 0, 0, "a weight is not finite and above 0"),
+        ("bm25_forward_token_ids", 1, 0, "token ids do not ascend within a document"),
+        ("bm25_forward_token_ids", 1, 5, "a token id is outside the vocabulary of 5"),
+        ("bm25_frequencies", 0, 2, "is not what the forward rows give"),
+        ("bm25_frequencies", 0, 4, "counts documents that a segment of 3 cannot have"),
+        ("bm25_inverted_columns", (0, 0), 3, "is not what the forward rows give"),
     ],
 )
 def test_wrong_bm25_files_are_found(
@@ -150,22 +163,32 @@ def test_wrong_bm25_files_are_found(
 
 
 def forge(collection: Collection, name: str, array: Any, segment: int = 0) -> None:
-    """Replaces an array of a segment and corrects the manifest, as a faulty writer would."""
+    """Replaces an array of a segment, or removes it, and corrects the manifest, as a faulty writer would."""
     path = collection.layout.manifest("000001")
     manifest = Manifest.read(path)
     entry = manifest.segments[segment]
-    file = collection.layout.segments / entry.id / name
-    file.unlink()
-    ArrayFolder(file.parent).write(file.stem, array)
-    files = {**entry.files, name: FileEntry(file.stat().st_size, sha256_of(file))}
+    folder = collection.layout.segment(entry.id)
+    if PACKED_FILE in entry.files:
+        arrays = load_file(folder / PACKED_FILE)
+        (folder / PACKED_FILE).unlink()
+        arrays.pop(name, None)
+        write_packed(folder / PACKED_FILE, arrays if array is None else {**arrays, name: array})
+    else:
+        (folder / f"{name}.npy").unlink(missing_ok=True)
+        if array is not None:
+            ArrayFolder(folder).write(name, array)
+    files = {file.name: FileEntry(file.stat().st_size, sha256_of(file)) for file in folder.iterdir()}
     segments = list(manifest.segments)
     segments[segment] = dataclasses.replace(entry, files=files)
     dataclasses.replace(manifest, segments=tuple(segments)).write(path)
 
 
-def stored(collection: Collection, name: str) -> Any:
+def stored(collection: Collection, name: str, segment: int = 0) -> Any:
     manifest = Manifest.read(collection.layout.manifest("000001"))
-    return np.load(collection.layout.segments / manifest.segments[0].id / name)
+    folder = collection.layout.segment(manifest.segments[segment].id)
+    if (folder / PACKED_FILE).exists():
+        return load_file(folder / PACKED_FILE)[name]
+    return np.load(folder / f"{name}.npy")
 
 
 def swapped(array: Any, left: int, right: int) -> Any:
@@ -183,26 +206,26 @@ def replaced(array: Any, place: Any, value: Any) -> Any:
 @pytest.mark.parametrize(
     ("name", "change", "fault"),
     [
-        ("dense.npy", lambda a: replaced(a, (3, 2), np.nan), "not finite"),
-        ("forward_indptr.npy", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
-        ("forward_token_ids.npy", lambda a: replaced(a, 2, 60), "outside the vocabulary of 60"),
-        ("forward_token_ids.npy", lambda a: a[::-1].copy(), "do not ascend within"),
-        ("forward_weights.npy", lambda a: replaced(a, 2, 0), "above 0"),
-        ("token_offsets.npy", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
-        ("token_scales.npy", lambda a: replaced(a, 3, np.inf), "not finite"),
-        ("ids_offsets.npy", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
-        ("documents_offsets.npy", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
-        ("documents.npy", lambda a: replaced(a, 0, ord("[")), "row 0 is not a stored document"),
-        ("id_order.npy", lambda a: swapped(a, 4, 5), "'d0004' is out of order"),
-        ("inverted_largest.npy", lambda a: replaced(a, 0, np.inf), "not what the forward rows give"),
-        ("inverted_documents.npy", lambda a: np.full_like(a, 65_535), "not what the forward rows give"),
-        ("id_order.npy", lambda a: replaced(a, 4, a[5]), "do not occur once each"),
-        ("id_order.npy", lambda a: replaced(a, 4, 20), "names a row outside"),
-        ("ids.npy", lambda a: replaced(a, slice(5, 10), a[:5]), "'d0000' occurs twice"),
-        ("field_000_codes.npy", lambda a: replaced(a, 1, 9), "names a string outside"),
-        ("field_000_rows.npy", lambda a: replaced(a, -1, 20), "names a row outside"),
-        ("field_000_rows.npy", lambda a: a[::-1].copy(), "out of order"),
-        ("field_000_strings.npy", lambda a: a[::-1].copy(), "not distinct and in order"),
+        ("dense", lambda a: replaced(a, (3, 2), np.nan), "not finite"),
+        ("forward_indptr", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
+        ("forward_token_ids", lambda a: replaced(a, 2, 60), "outside the vocabulary of 60"),
+        ("forward_token_ids", lambda a: a[::-1].copy(), "do not ascend within"),
+        ("forward_weights", lambda a: replaced(a, 2, 0), "above 0"),
+        ("token_offsets", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
+        ("token_scales", lambda a: replaced(a, 3, np.inf), "not finite"),
+        ("ids_offsets", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
+        ("documents_offsets", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
+        ("documents", lambda a: replaced(a, 0, ord("[")), "row 0 is not a stored document"),
+        ("id_order", lambda a: swapped(a, 4, 5), "'d0004' is out of order"),
+        ("inverted_largest", lambda a: replaced(a, 0, np.inf), "not what the forward rows give"),
+        ("inverted_documents", lambda a: np.full_like(a, 65_535), "not what the forward rows give"),
+        ("id_order", lambda a: replaced(a, 4, a[5]), "do not occur once each"),
+        ("id_order", lambda a: replaced(a, 4, 20), "names a row outside"),
+        ("ids", lambda a: replaced(a, slice(5, 10), a[:5]), "'d0000' occurs twice"),
+        ("field_000_codes", lambda a: replaced(a, 1, 9), "names a string outside"),
+        ("field_000_rows", lambda a: replaced(a, -1, 20), "names a row outside"),
+        ("field_000_rows", lambda a: a[::-1].copy(), "out of order"),
+        ("field_000_strings", lambda a: a[::-1].copy(), "not distinct and in order"),
     ],
 )
 def test_inconsistent_contents_are_found(
@@ -216,15 +239,15 @@ def test_inconsistent_contents_are_found(
 @pytest.mark.parametrize(
     ("name", "change", "fault"),
     [
-        ("window_offsets.npy", lambda a: replaced(a, 1, 0), "does not divide"),
-        ("window_spans.npy", lambda a: replaced(a, (0, 1), 31), "outside its document's text"),
-        ("window_spans.npy", lambda a: replaced(a, (0, 0), -1), "outside its document's text"),
-        ("window_spans.npy", lambda a: replaced(a, 0, (6, 8)), "before the one before"),
-        ("window_lexical_indptr.npy", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
-        ("window_lexical_token_ids.npy", lambda a: replaced(a, 2, 60), "outside the vocabulary of 60"),
-        ("window_lexical_weights.npy", lambda a: replaced(a, 2, 0), "above 0"),
-        ("window_lexical_weights.npy", lambda a: replaced(a, 2, 9), "are not the largest weights"),
-        ("forward_weights.npy", lambda a: a / 2, "are not the largest weights"),
+        ("window_offsets", lambda a: replaced(a, 1, 0), "does not divide"),
+        ("window_spans", lambda a: replaced(a, (0, 1), 31), "outside its document's text"),
+        ("window_spans", lambda a: replaced(a, (0, 0), -1), "outside its document's text"),
+        ("window_spans", lambda a: replaced(a, 0, (6, 8)), "before the one before"),
+        ("window_lexical_indptr", lambda a: replaced(a, 3, a[-1] + 1), "does not ascend"),
+        ("window_lexical_token_ids", lambda a: replaced(a, 2, 60), "outside the vocabulary of 60"),
+        ("window_lexical_weights", lambda a: replaced(a, 2, 0), "above 0"),
+        ("window_lexical_weights", lambda a: replaced(a, 2, 9), "are not the largest weights"),
+        ("forward_weights", lambda a: a / 2, "are not the largest weights"),
     ],
 )
 def test_inconsistent_windows_are_found(
@@ -239,11 +262,11 @@ def test_inconsistent_windows_are_found(
 
 
 def test_ids_must_differ_between_segments(collection: Collection, root: Path) -> None:
-    ids: Int64 = stored(collection, "ids.npy")
-    forge(collection, "ids.npy", np.concatenate([ids[:45], np.frombuffer(b"d0029", np.uint8)]), segment=1)
+    ids: Int64 = stored(collection, "ids")
+    forge(collection, "ids", np.concatenate([ids[:45], np.frombuffer(b"d0029", np.uint8)]), segment=1)
     problems = verify(root, "demo")
     assert problems == [] or "two segments" in problems[0] or "id_order" in problems[0]
-    forge(collection, "ids.npy", ids[:50].copy(), segment=1)
+    forge(collection, "ids", ids[:50].copy(), segment=1)
     assert sum("is in two segments" in problem for problem in verify(root, "demo")) == 10
 
 

@@ -147,8 +147,8 @@ def test_a_damaged_collection_does_not_hide_the_others(registry: CollectionRegis
 
 
 def test_a_description_opens_no_arrays(registry: CollectionRegistry) -> None:
-    (arrays,) = (registry.root / "demo" / "segments").glob("*")
-    (arrays / "dense.npy").unlink()
+    (arrays,) = (registry.root / "demo" / "segments").glob("*/*")
+    arrays.unlink()
     assert registry.describe("demo").documents == 5
     with pytest.raises(DamagedIndexError):
         registry.snapshot("demo")

@@ -1,0 +1,139 @@
+"""Arrays together in one file of the safetensors format, which is mapped when it is opened.
+
+The file is the length of its header in 8 bytes, the header as JSON, and the values end to end, those of the
+largest types first, so that each array is aligned to its type. `safetensors.numpy.load_file` reads it, too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from index.errors import DamagedIndexError
+from index.files.arrays import Array
+from index.files.storage import map_file, missing
+
+LENGTH_BYTES = 8
+ALIGNMENT = 64  # bytes, of the first value
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "BOOL": np.dtype("?"),
+    "U8": np.dtype("u1"),
+    "I8": np.dtype("i1"),
+    "U16": np.dtype("<u2"),
+    "F16": np.dtype("<f2"),
+    "I32": np.dtype("<i4"),
+    "F32": np.dtype("<f4"),
+    "I64": np.dtype("<i8"),
+    "F64": np.dtype("<f8"),
+}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An array's type and shape, and where its values lie among those of the file, in bytes."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
+class PackedArrays:
+    """An `ArraySource`: the arrays of one file."""
+
+    def __init__(self, file: Path) -> None:
+        """Maps the file. Raises DamagedIndexError, naming it, where it is missing, truncated, or has a header
+        that is not understood.
+        """
+        content = map_file(file)
+        try:
+            start = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
+            header = json.loads(bytes(content[LENGTH_BYTES:start]))
+            places = {name: _parse_place(record) for name, record in header.items()}
+            _require_filled(places.values(), len(content) - start)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise DamagedIndexError(
+                f"{file} does not hold packed arrays ({error}); restore it or rebuild the collection"
+            ) from error
+        self._file = file
+        self._values = content[start:]
+        self._places = places
+
+    def has(self, name: str) -> bool:
+        """Whether there is such an array."""
+        return name in self._places
+
+    def path(self, name: str) -> Path:
+        """What messages call the array: its name below that of the file."""
+        return self._file / name
+
+    def open(
+        self, name: str, dtype: npt.DTypeLike, row_shape: tuple[int, ...] = (), rows: int | None = None
+    ) -> Array:
+        """The array [rows, *row_shape], mapped read-only; `rows` None takes as many as there are.
+
+        Raises DamagedIndexError, naming file and array, where it is missing or of another type or shape.
+        """
+        place = self._places.get(name)
+        if place is None:
+            raise missing(self.path(name))
+        expected = (place.shape[0] if rows is None else rows, *row_shape)
+        if (place.dtype, place.shape) != (np.dtype(dtype), expected):
+            raise DamagedIndexError(
+                f"{self.path(name)} has shape {place.shape} and type {place.dtype}, not {expected} and "
+                f"{np.dtype(dtype)}; restore it or rebuild the collection"
+            )
+        if place.start == place.end:
+            return np.empty(expected, dtype)
+        return np.frombuffer(self._values[place.start : place.end], dtype).reshape(expected)
+
+    def sizes(self) -> dict[str, int]:
+        """How many bytes the values of each array take."""
+        return {name: place.end - place.start for name, place in self._places.items()}
+
+
+def write_packed(file: Path, arrays: Mapping[str, Array]) -> None:
+    """Writes arrays of at least one axis into a new file. Raises OSError."""
+    ordered = sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    header, end = {}, 0
+    for name, array in ordered:
+        start, end = end, end + array.nbytes
+        header[name] = {
+            "dtype": _NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [start, end],
+        }
+    text = json.dumps(header).encode()
+    text += b" " * (-(LENGTH_BYTES + len(text)) % ALIGNMENT)
+    with file.open("xb") as opened:
+        opened.write(len(text).to_bytes(LENGTH_BYTES, "little") + text)
+        for _, array in ordered:
+            if array.size:
+                opened.write(np.ascontiguousarray(array).data)
+
+
+def _parse_place(record: Any) -> _Place:
+    """Raises ValueError, TypeError or KeyError for what `write_packed` does not write."""
+    start, end = record["data_offsets"]
+    place = _Place(_DTYPES[record["dtype"]], tuple(record["shape"]), start, end)
+    if not place.shape or any(type(number) is not int or number < 0 for number in (*place.shape, start, end)):
+        raise ValueError(f"an array of shape {place.shape} from byte {start} to {end}")
+    if place.dtype.itemsize * math.prod(place.shape) != end - start:
+        raise ValueError(f"shape {place.shape} of {place.dtype} in {end - start} bytes")
+    return place
+
+
+def _require_filled(places: Iterable[_Place], size: int) -> None:
+    """Raises ValueError where the arrays do not lie end to end over so many bytes."""
+    ends = [(0, 0), *sorted((place.start, place.end) for place in places), (size, size)]
+    if any(before[1] != after[0] for before, after in pairwise(ends)):
+        raise ValueError(f"its arrays do not fill {size} bytes")
