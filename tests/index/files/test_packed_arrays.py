@@ -98,17 +98,16 @@ def test_a_truncated_file_is_refused_by_name(file: Path) -> None:
 def test_a_changed_bit_of_the_header_changes_no_array(file: Path) -> None:
     content = file.read_bytes()
     for position in range(len(content) - sum(PackedArrays(file).sizes().values())):
-        for bit in range(8):
-            damaged = bytearray(content)
-            damaged[position] ^= 1 << bit
-            file.write_bytes(damaged)
-            try:
-                packed = PackedArrays(file)
-                for name, array in ARRAYS.items():
-                    found = packed.open(name, array.dtype, array.shape[1:])
-                    np.testing.assert_array_equal(found, array)
-            except DamagedIndexError as error:
-                assert "arrays.safetensors" in str(error)  # noqa: PT017 - either is right
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << position % 8
+        file.write_bytes(damaged)
+        try:
+            packed = PackedArrays(file)
+            for name, array in ARRAYS.items():
+                found = packed.open(name, array.dtype, array.shape[1:])
+                np.testing.assert_array_equal(found, array)
+        except DamagedIndexError as error:
+            assert "arrays.safetensors" in str(error)  # noqa: PT017 - either is right
 
 
 @pytest.mark.parametrize(
