@@ -19,6 +19,7 @@ from index.dense.index import Device
 from index.errors import CollectionExistsError, CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.files.lock import ExclusiveLock
 from index.files.storage import sync_folder
+from index.segments.segment import Segment
 from index.snapshot import Snapshot
 from index.writer import SegmentLimits, SnapshotWriter
 
@@ -106,13 +107,14 @@ class Collection:
             raise CollectionNotFoundError(f"collection {self.settings.name!r} was deleted; create it again")
         return name
 
-    def snapshot(self, device: Device = "cpu") -> Snapshot:
+    def snapshot(self, device: Device = "cpu", former: dict[str, Segment] | None = None) -> Snapshot:
         """Opens the current snapshot; an empty one before the first publication.
 
         On the device "gpu" flat and IVF-PQ search runs on the first GPU (FAISS must be built for it).
+        former: open segments of a former snapshot, as for `Snapshot.open`.
         Raises DamagedIndexError naming the file at fault, or CollectionNotFoundError.
         """
-        found = self.of_current(lambda name: Snapshot.open(self.layout, self.settings, name, device))
+        found = self.of_current(lambda name: Snapshot.open(self.layout, self.settings, name, device, former))
         return Snapshot.empty(self.settings) if found is None else found
 
     def manifest(self) -> Manifest | None:

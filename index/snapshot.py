@@ -71,10 +71,21 @@ class Snapshot:
 
     @staticmethod
     def open(
-        layout: CollectionLayout, settings: CollectionSettings, name: str, device: Device = "cpu"
+        layout: CollectionLayout,
+        settings: CollectionSettings,
+        name: str,
+        device: Device = "cpu",
+        former: dict[str, Segment] | None = None,
     ) -> Snapshot:
-        """Opens the snapshot of a manifest. Raises DamagedIndexError naming the file at fault."""
+        """Opens the snapshot of a manifest. Raises DamagedIndexError naming the file at fault.
+
+        former: the `published_segments` of another snapshot with the same settings, on the same device. Those
+        that this one has, too, are not opened again; the others are taken out, so that their memory is free.
+        """
         manifest = Manifest.read(layout.manifest(name))
+        former = {} if former is None else former
+        for id in former.keys() - {entry.id for entry in manifest.segments}:
+            del former[id]
         if manifest.settings_sha256 != settings.sha256:
             raise DamagedIndexError(
                 f"{layout.settings} is not the one that {layout.manifest(name)} was written with; restore it"
@@ -82,7 +93,10 @@ class Snapshot:
         return Snapshot(
             name,
             settings,
-            [Segment.open(layout, entry, settings, device) for entry in manifest.segments],
+            [
+                Segment.open(layout, entry, settings, device, former.get(entry.id))
+                for entry in manifest.segments
+            ],
         )
 
     @staticmethod
@@ -93,6 +107,10 @@ class Snapshot:
     def close(self) -> None:
         """Lets go of the files; searches under way still finish, later ones raise SearchIndexError."""
         self._segments = None
+
+    def published_segments(self) -> dict[str, Segment]:
+        """The segments that manifests name, by id, for a later snapshot to take over; none once closed."""
+        return {segment.entry.id: segment for segment in self._segments or () if segment.entry is not None}
 
     @one_blas_thread
     def search(

@@ -16,6 +16,7 @@ from index.catalog.settings import CollectionSettings
 from index.collection import Collection, delete_collection, list_collections
 from index.dense.index import Device, require_device
 from index.errors import CollectionNotFoundError, DamagedIndexError
+from index.segments.segment import Segment
 from index.snapshot import Snapshot
 from service.load.concurrency import SharedCalls
 from service.load.pools import Pool
@@ -87,8 +88,9 @@ class _Opened:
 class CollectionRegistry:
     """Every collection below one folder, by its name or an alias. Safe to use from several threads.
 
-    Opening a snapshot costs time, so the latest of each collection stays open. A search keeps the one
-    that it started with; a superseded one is freed when its last search lets go of it.
+    Opening a snapshot costs time, so the latest of each collection stays open, and the next takes over the
+    segments that both have. A search keeps the one that it started with; a superseded one is freed when its
+    last search lets go of it.
     """
 
     def __init__(self, root: Path, dense_device: Device = "cpu") -> None:
@@ -115,13 +117,14 @@ class CollectionRegistry:
         files = _Files.of(CollectionLayout(self.root / name))
         _require(name, files)  # for a name that does not exist no lock is kept
         with self._opening.setdefault(name, threading.Lock()):
-            opened = self._opened.get(name)
-            if opened is None or not _is_current(name, opened):
-                self._opened.pop(name, None)
+            current = self._current(name)  # by now
+            if current is None:
                 version = _require(name, files)  # of one that is replaced meanwhile, which is opened again
-                snapshot = Collection.open(self.root, name).snapshot(self._dense_device)
-                opened = self._opened[name] = _Opened(files, version, snapshot)
-            return opened.snapshot
+                collection = Collection.open(self.root, name)
+                former = self._take_segments(name, collection.settings)
+                current = collection.snapshot(self._dense_device, former)
+                self._opened[name] = _Opened(files, version, current)
+            return current
 
     async def open(self, name: str) -> Snapshot:
         """The same, awaited: in a thread only where the snapshot is not open yet.
@@ -196,6 +199,13 @@ class CollectionRegistry:
         """The open snapshot where it is the current one."""
         opened = self._opened.get(name)
         return opened.snapshot if opened is not None and _is_current(name, opened) else None
+
+    def _take_segments(self, name: str, settings: CollectionSettings) -> dict[str, Segment]:
+        """The segments of the snapshot that was open, if it had these settings; it is not kept any longer."""
+        former = self._opened.pop(name, None)
+        if former is None or former.snapshot.settings != settings:
+            return {}
+        return former.snapshot.published_segments()
 
     def _forget(self, name: str) -> None:
         self._opened.pop(name, None)

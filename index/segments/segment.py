@@ -53,7 +53,8 @@ class Segment:
     vectors: float16[N, D], or [W, D] of all windows; token_vectors: of documents, or of windows, None for the
     codec none; statistics is None in a collection without idf, bm25 in one without that, windows in one
     without them. positions: int64[N], the ledger's position that each document was written at, 0 by a build.
-    kept: bool[N], the rows that are not deleted, `documents_kept` in all; None where none is.
+    kept: bool[N], the rows that are not deleted, `documents_kept` in all; None where none is. entry: the
+    manifest's, by which it was opened; more rows may be deleted since then. None in memory.
     """
 
     arrays: ArraySource
@@ -70,15 +71,25 @@ class Segment:
     windows: WindowStore | None
     documents_kept: int
     kept: Bool | None = None
+    entry: SegmentEntry | None = None
 
     @staticmethod
     def open(
-        layout: CollectionLayout, entry: SegmentEntry, settings: CollectionSettings, device: Device = "cpu"
+        layout: CollectionLayout,
+        entry: SegmentEntry,
+        settings: CollectionSettings,
+        device: Device = "cpu",
+        former: Segment | None = None,
     ) -> Segment:
         """Maps all parts of a published segment, with its delete marks; `device` is where dense search runs.
 
+        former: the segment of this id that is open already, with the same settings and device. It stays open
+        where it is of the same files, and what was deleted since is marked in it.
         Raises DamagedIndexError, naming the file, for a missing or truncated one.
         """
+        again = None if former is None else former._opened_again(layout, entry)
+        if again is not None:
+            return again
         folder = layout.segment(entry.id)
         check_files(folder, entry)
 
@@ -87,7 +98,19 @@ class Segment:
 
         arrays = open_arrays(folder, entry)
         whole = Segment._of(arrays, entry.documents, entry.windows or 0, settings, dense_index)
-        return whole.written_at(entry.written_at).without(read_deletes(layout, entry))
+        marked = whole.written_at(entry.written_at).without(read_deletes(layout, entry))
+        return replace(marked, entry=entry)
+
+    def _opened_again(self, layout: CollectionLayout, entry: SegmentEntry) -> Segment | None:
+        """This segment with the delete marks of another entry; None where it cannot be had from this one."""
+        if self.entry is None or replace(self.entry, deletes=entry.deletes) != entry:
+            return None
+        if self.entry == entry and self.documents_kept == entry.documents_kept:
+            return self
+        marks, deleted = read_deletes(layout, entry), np.setdiff1d(np.arange(len(self)), self.rows_kept())
+        if len(np.setdiff1d(deleted, marks)):  # rows that are there again: of a former manifest, put back
+            return None
+        return replace(self.without(np.setdiff1d(marks, deleted)), entry=entry)
 
     @staticmethod
     def in_memory(rows: Iterable[DocumentRows], settings: CollectionSettings) -> Segment:

@@ -7,6 +7,7 @@ import shutil
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from index.errors import (
     DamagedIndexError,
     InvalidNameError,
 )
+from index.live.collection import LiveCollection
 from models.encoder import Encoder, encode
 from service.collections import CollectionRegistry
 
@@ -58,6 +60,25 @@ def test_a_superseded_snapshot_is_freed_with_its_last_search(registry: Collectio
     assert freed() is held
     del held
     assert freed() is None
+
+
+def test_segments_that_stay_are_not_opened_again(registry: CollectionRegistry, tiny: Any) -> None:
+    first, collection = registry.snapshot("demo"), Collection.open(registry.root, "demo")
+    with LiveCollection(collection) as live:
+        live.put([Document("x", "tea x")], encode(tiny, ["tea x"]))
+        live.flush()
+    second = registry.snapshot("demo")
+    assert second.documents == 6
+    assert second.published_segments().keys() > first.published_segments().keys()
+    assert all(second.published_segments()[id] is kept for id, kept in first.published_segments().items())
+    # The same segments with other settings are read in another way.
+    manifest, settings = collection.manifest(), replace(collection.settings, encoder="another")
+    assert manifest is not None
+    settings.write(collection.layout.settings)
+    replace(manifest, settings_sha256=settings.sha256).write(collection.layout.manifest(manifest.name))
+    third = registry.snapshot("demo")
+    assert third.published_segments().keys() == second.published_segments().keys()
+    assert all(third.published_segments()[id] is not old for id, old in second.published_segments().items())
 
 
 def is_mapped(folder: Path) -> bool:
