@@ -35,7 +35,7 @@ from service.http.wire.protocol import MAX_HEAD_BYTES, HttpProtocol
 from service.http.wire.server import DrainingServer
 from service.logs import configure_logging
 from service.open_files import allow_open_files
-from service.routes import aliases, collections, embed, jobs, operations, rerank, search, worker
+from service.routes import aliases, collections, documents, embed, jobs, operations, rerank, search, worker
 from service.runtime import Runtime
 from service.settings import Settings
 from service.telemetry import Telemetry
@@ -51,6 +51,7 @@ TAGS = [
     {"name": "search", "description": "Queries to hits, each with its three scores."},
     {"name": "rerank", "description": "Texts ordered by three-way scores with a query."},
     {"name": "collections", "description": "What can be searched."},
+    {"name": "documents", "description": "Documents of a collection, written and read at any time."},
     {"name": "aliases", "description": "Second names of collections, switched in one step."},
     {"name": "jobs", "description": "Batch index builds."},
     {"name": "operations", "description": "Health, readiness, metrics."},
@@ -68,6 +69,7 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
             search.routes,
             rerank.routes,
             collections.routes,
+            documents.routes,
             aliases.routes,
             jobs.routes,
             operations.routes,

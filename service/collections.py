@@ -1,4 +1,7 @@
-"""The collections that a service answers from: opened once, opened again after each publication."""
+"""The collections that a service answers from: opened once, opened again after each publication.
+
+Those that it writes itself (`service/live_collections.py`) answer with each write.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import errno
 import logging
 import os
 import threading
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,15 +17,20 @@ from index.catalog.aliases import Aliases
 from index.catalog.defaults import SearchDefaults
 from index.catalog.layout import CollectionLayout
 from index.catalog.settings import CollectionSettings
-from index.collection import Collection, delete_collection, list_collections
+from index.collection import Collection, list_collections
 from index.dense.index import Device, require_device
 from index.errors import CollectionNotFoundError, DamagedIndexError
+from index.live.collection import LiveCollection
 from index.segments.segment import Segment
-from index.snapshot import Snapshot
+from index.snapshot import EMPTY_NAME, Snapshot
+from service.file_versions import FileVersion, version_of
+from service.live_collections import LiveCollections
 from service.load.concurrency import SharedCalls
 from service.load.pools import Pool
 
 OPENING_THREADS = 2
+RENEWING_THREADS = 2
+DEFAULTS = CollectionLayout(Path()).defaults.name
 
 log = logging.getLogger("tercet")
 
@@ -44,35 +53,30 @@ class SearchTarget:
     defaults: SearchDefaults | None
 
 
-_Version = tuple[int, int, int]
-"""What tells a file from one written before or later: inode, time in ns, size in bytes."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files that each search looks at; as strings, since to put a `Path` together takes longer."""
+    """The files that a search looks at, of a collection that is not written here."""
 
     settings: str
     current: str
-    defaults: str
 
     @staticmethod
     def of(layout: CollectionLayout) -> _Files:
-        return _Files(str(layout.settings), str(layout.current), str(layout.defaults))
+        return _Files(str(layout.settings), str(layout.current))
 
-    def version(self) -> tuple[_Version, _Version | None]:
+    def version(self) -> tuple[FileVersion, FileVersion | None]:
         """Of the settings and of `CURRENT`. Raises FileNotFoundError where there is no collection."""
-        settings = _version(self.settings)
+        settings = version_of(self.settings)
         if settings is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.settings)
-        return settings, _version(self.current)
+        return settings, version_of(self.current)
 
 
 @dataclass(frozen=True, slots=True)
 class _ReadDefaults:
     """Defaults, and the file that they were read from."""
 
-    version: _Version
+    version: FileVersion
     defaults: SearchDefaults
 
 
@@ -81,7 +85,7 @@ class _Opened:
     """A snapshot, and the files that made it the current one of its collection."""
 
     files: _Files
-    version: tuple[_Version, _Version | None]
+    version: tuple[FileVersion, FileVersion | None]
     snapshot: Snapshot
 
 
@@ -90,7 +94,7 @@ class CollectionRegistry:
 
     Opening a snapshot costs time, so the latest of each collection stays open, and the next takes over the
     segments that both have. A search keeps the one that it started with; a superseded one is freed when its
-    last search lets go of it.
+    last search lets go of it. A collection that was written here gives the snapshot after its last write.
     """
 
     def __init__(self, root: Path, dense_device: Device = "cpu") -> None:
@@ -98,19 +102,27 @@ class CollectionRegistry:
         require_device(dense_device)
         self.root = root
         self.aliases = Aliases(root)
+        self._root = str(root)
         self._dense_device = dense_device
         self._opening: dict[str, threading.Lock] = {}
         self._opened: dict[str, _Opened] = {}
         self._defaults: dict[str, _ReadDefaults] = {}
-        self._pool = Pool("opening", OPENING_THREADS)
-        self._open = SharedCalls(self.snapshot, self._pool)
+        self._live = LiveCollections(root)
+        self._opening_pool = Pool("opening", OPENING_THREADS)
+        self._renewing_pool = Pool("renewing", RENEWING_THREADS)
+        self._open = SharedCalls(self.snapshot, self._opening_pool)
+        self._renew = SharedCalls(self.snapshot, self._renewing_pool)
+        self._open_to_write = SharedCalls(self._opened_to_write, self._opening_pool)
 
     def snapshot(self, name: str) -> Snapshot:
-        """The collection's current snapshot, also when another process published it.
+        """The collection's current snapshot, with all that was written here or published by another process.
 
         Raises InvalidNameError, CollectionNotFoundError or DamagedIndexError.
         """
         name = self.aliases.collection_of(name)
+        live = self._live.get(name)
+        if live is not None:
+            return live.snapshot()
         current = self._current(name)
         if current is not None:
             return current
@@ -127,11 +139,14 @@ class CollectionRegistry:
             return current
 
     async def open(self, name: str) -> Snapshot:
-        """The same, awaited: in a thread only where the snapshot is not open yet.
+        """The same, awaited: in a thread only where the snapshot is not open yet, or written to since.
 
         To see that it still is the current one takes less time than a thread takes to begin.
         """
         name = self.aliases.collection_of(name)
+        live = self._live.get(name)
+        if live is not None:
+            return live.seen() or await self._renew(name)
         return self._current(name) or await self._open(name)
 
     async def open_with_defaults(self, name: str) -> SearchTarget:
@@ -141,8 +156,28 @@ class CollectionRegistry:
         """
         name = self.aliases.collection_of(name)
         snapshot = await self.open(name)
-        opened = self._opened.get(name)
-        return SearchTarget(snapshot, None if opened is None else self._current_defaults(name, opened))
+        return SearchTarget(snapshot, self._current_defaults(name, snapshot.settings))
+
+    def writing(self, name: str) -> AbstractContextManager[LiveCollection]:
+        """The collection, opened to be written to, and not closed meanwhile; by its own name.
+
+        Raises InvalidNameError, CollectionNotFoundError, CollectionBusyError where another process or a
+        build writes it, DamagedIndexError, or StorageError.
+        """
+        return self._live.writing(name)
+
+    async def open_to_write(self, name: str) -> CollectionSettings:
+        """Opens a collection to be written to, where it is not yet, and gives its settings.
+
+        They have its own name, which an alias may mean no longer in a moment. Raises as `writing` does.
+        """
+        name = self.aliases.collection_of(name)
+        live = self._live.get(name)
+        return live.settings if live is not None else await self._open_to_write(name)
+
+    def open_written(self) -> None:
+        """Opens what holds acknowledged writes that are not published yet, so that searches see them."""
+        self._live.open_left()
 
     def describe(self, name: str) -> CollectionDescription:
         """Settings, defaults and state, without opening the snapshot.
@@ -150,10 +185,15 @@ class CollectionRegistry:
         Raises CollectionNotFoundError or DamagedIndexError.
         """
         collection = Collection.open(self.root, name)
-        manifest, defaults = collection.manifest(), collection.defaults()
+        defaults, live = collection.defaults(), self._live.get(collection.settings.name)
+        if live is not None:
+            snapshot = live.snapshot()
+            published = None if snapshot.name == EMPTY_NAME else snapshot.name
+            return CollectionDescription(collection.settings, defaults, published, snapshot.documents)
+        manifest = collection.manifest()
         if manifest is None:
             return CollectionDescription(collection.settings, defaults, None, 0)
-        documents = sum(segment.documents for segment in manifest.segments)
+        documents = sum(segment.documents_kept for segment in manifest.segments)
         return CollectionDescription(collection.settings, defaults, manifest.name, documents)
 
     def create(self, name: str, settings: CollectionSettings) -> CollectionDescription:
@@ -161,12 +201,13 @@ class CollectionRegistry:
         return CollectionDescription(Collection.create(self.root, name, settings).settings, None, None, 0)
 
     def delete(self, name: str) -> None:
-        """Removes a collection and all it holds; searches under way still finish.
+        """Removes a collection and all it holds; searches and writes under way still finish.
 
         Raises CollectionNotFoundError, CollectionAliasedError where an alias means it, or
         CollectionBusyError while it is being built.
         """
-        delete_collection(self.root, name)
+        self.aliases.require_unnamed(name)  # before it is closed
+        self._live.delete(name)
         self._forget(name)
 
     def list(self) -> list[CollectionDescription]:
@@ -187,12 +228,15 @@ class CollectionRegistry:
         A search would notice that, but none may come; meanwhile the files would keep their room on the disk.
         """
         for name, opened in tuple(self._opened.items()):
-            if not _is_current(name, opened):
+            if self._live.get(name) is not None or not _is_current(name, opened):
                 self._forget(name)
+        self._live.release()
 
     def close(self) -> None:
-        """Lets go of every open snapshot."""
-        self._pool.close()
+        """Lets go of every open snapshot, and closes what was written, which lasts."""
+        self._opening_pool.close()
+        self._renewing_pool.close()
+        self._live.close()
         self._opened.clear()
 
     def _current(self, name: str) -> Snapshot | None:
@@ -207,22 +251,26 @@ class CollectionRegistry:
             return {}
         return former.snapshot.published_segments()
 
+    def _opened_to_write(self, name: str) -> CollectionSettings:
+        with self._live.writing(name) as live:
+            return live.settings
+
     def _forget(self, name: str) -> None:
         self._opened.pop(name, None)
         self._opening.pop(name, None)
         self._defaults.pop(name, None)
 
-    def _current_defaults(self, name: str, opened: _Opened) -> SearchDefaults | None:
+    def _current_defaults(self, name: str, settings: CollectionSettings) -> SearchDefaults | None:
         """The stored defaults, read again only where their file is another one."""
-        path = opened.files.defaults
-        version = _version(path)
+        path = f"{self._root}/{name}/{DEFAULTS}"
+        version = version_of(path)
         if version is None:
             self._defaults.pop(name, None)
             return None
         read = self._defaults.get(name)
         if read is None or read.version != version:
             # A file replaced since then is newer than noted here, and so is read once more.
-            defaults = SearchDefaults.read(Path(path), opened.snapshot.settings)
+            defaults = SearchDefaults.read(Path(path), settings)
             read = self._defaults[name] = _ReadDefaults(version, defaults)
         return read.defaults
 
@@ -237,7 +285,7 @@ def _is_current(name: str, opened: _Opened) -> bool:
         return True
 
 
-def _require(name: str, files: _Files) -> tuple[_Version, _Version | None]:
+def _require(name: str, files: _Files) -> tuple[FileVersion, FileVersion | None]:
     """The version of a collection's files. Raises CollectionNotFoundError."""
     try:
         return files.version()
@@ -245,12 +293,3 @@ def _require(name: str, files: _Files) -> tuple[_Version, _Version | None]:
         raise CollectionNotFoundError(
             f"collection {name!r} does not exist; create or build it first"
         ) from error
-
-
-def _version(path: str) -> _Version | None:
-    """None where there is no such file."""
-    try:
-        stat = os.stat(path)  # noqa: PTH116 - for the reason given at `_Files`
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return stat.st_ino, stat.st_mtime_ns, stat.st_size

@@ -60,9 +60,9 @@ class BodyTimeoutError(ServiceError):
     """The body of a request did not arrive in time."""
 
 
-RefusalReason = Literal["wait", "queue", "requests", "deadline", "jobs", "worker"]
+RefusalReason = Literal["wait", "queue", "requests", "deadline", "jobs", "worker", "writes"]
 """A predicted wait over the limit, a full queue of texts, too many requests at once, a deadline that passed,
-too many jobs, an encoder worker's own refusal."""
+too many jobs, an encoder worker's own refusal, more writes than are flushed."""
 
 
 class OverloadedError(ServiceError):

@@ -19,6 +19,7 @@ from models.errors import EncoderUnavailableError
 from models.representations import Representations
 from service.collections import CollectionRegistry
 from service.data_root import LOOK_SECONDS, DataRoot
+from service.documents.writer import DocumentWriter
 from service.encoding.service import EncodingService, LocalEncoding, local_encoder
 from service.exceptions import NotReadyError, OverloadedError
 from service.jobs.manager import JobManager
@@ -45,6 +46,7 @@ class SearchServices:
 
     pipeline: SearchPipeline
     jobs: JobManager
+    writer: DocumentWriter
 
 
 class Runtime:
@@ -121,6 +123,17 @@ class Runtime:
         """The jobs. Raises NotReadyError while the encoder loads."""
         return self._search_services().jobs
 
+    @property
+    def writer(self) -> DocumentWriter:
+        """Writes documents. Raises NotReadyError while the encoder loads."""
+        return self._search_services().writer
+
+    @property
+    def readable(self) -> CollectionRegistry:
+        """The collections with all that was written. Raises NotReadyError until the ledgers are read."""
+        self._search_services()
+        return self.collections
+
     async def start(self) -> None:
         """Begins to open everything; `ready` tells when that is done."""
         self._opening = asyncio.create_task(self._open(), name="opening")
@@ -162,7 +175,7 @@ class Runtime:
             except TimeoutError:
                 log.error("the encoder does not end; it is left behind")
                 self.abandoned = True
-        self.collections.close()
+        await self.pools.operations.run(self.collections.close)
         self._data_root.release()
         self.pools.close()
 
@@ -214,9 +227,11 @@ class Runtime:
             if self._searches:
                 await self.pools.operations.run(self._data_root.hold)
                 self._look = asyncio.create_task(self._look_at_data_root(), name="data root")
+                written = asyncio.ensure_future(self.pools.operations.run(self.collections.open_written))
             self._encoding = encoding = await self._open_encoding()
             representations = await patiently(lambda: encoding.encode([WARM_UP_TEXT]))
             if self._searches:
+                await written
                 self._services = await self._open_services(encoding, representations)
             if self.opened is not None:
                 self.opened()
@@ -265,7 +280,15 @@ class Runtime:
         except OSError as error:  # no room for temporary files; the first search is slower then
             log.warning("the index could not be warmed up: %s", error)
         return SearchServices(
-            SearchPipeline(encoding, self.collections, self.pools.search, self._admission), jobs
+            SearchPipeline(encoding, self.collections, self.pools.search, self._admission),
+            jobs,
+            DocumentWriter(
+                self.collections,
+                encoding,
+                self.pools,
+                self.telemetry,
+                write_tokens=self.settings.max_write_tokens,
+            ),
         )
 
 

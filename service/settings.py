@@ -61,6 +61,9 @@ class RequestLimits:
     candidates: int
     documents: int
     request_tokens: int
+    write_documents: int
+    write_tokens: int
+    page_documents: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,11 @@ class Settings(BaseSettings):
     max_request_tokens: int = Field(
         524_288, ge=1, description="Tokens of the texts of one request to /embed or /rerank."
     )
+    max_write_documents: int = Field(1000, ge=1, description="Documents, or ids, of one write.")
+    max_write_tokens: int = Field(
+        131_072, ge=1, description="Tokens of the documents of one write that are to be encoded."
+    )
+    max_page_documents: int = Field(1000, ge=1, description="Documents of one page of a collection.")
     batch_tokens: int = Field(
         2048,
         ge=1,
@@ -266,6 +274,9 @@ class Settings(BaseSettings):
             candidates=self.max_candidates,
             documents=self.max_documents,
             request_tokens=self.max_request_tokens,
+            write_documents=self.max_write_documents,
+            write_tokens=self.max_write_tokens,
+            page_documents=self.max_page_documents,
         )
 
 

@@ -40,7 +40,7 @@ def embedding_json(
     representations: Representations, row: int, tokenizer: Tokenizer, *, packed: bool
 ) -> Iterator[bytes]:
     """One item of `embeddings`."""
-    array = _packed if packed else _numbers
+    array = packed_json if packed else numbers_json
     known: dict[str, Any] = {
         "tokens": int(representations.tokens[row]),
         "truncated": bool(representations.truncated[row]),
@@ -72,7 +72,7 @@ def _route_json(route: Route) -> dict[str, Any]:
     return {"adapters": [{"adapter": name, "weight": weight} for name, weight in pairs]}
 
 
-def _numbers(array: Float32) -> Iterator[bytes]:
+def numbers_json(array: Float32) -> Iterator[bytes]:
     """A vector, or a matrix some rows at a time."""
     yield b"["
     rows = PIECE_VALUES if array.ndim == 1 else max(1, PIECE_VALUES // array.shape[1])
@@ -83,7 +83,8 @@ def _numbers(array: Float32) -> Iterator[bytes]:
     yield b"]"
 
 
-def _packed(array: Float32) -> Iterator[bytes]:
+def packed_json(array: Float32) -> Iterator[bytes]:
+    """An array as base64 of its little-endian float32 values, with its shape."""
     yield b'{"data":"'
     values = np.ascontiguousarray(array, "<f4").reshape(-1).view(np.uint8)
     for start in range(0, len(values), PIECE_BYTES):

@@ -15,6 +15,7 @@ from service.load.pools import Pool
 
 PATIENCE_SECONDS = 120.0  # for slices after the first, while others fill the queue
 FRAME_TOKENS = 8  # a generous count of the special tokens around a text
+EMBED_REMEDY = "(setting max_request_tokens): split the request, or shorten its texts with max_length"
 
 Encode = Callable[[Sequence[str]], Awaitable[Representations]]
 
@@ -27,6 +28,7 @@ async def encode_slices(
     outputs: Sequence[Output] = OUTPUTS,
     *,
     request_tokens: int,
+    remedy: str = EMBED_REMEDY,
     max_length: int | None = None,
     truncate: bool = True,
     adapter: str | None = None,
@@ -36,7 +38,8 @@ async def encode_slices(
 
     One slice is encoded while the caller works on the one before it, and no more. All that a request can be
     refused for is found before the first slice is given, but an encoder may fail at any of them.
-    pool: where many texts are counted; ticket: as for `EncodingService.encode`.
+    pool: where many texts are counted; remedy: what to do about too many tokens; ticket: as for
+    `EncodingService.encode`.
     Raises RequestTooLargeError for more than `request_tokens`, and what `EncodingService.encode` raises.
     """
     ticket = Ticket() if ticket is None else ticket
@@ -63,8 +66,7 @@ async def encode_slices(
     tokens = len(batch.token_ids)
     if tokens > request_tokens:
         raise RequestTooLargeError(
-            f"the request has {tokens} tokens and this server takes at most {request_tokens} at once "
-            "(setting max_request_tokens): split the request, or shorten its texts with max_length"
+            f"the request has {tokens} tokens and this server takes at most {request_tokens} at once {remedy}"
         )
     spans = plan_slices(batch.lengths, slice_tokens)
     sizes = [int(batch.lengths[span].sum()) for span in spans]

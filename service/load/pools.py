@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 from models.cores import usable_cores
 
 OPERATIONS_THREADS = 4  # they wait for the disk rather than compute
+WRITES_THREADS = 32  # they wait for the disk together: one force serves all that came before it
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -50,14 +51,15 @@ class Pools:
     """What the routes of one server share.
 
     search: retrieving and scoring. bodies: reading and gathering large ones. codings: compressing and
-    decompressing them. operations: collections, jobs, readiness, metrics. Beside them the encoding service
-    has threads for texts, and the collections for opening them.
+    decompressing them. operations: collections, jobs, readiness, metrics. writes: documents, on their way to
+    the disk. Beside them the encoding service has threads for texts, and the collections for opening them.
     """
 
     search: Pool
     bodies: Pool
     codings: Pool
     operations: Pool
+    writes: Pool
 
     @staticmethod
     def open() -> Pools:
@@ -67,11 +69,12 @@ class Pools:
             bodies=Pool("bodies", usable_cores()),
             codings=Pool("codings", usable_cores()),
             operations=Pool("operations", OPERATIONS_THREADS),
+            writes=Pool("writes", WRITES_THREADS),
         )
 
     def close(self) -> None:
         """Closes all of them."""
-        for pool in (self.search, self.bodies, self.codings, self.operations):
+        for pool in (self.search, self.bodies, self.codings, self.operations, self.writes):
             pool.close()
 
 

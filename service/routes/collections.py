@@ -1,4 +1,4 @@
-"""Collections: list, look, create, delete; and single documents of them."""
+"""Collections: list, look, create, delete."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from ingest.document_windows import cutter_for
 from ingest.target import settings_for
 from models.errors import UnsupportedWindowError
 from service.collections import CollectionDescription
-from service.exceptions import InvalidRequestError, NotFoundError
-from service.http.anything import ANYTHING
+from service.exceptions import InvalidRequestError
 from service.routes.common import WRITE, Services, errors, json_response, router
 from service.schemas.base import NAME_PATTERN
 from service.schemas.collections import (
     CollectionList,
     CollectionRequest,
     CollectionResponse,
-    DocumentResponse,
     WindowRequest,
 )
 from service.search.answers import sides_record
@@ -99,33 +97,6 @@ async def delete_collection(name: Name, services: Services) -> Response:
     """Delete a collection and all it holds. While an alias means it, that is a conflict, 409."""
     await services.pools.operations.run(services.collections.delete, name)
     return Response(status_code=204)
-
-
-@routes.get(
-    f"/collections/{{name}}/documents/{{document_id:{ANYTHING}}}",
-    response_model=DocumentResponse,
-    responses=errors(404, 422),
-)
-async def get_document(
-    name: Name,
-    document_id: Annotated[str, Path(description="A document's id, percent-encoded; it may hold slashes.")],
-    services: Services,
-) -> Response:
-    """A stored document by its id."""
-    snapshot = await services.collections.open(name)
-    document = await services.pools.operations.run(snapshot.get, document_id)
-    if document is None:
-        raise NotFoundError(
-            f"collection {name!r} has no document {document_id[:600]!r}", "document_not_found"
-        )
-    return json_response(
-        {
-            "id": document.id,
-            "title": document.title,
-            "text": document.text,
-            "metadata": document.metadata,
-        }
-    )
 
 
 def _window(wanted: WindowRequest | None) -> WindowSettings | None:

@@ -29,6 +29,7 @@ DESCRIPTIONS = {
     422: "A value is not valid; `param` names the field.",
     429: "Too much work waits; `Retry-After` says how many seconds to wait.",
     503: "The server is not ready.",
+    507: "The server's disk is full.",
 }
 OVERLOADED = 429
 RETRY_AFTER = {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}}

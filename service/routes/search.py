@@ -15,6 +15,7 @@ from models.encoder import EncoderInfo
 from models.representations import OUTPUTS, Float32, Representations
 from service.answers.pieces import response_of
 from service.exceptions import InvalidRequestError
+from service.ready_representations import unpacked
 from service.routes.common import Services, TimeLimit, check_characters, errors, router, weights_of
 from service.schemas.search import (
     CandidatesRequest,
@@ -27,7 +28,7 @@ from service.schemas.search import (
 from service.search.answers import answer_head, answer_hits, stage_seconds
 from service.search.defaults import WantedCandidates
 from service.search.pipeline import SearchQuery
-from service.search.ready_queries import ready_query, unpacked
+from service.search.ready_queries import ready_query
 from service.settings import RequestLimits
 
 DEFAULT_TOP_K = 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -115,12 +115,3 @@ class CollectionList(BaseModel):
     """All collections, in order of name."""
 
     collections: list[CollectionResponse]
-
-
-class DocumentResponse(BaseModel):
-    """A stored document."""
-
-    id: str
-    title: str | None
-    text: str
-    metadata: dict[str, Any]

@@ -56,6 +56,9 @@ class LimitsResponse(BaseModel):
     top_k: int
     candidates: int
     request_tokens: int
+    write_documents: int
+    write_tokens: int
+    page_documents: int
 
 
 class InfoResponse(BaseModel):

@@ -8,9 +8,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
+from service.ready_representations import LARGEST_COMPONENT
 from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, Texts, Usage
 from service.schemas.filters import FilterTree
-from service.search.ready_queries import LARGEST_COMPONENT
 
 PresetName = Literal["sum", "miracl", "mldr", "flag"]
 

@@ -23,6 +23,9 @@ BODIES: dict[str, Any] = {
     "POST /rerank": {"query": "tea", "documents": ["tea"]},
     "POST /collections/{name}/jobs": {"source": "tea.jsonl"},
     "PUT /aliases/{alias}": {"collection": "demo"},
+    "PUT /collections/{name}/documents": {"documents": [{"id": "tea", "text": "tea"}]},
+    "PATCH /collections/{name}/documents/{document_id}": {"metadata": {}},
+    "POST /collections/{name}/documents/delete": {"ids": ["tea"]},
 }
 
 
@@ -50,7 +53,12 @@ def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> No
         "GET /collections/{name}",
         "PUT /collections/{name}",
         "DELETE /collections/{name}",
+        "PUT /collections/{name}/documents",
+        "GET /collections/{name}/documents",
+        "POST /collections/{name}/documents/delete",
         "GET /collections/{name}/documents/{document_id}",
+        "PATCH /collections/{name}/documents/{document_id}",
+        "DELETE /collections/{name}/documents/{document_id}",
         "GET /aliases",
         "GET /aliases/{alias}",
         "PUT /aliases/{alias}",
@@ -104,14 +112,14 @@ async def test_the_examples_of_the_description_are_valid(client: httpx.AsyncClie
         reference = next(part["$ref"] for part in schema.get("anyOf", [schema]) if "$ref" in part)
         for example in description["components"]["schemas"][reference.split("/")[-1]]["examples"]:
             method, path = name.split(" ")
-            response = await client.request(
-                method, path.replace("{name}", "example").replace("{alias}", "second"), json=example
-            )
+            for parameter, value in (("name", "example"), ("alias", "second"), ("document_id", "tea")):
+                path = path.replace(f"{{{parameter}}}", value)
+            response = await client.request(method, path, json=example)
             assert response.status_code < 300, (name, response.text)
             if response.status_code == 202:
                 await client.delete(f"/jobs/{response.json()['id']}")
             seen += 1
-    assert seen == 6
+    assert seen == 10
 
 
 def schemas_of(value: Any) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,1 @@
+"""Documents of live collections: what requests bring, how they are encoded, written and read."""

@@ -1,0 +1,93 @@
+"""Documents as JSON, with what is stored of them, in pieces that each take a fraction of a millisecond."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any
+
+import numpy as np
+import orjson
+
+from index.candidates import Document
+from index.documents.filters import Filter
+from index.segments.stored import StoredRepresentations
+from index.snapshot import Snapshot
+from models.tokenizer import Tokenizer
+from service.answers.embeddings import numbers_json, packed_json
+from service.load.pools import Pool
+
+PAGE_DOCUMENTS = 100  # read at a time, so that large pages of large documents take no memory
+
+
+def document_record(document: Document) -> dict[str, Any]:
+    """A stored document."""
+    return {
+        "id": document.id,
+        "title": document.title,
+        "text": document.text,
+        "metadata": document.metadata,
+    }
+
+
+async def document_pieces(
+    document: Document, stored: StoredRepresentations, fingerprint: str, tokenizer: Tokenizer, *, packed: bool
+) -> AsyncGenerator[bytes]:
+    """A document with what is stored of it; packed: vectors as base64 of little-endian float32."""
+    head = {"fingerprint": fingerprint, "position": stored.position}
+    yield orjson.dumps(document_record(document))[:-1] + b',"representations":' + orjson.dumps(head)[:-1]
+    if stored.windows is None:
+        yield b","
+        for piece in _text_json(stored, 0, tokenizer, packed=packed):
+            yield piece
+    else:
+        yield b',"windows":['
+        for place, (start, end) in enumerate(stored.windows.spans.tolist()):
+            yield (b"," if place else b"") + orjson.dumps({"start": start, "end": end})[:-1] + b","
+            for piece in _text_json(stored, place, tokenizer, packed=packed):
+                yield piece
+            yield b"}"
+        yield b"]"
+    yield b"}}"
+
+
+async def page_pieces(
+    snapshot: Snapshot, after: str | None, limit: int, filter: Filter | None, pool: Pool
+) -> AsyncGenerator[bytes]:
+    """Up to `limit` documents of a snapshot in order of id, and the id after which the next page begins."""
+    separator, left = b'{"documents":[', limit
+    while True:
+        wanted = min(left, PAGE_DOCUMENTS)
+        found = await pool.run(snapshot.page, after, wanted + 1, filter)
+        for document in found[:wanted]:
+            yield separator + orjson.dumps(document_record(document))
+            separator = b","
+            after = document.id
+        left -= wanted
+        more = len(found) > wanted
+        if not more or not left:
+            break
+    yield (
+        (b"" if separator == b"," else separator)
+        + b'],"next":'
+        + orjson.dumps(after if more else None)
+        + b"}"
+    )
+
+
+def _text_json(
+    stored: StoredRepresentations, row: int, tokenizer: Tokenizer, *, packed: bool
+) -> Iterator[bytes]:
+    """The entries of the three representations of one text."""
+    array = packed_json if packed else numbers_json
+    ids, weights = stored.sparse.row(row)
+    sparse = {
+        "token_ids": np.ascontiguousarray(ids),
+        "weights": np.ascontiguousarray(weights),
+        "tokens": tokenizer.token_strings(ids),
+    }
+    yield b'"sparse":' + orjson.dumps(sparse, option=orjson.OPT_SERIALIZE_NUMPY)
+    yield b',"dense":'
+    yield from array(stored.dense[row])
+    if stored.colbert is not None:
+        yield b',"colbert":'
+        yield from array(stored.colbert.row(row))

@@ -1,0 +1,72 @@
+"""Documents to representations: as they are, or in windows, exactly as builds encode them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import numpy as np
+
+from index.candidates import Document
+from index.catalog.settings import CollectionSettings
+from index.errors import InvalidDocumentError
+from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
+from ingest.errors import SourceError
+from models.representations import Int64, Representations
+from models.text_windows import WindowCutter
+from service.documents.batch import EncodedDocuments, stored_outputs
+from service.encoding.service import EncodingService
+from service.encoding.slices import encode_slices
+from service.load.admission import Ticket
+from service.load.deadlines import Deadline
+from service.load.pools import Pool
+
+REMEDY = "(setting max_write_tokens): write fewer documents at a time"
+
+
+async def encode_documents(
+    documents: Sequence[Document],
+    places: Int64,
+    settings: CollectionSettings,
+    encoding: EncodingService,
+    pool: Pool,
+    *,
+    write_tokens: int,
+    deadline: Deadline,
+) -> EncodedDocuments:
+    """Representations of the documents at some places of a batch, at least one.
+
+    They wait in the encoder's line as the texts of `/embed` do. pool: for what takes longer than a moment.
+    Raises RequestTooLargeError for more than `write_tokens`, UnsupportedWindowError, InvalidDocumentError for
+    a character that fits no window, and what `EncodingService.encode` raises.
+    """
+    cutter = cutter_for(settings, encoding.tokenizer)
+    chosen = [documents[place] for place in places.tolist()]
+    windows: list[EncodedText] = []
+    if cutter is not None:
+        windows = await pool.run(_windows, chosen, cutter)
+    slices = encode_slices(
+        encoding,
+        pool,
+        [window.text for window in windows] or [document.encoded_text for document in chosen],
+        "document",
+        stored_outputs(settings),
+        request_tokens=write_tokens,
+        remedy=REMEDY,
+        adapter=settings.adapter,
+        ticket=Ticket(deadline),
+    )
+    async with aclosing(slices):
+        parts = [part async for part in slices]
+    encoded = parts[0] if len(parts) == 1 else await pool.run(Representations.concatenate, parts)
+    if cutter is None:
+        return EncodedDocuments.whole(places, documents, encoded)
+    _, divided = windows_of(windows)
+    return EncodedDocuments(places, encoded, divided.offsets, np.asarray(divided.spans))
+
+
+def _windows(documents: Sequence[Document], cutter: WindowCutter) -> list[EncodedText]:
+    try:
+        return [window for document in documents for window in encoded_texts(document, cutter)]
+    except SourceError as error:
+        raise InvalidDocumentError(str(error)) from error

@@ -1,0 +1,42 @@
+"""Idempotency keys of requests: what tells a repeat from another request under the same key."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import orjson
+
+from index.live.records import WriteKey
+from service.exceptions import InvalidRequestError
+
+KEY_BYTES = 255
+
+
+def write_key(
+    key: str | None, route: str, names: tuple[str, ...], body: dict[str, Any] | bytes | None = None
+) -> WriteKey | None:
+    """The key of a write, with the digest of its request; None without one.
+
+    route: method and path as documented; names: what the path names; body: without the key.
+    Raises InvalidRequestError for a key that is too long.
+    """
+    if key is None:
+        return None
+    size = len(key.encode("utf-8", "surrogatepass"))
+    if size > KEY_BYTES:
+        raise InvalidRequestError(
+            f"idempotency_key has {size} bytes; use at most {KEY_BYTES}", "idempotency_key"
+        )
+    digest = hashlib.sha256(orjson.dumps([route, *names]))
+    digest.update(body if isinstance(body, bytes) else orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
+    return WriteKey(key, digest.hexdigest())
+
+
+def one_key(header: str | None, body: str | None) -> str | None:
+    """The key that a request gives. Raises InvalidRequestError where header and body have different ones."""
+    if header is not None and body is not None and header != body:
+        raise InvalidRequestError(
+            "the header Idempotency-Key and idempotency_key differ; give one of them", "idempotency_key"
+        )
+    return body if header is None else header

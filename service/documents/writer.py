@@ -1,0 +1,234 @@
+"""Writes documents: what a request asks for is checked, encoded, and handed to the collection.
+
+A request is refused before its encoding wherever that can be told. One whose client leaves is dropped while
+it waits for the encoder; once its write has begun, that is finished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from index.candidates import Document
+from index.catalog.settings import CollectionSettings
+from index.documents.fields import columns_of
+from index.documents.filters import Filter
+from index.documents.store import encode_document, encode_id
+from index.errors import (
+    DocumentNotFoundError,
+    FingerprintMismatchError,
+    InvalidDocumentError,
+    WriteOverloadedError,
+)
+from index.live.collection import LiveCollection
+from index.live.records import WriteKey, Written
+from ingest.encoder_match import require_encoder
+from service.adapters import info_for
+from service.collections import CollectionRegistry
+from service.documents.batch import Brought, EncodedDocuments, joined
+from service.documents.encoding import encode_documents
+from service.encoding.service import EncodingService
+from service.exceptions import InvalidRequestError, OverloadedError
+from service.load.deadlines import Deadline
+from service.load.pools import Pools
+from service.telemetry import Telemetry, WriteKind
+
+RETRY_SECONDS = 1.0  # a flush of what fills the memory takes about so long
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentBatch:
+    """Documents to put, at least one. brought: the representations that some of them came with."""
+
+    documents: Sequence[Document]
+    brought: Brought | None = None
+    if_position: int | None = None
+    key: WriteKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PutOutcome:
+    """What was acknowledged, and how many documents were cut when they were encoded: 0 for a repeat."""
+
+    written: Written
+    truncated: int = 0
+
+
+class DocumentWriter:
+    """Writes to the collections of a server. Use from one event loop."""
+
+    def __init__(
+        self,
+        collections: CollectionRegistry,
+        encoding: EncodingService,
+        pools: Pools,
+        telemetry: Telemetry,
+        *,
+        write_tokens: int,
+    ) -> None:
+        self._collections = collections
+        self._encoding = encoding
+        self._pools = pools
+        self._telemetry = telemetry
+        self._write_tokens = write_tokens
+
+    async def put(self, name: str, batch: DocumentBatch, deadline: Deadline) -> PutOutcome:
+        """Adds or replaces documents, all or none.
+
+        deadline: for the encoding to begin. Raises InvalidRequestError or InvalidDocumentError for the first
+        document at fault, FingerprintMismatchError, DocumentChangedError, what the encoder raises, and what
+        opening a collection and writing to it raise.
+        """
+        require_distinct(batch.documents)
+        settings = await self._collections.open_to_write(name)
+        if batch.key is not None:
+            written = await self._written_under(settings.name, batch.key)
+            if written is not None:
+                return PutOutcome(written)
+        await self._pools.bodies.run(_require_storable, batch.documents, settings)
+        encoded = await self._encoded(batch, settings, deadline)
+        tokens, cut = encoded.representations.tokens, encoded.representations.truncated
+
+        def put(live: LiveCollection) -> Written:
+            return live.put(
+                batch.documents,
+                encoded.representations,
+                encoded.windows(settings),
+                if_position=batch.if_position,
+                key=batch.key,
+                tokens=int(tokens.sum()),
+            )
+
+        return PutOutcome(await self._write("put", settings.name, put), int(np.count_nonzero(cut)))
+
+    async def delete(self, name: str, ids: Sequence[str], key: WriteKey | None) -> Written:
+        """Removes documents. Ids that are not there, or that no document can have, count nothing."""
+        possible = [id for id in ids if is_id(id)]
+        return await self._write("delete", name, lambda live: live.delete(possible, key=key))
+
+    async def delete_matching(self, name: str, filter: Filter, key: WriteKey | None) -> Written:
+        """Removes the documents that a filter allows. Raises InvalidQueryError."""
+        return await self._write("delete", name, lambda live: live.delete_matching(filter, key=key))
+
+    async def patch(
+        self,
+        name: str,
+        id: str,
+        metadata: Mapping[str, Any],
+        if_position: int | None,
+        key: WriteKey | None,
+    ) -> Written:
+        """Replaces a document's metadata. Raises DocumentNotFoundError, DocumentChangedError or
+        InvalidDocumentError.
+        """
+        if not is_id(id):
+            raise DocumentNotFoundError(f"document {id!r:.80} is not in collection {name!r}")
+        return await self._write(
+            "patch", name, lambda live: live.patch(id, metadata, if_position=if_position, key=key)
+        )
+
+    async def _written_under(self, name: str, key: WriteKey) -> Written | None:
+        """What was answered to the same request, if anything, before any of its work is done again."""
+
+        def look() -> Written | None:
+            with self._collections.writing(name) as live:
+                return live.written_under(key)
+
+        return await self._pools.writes.run(look)
+
+    async def _encoded(
+        self, batch: DocumentBatch, settings: CollectionSettings, deadline: Deadline
+    ) -> EncodedDocuments:
+        """Representations of all documents: those that were brought, and the others encoded."""
+        parts: list[EncodedDocuments] = []
+        left = np.ones(len(batch.documents), np.bool_)
+        if batch.brought is not None:
+            _require_fingerprints(batch.brought.fingerprints, settings)
+            left[batch.brought.places] = False
+            parts.append(await self._pools.bodies.run(batch.brought.encoded, batch.documents, settings))
+        if left.any():
+            require_encoder(settings, await info_for(settings, None, self._encoding.info_of))
+            started = time.perf_counter()
+            parts.append(
+                await encode_documents(
+                    batch.documents,
+                    np.flatnonzero(left),
+                    settings,
+                    self._encoding,
+                    self._pools.bodies,
+                    write_tokens=self._write_tokens,
+                    deadline=deadline,
+                )
+            )
+            self._telemetry.observe_write("encode", time.perf_counter() - started)
+        return joined(parts)
+
+    async def _write(self, kind: WriteKind, name: str, write: Callable[[LiveCollection], Written]) -> Written:
+        """Carries out a write, to its end once it has begun, and counts it."""
+        settings = await self._collections.open_to_write(name)
+
+        def begun() -> Written:
+            with self._collections.writing(settings.name) as live:
+                written = write(live)
+            self._telemetry.count_write(kind, written.documents)
+            return written
+
+        writing = self._pools.writes.submit(begun)
+        writing.add_done_callback(_receive)
+        try:
+            return await asyncio.shield(writing)
+        except WriteOverloadedError as error:
+            raise OverloadedError(str(error), RETRY_SECONDS, "writes") from error
+
+
+def require_distinct(documents: Sequence[Document]) -> None:
+    """Raises InvalidRequestError naming the first id that occurs twice."""
+    seen: set[str] = set()
+    for place, document in enumerate(documents):
+        if document.id in seen:
+            raise InvalidRequestError(
+                f"document id {document.id!r:.80} occurs twice in one write; give each document once",
+                f"documents.{place}.id",
+                "duplicate_document",
+            )
+        seen.add(document.id)
+
+
+def _require_storable(documents: Sequence[Document], settings: CollectionSettings) -> None:
+    """Raises InvalidDocumentError for the first document that breaks a limit or a declared field's type."""
+    for document in documents:
+        encode_document(document)
+    columns_of(
+        settings.fields,
+        [document.id for document in documents],
+        [document.metadata for document in documents],
+    )
+
+
+def _require_fingerprints(fingerprints: Sequence[str], settings: CollectionSettings) -> None:
+    for fingerprint in fingerprints:
+        if fingerprint != settings.fingerprint:
+            raise FingerprintMismatchError(
+                f"collection {settings.name!r} holds representations of fingerprint {settings.fingerprint}, "
+                f"and some of {fingerprint[:80]!r} are given: encode with {settings.encoder}, or give none"
+            )
+
+
+def is_id(id: str) -> bool:
+    """Whether a document can have this id."""
+    try:
+        encode_id(id)
+    except InvalidDocumentError:
+        return False
+    return True
+
+
+def _receive(writing: asyncio.Future[Written]) -> None:
+    """Receives what a write raises whose client has left; asyncio would complain of it."""
+    if not writing.cancelled():
+        writing.exception()

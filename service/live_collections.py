@@ -1,0 +1,201 @@
+"""The collections that a server writes: each is opened at its first write, and stays so until the end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from index.catalog.layout import CollectionLayout
+from index.catalog.settings import CollectionSettings, check_collection_name
+from index.collection import Collection, delete_collection, list_collections
+from index.errors import SearchIndexError
+from index.ledger.reader import LedgerReader
+from index.live.collection import LiveCollection
+from index.snapshot import Snapshot
+from service.exceptions import NotReadyError
+from service.file_versions import version_of
+
+log = logging.getLogger("tercet")
+
+
+class OpenedCollection:
+    """A live collection that is open, with its latest snapshot and those who write to it now."""
+
+    def __init__(self, collection: Collection) -> None:
+        """Opens it; its ledger is carried out again where no segment holds it. Raises as LiveCollection."""
+        self._path = str(collection.layout.settings)
+        self._version = version_of(self._path)
+        self._live = LiveCollection(collection)
+        self._writers = 0
+        self._closing = False
+        self._changed = threading.Condition()
+        self._seen: tuple[int, Snapshot] | None = None
+        self._live.__enter__()
+
+    @property
+    def settings(self) -> CollectionSettings:
+        """What was fixed when the collection was created."""
+        return self._live.settings
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it is still the collection of its folder, which somebody may have removed."""
+        try:
+            return version_of(self._path) == self._version
+        except OSError:  # of this moment: what is open can still be searched
+            return True
+
+    def seen(self) -> Snapshot | None:
+        """The snapshot after the last write, where it was made already. Takes no time."""
+        seen = self._seen
+        return seen[1] if seen is not None and seen[0] == self._live.position else None
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot after the last acknowledged write.
+
+        One that a flush or merge has replaced since answers the same, so `seen` may still give it; this
+        gives the new one, and lets go of the other.
+        """
+        position = self._live.position
+        snapshot = self._live.snapshot()
+        self._seen = position, snapshot
+        return snapshot
+
+    @contextmanager
+    def writing(self) -> Iterator[LiveCollection | None]:
+        """The collection, which is not closed meanwhile; None where it already is."""
+        with self._changed:
+            closing = self._closing
+            self._writers += not closing
+        try:
+            yield None if closing else self._live
+        finally:
+            with self._changed:
+                self._writers -= not closing
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Waits for those who write, and closes; the ledger holds what no segment has."""
+        with self._changed:
+            if self._closing:
+                return
+            self._closing = True
+            self._changed.wait_for(lambda: not self._writers)
+        self._live.__exit__(None, None, None)
+
+
+class LiveCollections:
+    """Of one folder of collections. Safe to use from several threads."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._opened: dict[str, OpenedCollection] = {}
+        self._locks: dict[str, threading.Lock] = {}
+        self._closed = False
+
+    def get(self, name: str) -> OpenedCollection | None:
+        """The collection where it is open here."""
+        opened = self._opened.get(name)
+        return opened if opened is not None and opened.is_there else None
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[LiveCollection]:
+        """The collection, opened to be written to, and not closed meanwhile.
+
+        Raises InvalidNameError, CollectionNotFoundError, CollectionBusyError where another process or a
+        build writes it, DamagedIndexError, or StorageError.
+        """
+        opened = self.get(name) or self._open(name)
+        while True:
+            with opened.writing() as live:
+                if live is not None:
+                    yield live
+                    return
+            opened = self._open(name)  # waits for who closes it; then it is gone, or there again
+
+    def open_left(self) -> None:
+        """Opens every collection whose ledger holds what no published segment does.
+
+        One that cannot be opened is logged; it is searched as it was published, and read only.
+        """
+        for name in list_collections(self._root):
+            if self._closed:
+                return
+            try:
+                if _is_left(Collection.open(self._root, name)):
+                    self._open(name)
+            except (SearchIndexError, OSError) as error:
+                log.error(
+                    "collection %s cannot be written, and is searched as it was published: %s", name, error
+                )
+
+    def delete(self, name: str) -> None:
+        """Removes a collection and all it holds; writes that have begun are finished before.
+
+        Raises CollectionNotFoundError, or CollectionBusyError where another process or a build writes it.
+        """
+        if not CollectionLayout(self._root / check_collection_name(name)).settings.exists():
+            delete_collection(self._root, name)  # which says so; no lock is kept for it
+        with self._lock_of(name):
+            opened = self._opened.get(name)
+            if opened is not None:
+                opened.close()
+            try:
+                delete_collection(self._root, name)
+            except BaseException:
+                self._opened.pop(name, None)
+                if opened is not None and opened.is_there:  # else what was written last would be hidden
+                    self._opened[name] = OpenedCollection(Collection.open(self._root, name))
+                raise
+            self._opened.pop(name, None)
+
+    def release(self) -> None:
+        """Lets go of collections whose folder is gone, and of memory that flushes have freed."""
+        for name, opened in tuple(self._opened.items()):
+            if opened.is_there:
+                opened.snapshot()
+            else:
+                with self._lock_of(name):
+                    self._forget(name, opened)
+
+    def close(self) -> None:
+        """Closes all; nothing is opened any more."""
+        self._closed = True
+        for name in tuple(self._opened):
+            with self._lock_of(name):
+                if name in self._opened:
+                    self._forget(name, self._opened[name])
+
+    def _open(self, name: str) -> OpenedCollection:
+        Collection.open(self._root, name)  # for a name that does not exist no lock is kept
+        with self._lock_of(name):
+            opened = self._opened.get(name)
+            if opened is not None and opened.is_there:
+                return opened
+            if opened is not None:
+                self._forget(name, opened)
+            if self._closed:
+                raise NotReadyError("this server is about to end; ask another one")
+            opened = self._opened[name] = OpenedCollection(Collection.open(self._root, name))
+            return opened
+
+    def _forget(self, name: str, opened: OpenedCollection) -> None:
+        opened.close()
+        if self._opened.get(name) is opened:
+            del self._opened[name]
+
+    def _lock_of(self, name: str) -> threading.Lock:
+        return self._locks.setdefault(name, threading.Lock())
+
+
+def _is_left(collection: Collection) -> bool:
+    """Whether the ledger holds operations that no published segment does."""
+    path = collection.layout.ledger
+    if not path.exists():
+        return False
+    manifest = collection.manifest()
+    with LedgerReader.open(path) as ledger:
+        return ledger.last_position > (0 if manifest is None else manifest.ledger_position)

@@ -1,0 +1,303 @@
+"""Documents of a collection: put, get, list, patch, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+import orjson
+from fastapi import Header, Path, Query, Response
+
+from index.candidates import Document
+from index.documents.filters import Filter, parse_filter
+from index.errors import DocumentNotFoundError, InvalidQueryError
+from models.representations import Float32
+from service.answers.pieces import response_of
+from service.documents.answers import document_pieces, document_record, page_pieces
+from service.documents.brought import BroughtText, BroughtTexts
+from service.documents.keys import one_key, write_key
+from service.documents.writer import DocumentBatch, is_id
+from service.exceptions import InvalidRequestError, RequestTooLargeError
+from service.http.anything import ANYTHING
+from service.ready_representations import unpacked
+from service.routes.collections import Name
+from service.routes.common import (
+    WRITE,
+    Services,
+    TimeLimit,
+    check_characters,
+    errors,
+    json_response,
+    router,
+)
+from service.schemas.documents import (
+    DeleteDocumentsRequest,
+    DeleteDocumentsResponse,
+    DocumentPage,
+    DocumentRequest,
+    DocumentResponse,
+    Encoding,
+    PatchDocumentRequest,
+    PatchDocumentResponse,
+    PutDocumentsRequest,
+    PutDocumentsResponse,
+    TextRepresentations,
+    WindowRepresentations,
+)
+from service.schemas.search import PackedVectors
+from service.settings import RequestLimits
+
+DEFAULT_PAGE = 100
+DOCUMENTS = "/collections/{name}/documents"
+DOCUMENT = f"{DOCUMENTS}/{{document_id:{ANYTHING}}}"
+
+Id = Annotated[str, Path(description="A document's id, percent-encoded; it may hold slashes.")]
+KeyHeader = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="A name for this write, as the field `idempotency_key` of a body.",
+    ),
+]
+Numbers = TypeVar("Numbers")
+
+routes = router("documents")
+
+
+@routes.put(
+    DOCUMENTS,
+    response_model=PutDocumentsResponse,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+)
+async def put_documents(
+    name: Name,
+    body: PutDocumentsRequest,
+    services: Services,
+    deadline: TimeLimit,
+    header_key: KeyHeader = None,
+) -> Response:
+    """Add documents, or replace those with the same ids: all of them or none.
+
+    The answer comes once they are on the disk, and the next search finds them. They are encoded as builds
+    encode them, unless they bring `representations` along.
+    """
+    limits = services.limits
+    _check_count(body.documents, limits.write_documents, "documents")
+    _check_texts(body.documents, limits)
+    key = one_key(header_key, body.idempotency_key)
+    if key is not None:
+        content = await services.pools.bodies.run(body.model_dump, exclude={"idempotency_key"})
+        batch_key = await services.pools.bodies.run(write_key, key, f"PUT {DOCUMENTS}", (name,), content)
+    else:
+        batch_key = None
+    batch = DocumentBatch(
+        [Document(each.id, each.text, each.title, each.metadata or {}) for each in body.documents],
+        _brought(body.documents),
+        body.if_position,
+        batch_key,
+    )
+    outcome = await services.writer.put(name, batch, deadline)
+    answer: dict[str, Any] = {
+        "upserted": outcome.written.documents,
+        "position": outcome.written.position,
+        "usage": {"tokens": outcome.written.tokens},
+    }
+    if outcome.truncated:
+        answer["truncated"] = outcome.truncated
+    return json_response(answer)
+
+
+@routes.get(DOCUMENTS, response_model=DocumentPage, responses=errors(404, 422))
+async def list_documents(
+    name: Name,
+    services: Services,
+    after: Annotated[
+        str | None, Query(description="The last id of the page before: `next` of its answer.")
+    ] = None,
+    limit: Annotated[
+        int | None,
+        Query(ge=1, description="Documents; by default 100, limited by the setting `max_page_documents`."),
+    ] = None,
+    filter: Annotated[
+        str | None, Query(description="Documents to list, a filter of `/search` as a JSON string.")
+    ] = None,
+) -> Response:
+    """Documents in order of id, some at a time; all of them where each page begins `after` the one before.
+
+    Ids are ordered by their UTF-8 bytes. While documents are written, those that stay are each listed once.
+    """
+    largest = services.limits.page_documents
+    count = min(DEFAULT_PAGE, largest) if limit is None else limit
+    if count > largest:
+        raise InvalidRequestError(
+            f"limit is {count}; the limit is {largest} (setting max_page_documents)", "limit"
+        )
+    if after is not None and not is_id(after):
+        raise InvalidRequestError("after is no id: give 1 to 512 bytes of UTF-8, or leave it out", "after")
+    tree = None if filter is None else _filter(_json(filter))
+    snapshot = await services.readable.open(name)
+    return await response_of(page_pieces(snapshot, after, count, tree, services.pools.search))
+
+
+@routes.post(
+    f"{DOCUMENTS}/delete",
+    response_model=DeleteDocumentsResponse,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+)
+async def delete_documents(
+    name: Name, body: DeleteDocumentsRequest, services: Services, header_key: KeyHeader = None
+) -> Response:
+    """Delete documents by id or by filter. Ids that are not there are no error, and are not counted."""
+    if (body.ids is None) == (body.filter is None):
+        raise InvalidRequestError("give ids or filter: one of them", "ids")
+    content = body.model_dump(exclude={"idempotency_key"})
+    given = one_key(header_key, body.idempotency_key)
+    key = write_key(given, f"POST {DOCUMENTS}/delete", (name,), content)
+    if body.ids is not None:
+        _check_count(body.ids, services.limits.write_documents, "ids")
+        written = await services.writer.delete(name, body.ids, key)
+    else:
+        written = await services.writer.delete_matching(name, _filter(body.filter), key)
+    return json_response({"deleted": written.documents, "position": written.position})
+
+
+@routes.get(
+    DOCUMENT,
+    response_model=DocumentResponse,
+    responses=errors(404, 422),
+)
+async def get_document(
+    name: Name,
+    document_id: Id,
+    services: Services,
+    representations: Annotated[bool, Query(description="Add what is stored of its representations.")] = False,
+    encoding: Annotated[
+        Encoding, Query(description="`base64`: dense and colbert as little-endian float32 with their shape.")
+    ] = "float",
+) -> Response:
+    """A stored document by its id."""
+    snapshot = await services.readable.open(name)
+    document = await services.pools.operations.run(snapshot.get, document_id)
+    if document is None:
+        raise DocumentNotFoundError(f"collection {name!r} has no document {document_id[:600]!r}")
+    if not representations:
+        return json_response(document_record(document))
+    stored = await services.pools.operations.run(snapshot.representations_of, document_id)
+    assert stored is not None  # noqa: S101 - a snapshot does not change
+    return await response_of(
+        document_pieces(
+            document,
+            stored,
+            snapshot.settings.fingerprint,
+            services.encoding.tokenizer,
+            packed=encoding == "base64",
+        )
+    )
+
+
+@routes.patch(
+    DOCUMENT,
+    response_model=PatchDocumentResponse,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+)
+async def patch_document(
+    name: Name,
+    document_id: Id,
+    body: PatchDocumentRequest,
+    services: Services,
+    header_key: KeyHeader = None,
+) -> Response:
+    """Replace a document's metadata; nothing is encoded again."""
+    content = body.model_dump(exclude={"idempotency_key"})
+    given = one_key(header_key, body.idempotency_key)
+    key = write_key(given, f"PATCH {DOCUMENT}", (name, document_id), content)
+    written = await services.writer.patch(name, document_id, body.metadata, body.if_position, key)
+    return json_response({"position": written.position})
+
+
+@routes.delete(
+    DOCUMENT,
+    response_model=DeleteDocumentsResponse,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+)
+async def delete_document(
+    name: Name, document_id: Id, services: Services, header_key: KeyHeader = None
+) -> Response:
+    """Delete a document. One that is not there is no error: 0 are deleted then."""
+    key = write_key(header_key, f"DELETE {DOCUMENT}", (name, document_id))
+    written = await services.writer.delete(name, [document_id], key)
+    return json_response({"deleted": written.documents, "position": written.position})
+
+
+def _check_count(items: Sequence[object], limit: int, param: str) -> None:
+    if len(items) > limit:
+        raise RequestTooLargeError(
+            f"{param} has {len(items)} items; the limit is {limit} (setting max_write_documents): split the "
+            "request",
+            param,
+        )
+
+
+def _check_texts(documents: Sequence[DocumentRequest], limits: RequestLimits) -> None:
+    for place, document in enumerate(documents):
+        check_characters([document.text], limits.characters, f"documents.{place}.text")
+        check_characters([document.title or ""], limits.characters, f"documents.{place}.title")
+
+
+def _json(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InvalidRequestError(f"filter is not valid JSON: {error}", "filter", "invalid_filter") from error
+
+
+def _filter(tree: object) -> Filter:
+    try:
+        return parse_filter(tree)
+    except InvalidQueryError as error:
+        raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
+
+
+def _brought(documents: Sequence[DocumentRequest]) -> BroughtTexts | None:
+    """The representations that some of the documents bring along."""
+    places: list[int] = []
+    fingerprints: list[str] = []
+    texts: list[list[BroughtText]] = []
+    for place, document in enumerate(documents):
+        given, param = document.representations, f"documents.{place}.representations"
+        if given is None:
+            continue
+        places.append(place)
+        fingerprints.append(given.fingerprint)
+        if given.windows is None:
+            texts.append([_text(given, param)])
+            continue
+        for side in ("dense", "sparse", "colbert"):
+            if getattr(given, side) is not None:
+                raise InvalidRequestError(
+                    f"{param}.{side}: the windows have their own; leave it out", f"{param}.{side}"
+                )
+        texts.append([_text(each, f"{param}.windows.{number}") for number, each in enumerate(given.windows)])
+    return BroughtTexts(np.array(places, np.int64), fingerprints, texts) if places else None
+
+
+def _text(given: TextRepresentations, param: str) -> BroughtText:
+    return BroughtText(
+        param,
+        _numbers(given.dense, 1, f"{param}.dense"),
+        None if given.sparse is None else (given.sparse.token_ids, given.sparse.weights),
+        _numbers(given.colbert, 2, f"{param}.colbert"),
+        (given.start, given.end) if isinstance(given, WindowRepresentations) else None,
+    )
+
+
+def _numbers(given: Numbers | PackedVectors, axes: int, param: str) -> Numbers | Float32:
+    """Lists as they are, packed vectors as an array."""
+    return unpacked(given.data, given.shape, axes, param) if isinstance(given, PackedVectors) else given

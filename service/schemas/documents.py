@@ -1,0 +1,205 @@
+"""Shapes of the routes of documents."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.schemas.base import WHOLE, Integer, Request, Text, Usage
+from service.schemas.embed import PackedArray, SparseEmbedding
+from service.schemas.filters import FilterTree
+from service.schemas.search import MAX_ROWS, PackedVectors, SparseQuery, Vector
+
+Key = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=255,
+        description="A name for this write, of at most 255 bytes of UTF-8: a repeat under it within a day "
+        "changes nothing and gets the same answer; another write under it is a conflict, 409.",
+    ),
+]
+IfPosition = Annotated[
+    int,
+    Field(
+        ge=0,
+        lt=2**63,
+        description="Write only if none of these documents was written after this position; else 409.",
+    ),
+    WHOLE,
+]
+DocumentId = Annotated[
+    str, Field(min_length=1, max_length=512, description="1 to 512 bytes of UTF-8, any characters.")
+]
+Position = Annotated[int, Field(description="The collection's position: it grows by one with each write.")]
+
+
+class TextRepresentations(Request):
+    """Representations of one text, as an item of `embeddings` that `/embed` gives for documents."""
+
+    dense: Vector | PackedVectors | None = None
+    sparse: SparseQuery | None = None
+    colbert: (
+        Annotated[list[Vector], Field(min_length=1, max_length=MAX_ROWS, fail_fast=True)]
+        | PackedVectors
+        | None
+    ) = Field(None, description="May be missing where the collection's `token_codec` is `none`.")
+    tokens: Integer | None = Field(None, description="Ignored; `/embed` gives it.")
+    truncated: bool | None = Field(None, description="Ignored; `/embed` gives it.")
+
+
+class WindowRepresentations(TextRepresentations):
+    """Those of a document's window."""
+
+    start: Annotated[int, Field(ge=0, lt=2**31), WHOLE] = Field(
+        description="Its first character in `text`, counted in Unicode code points."
+    )
+    end: Annotated[int, Field(ge=0, lt=2**31), WHOLE] = Field(description="The character after its last.")
+
+
+class DocumentRepresentations(TextRepresentations):
+    """Ready representations of a document, made with the collection's encoder: nothing is encoded then."""
+
+    fingerprint: str = Field(description="Of the encoder that made them, as `/embed` gives it.")
+    windows: (
+        Annotated[list[WindowRepresentations], Field(min_length=1, max_length=MAX_ROWS, fail_fast=True)]
+        | None
+    ) = Field(
+        None,
+        description="Only in a collection with windows, instead of `dense`, `sparse` and `colbert`: those of "
+        "each window, in order. Without it the whole text is one window.",
+    )
+    position: Integer | None = Field(None, description="Ignored; `GET` of a document gives it.")
+
+
+class DocumentRequest(Request):
+    """A document."""
+
+    id: DocumentId
+    text: Text
+    title: Text | None = Field(None, description="Encoded before the text.")
+    metadata: dict[str, Any] | None = Field(None, description="Any JSON; declared fields can be filtered by.")
+    representations: DocumentRepresentations | None = None
+
+
+class PutDocumentsRequest(Request):
+    """Documents to add, or to replace where their ids are there."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "documents": [
+                        {"id": "tea", "text": "Green tea is brewed with hot water."},
+                        {"id": "rail", "title": "Steam", "text": "A train.", "metadata": {"year": 1830}},
+                    ],
+                    "idempotency_key": "import-17",
+                }
+            ]
+        }
+    )
+
+    documents: Annotated[list[DocumentRequest], Field(min_length=1, fail_fast=True)] = Field(
+        description="Their number is limited by the setting `max_write_documents`; no id may occur twice."
+    )
+    idempotency_key: Key | None = None
+    if_position: IfPosition | None = None
+
+
+class PutDocumentsResponse(BaseModel):
+    """Documents that are on the disk, and that the next search sees."""
+
+    upserted: int
+    position: Position
+    usage: Usage
+    truncated: int | None = Field(
+        None, description="How many were cut at the encoder's limit; only where some were."
+    )
+
+
+class PatchDocumentRequest(Request):
+    """What to change of a document."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"metadata": {"year": 2001}}]})
+
+    metadata: dict[str, Any] = Field(description="In place of all that it has.")
+    idempotency_key: Key | None = None
+    if_position: IfPosition | None = None
+
+
+class PatchDocumentResponse(BaseModel):
+    """The change is on the disk."""
+
+    position: Position
+
+
+class DeleteDocumentsRequest(Request):
+    """Which documents to delete: by their ids, or by a filter."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"ids": ["draft-1", "draft-2"]}, {"filter": {"lt": {"year": 1900}}}]}
+    )
+
+    ids: Annotated[list[str], Field(min_length=1, fail_fast=True)] | None = Field(
+        None, description="Their number is limited by the setting `max_write_documents`."
+    )
+    filter: FilterTree | None = Field(None, description="All documents that it allows.")
+    idempotency_key: Key | None = None
+
+
+class DeleteDocumentsResponse(BaseModel):
+    """What was there and is no longer."""
+
+    deleted: int
+    position: Position
+
+
+class StoredText(BaseModel):
+    """What is stored of one text: what scores are computed from."""
+
+    dense: list[float] | PackedArray
+    sparse: SparseEmbedding
+    colbert: list[list[float]] | PackedArray | None = Field(
+        None, description="Absent where the collection's `token_codec` is `none`."
+    )
+
+
+class StoredWindow(StoredText):
+    """What is stored of a window."""
+
+    start: int
+    end: int
+
+
+class StoredDocumentRepresentations(BaseModel):
+    """What is stored of a document: its three representations, or in a collection with windows those of each.
+    `PUT` takes it as it is.
+    """
+
+    fingerprint: str
+    position: int = Field(description="The position that it was written at; 0 where a build wrote it.")
+    dense: list[float] | PackedArray | None = None
+    sparse: SparseEmbedding | None = None
+    colbert: list[list[float]] | PackedArray | None = None
+    windows: list[StoredWindow] | None = None
+
+
+class DocumentResponse(BaseModel):
+    """A stored document."""
+
+    id: str
+    title: str | None
+    text: str
+    metadata: dict[str, Any]
+    representations: StoredDocumentRepresentations | None = Field(None, description="Only where asked for.")
+
+
+class DocumentPage(BaseModel):
+    """Some documents, in order of their ids' bytes."""
+
+    documents: list[DocumentResponse]
+    next: str | None = Field(description="`after` of the next page; null where there is none.")
+
+
+Encoding = Literal["float", "base64"]
