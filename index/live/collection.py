@@ -29,6 +29,7 @@ from index.live.operations import Delete, DeleteMatching, Operation, Patch, Put,
 from index.live.publisher import Publisher
 from index.live.records import LiveLimits, LiveObserver, NoObserver, WriteKey, Written
 from index.live.state import LiveState
+from index.live.statistics import CollectionStatistics, all_part_bytes
 from index.live.upkeep import Upkeep
 from index.segments.checks import check_batch
 from index.segments.rows import DocumentRows
@@ -44,6 +45,8 @@ DEFAULT_LIMITS = LiveLimits()
 class _Parts:
     """What works while a collection is open; opened: what is closed in the end."""
 
+    ledger: Ledger
+    publisher: Publisher
     committer: Committer
     flush: Flush
     merge: Merge
@@ -96,7 +99,9 @@ class LiveCollection:
             upkeep = Upkeep(committer, flush, merge, self._limits, self._observer, unflushed=unflushed)
             opened.callback(upkeep.close)
             adoption = Adoption(publisher, committer, flush)
-            self._parts = _Parts(committer, flush, merge, adoption, upkeep, opened.pop_all())
+            self._parts = _Parts(
+                ledger, publisher, committer, flush, merge, adoption, upkeep, opened.pop_all()
+            )
         return self
 
     def __exit__(
@@ -177,6 +182,27 @@ class LiveCollection:
             if self._opened is None or self._opened[0] is not state:
                 self._opened = (state, state.snapshot())
             return self._opened[1]
+
+    def stats(self) -> CollectionStatistics:
+        """What the collection holds now, and how far its upkeep is. Raises DamagedIndexError."""
+        parts = self._running()
+        with parts.publisher.lock:  # so that segments and files are those of one manifest
+            state, manifest = parts.committer.state, parts.publisher.manifest
+            sizes = all_part_bytes(self._collection.layout, manifest)
+        return CollectionStatistics(
+            state.documents,
+            sum(len(segment) - segment.documents_kept for segment in state.published),
+            len(state.published),
+            sizes,
+            state.memory_documents,
+            state.memory_bytes,
+            state.position - manifest.ledger_position,
+            parts.ledger.total_bytes,
+            state.position,
+            manifest.ledger_position,
+            flushing=parts.upkeep.flushing,
+            merging=parts.upkeep.merging,
+        )
 
     def flush(self) -> None:
         """Publishes what was written so far in a segment on the disk, where other processes see it.

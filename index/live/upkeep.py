@@ -24,7 +24,8 @@ log = logging.getLogger("tercet")
 class Upkeep:
     """Flushes when it is time, and merges after each flush; each in a thread of its own.
 
-    So a long merge holds up no flush, and neither a write or a search.
+    So a long merge holds up no flush, and neither a write or a search. flushing, merging: under way, or
+    waiting to be tried again.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Upkeep:
         self._observer = observer
         self._changed = threading.Condition()
         self._oldest = time.monotonic() if unflushed else None  # when the first unflushed write was made
+        self.flushing = self.merging = False
         self._stopped = threading.Event()
         self._merge_wanted = threading.Event()
         self._flushes = threading.Thread(target=self._run_flushes, name="tercet-flush", daemon=True)
@@ -92,12 +94,14 @@ class Upkeep:
     def _run_flushes(self) -> None:
         _lower_priority(FLUSH_NICENESS)
         while self._wait_until_due():
+            self.flushing = True
             try:
                 self._flush.run()
             except Exception as error:  # noqa: BLE001 - whatever it is: the writes are safe in the ledger
                 self._failed("flush", error)
                 with self._changed:
                     self._oldest = time.monotonic() - self._limits.flush_seconds
+            self.flushing = False
             self._merge_wanted.set()
             with self._changed:
                 self._changed.notify_all()
@@ -106,12 +110,14 @@ class Upkeep:
         _lower_priority(MERGE_NICENESS)
         while self._merge_wanted.wait() and not self._stopped.is_set():
             self._merge_wanted.clear()
+            self.merging = True
             try:
                 while not self._stopped.is_set() and self._merge.run(stopped=self._stopped.is_set):
                     pass
             except Exception as error:  # noqa: BLE001 - whatever it is: all is as before
                 if not self._stopped.is_set():
                     self._failed("merge", error)
+            self.merging = False
 
     def _failed(self, what: str, error: Exception) -> None:
         """Tells of it, and waits before the next attempt."""
