@@ -273,7 +273,9 @@ class Runtime:
     ) -> SearchServices:
         """representations: of one text, which warm the index up."""
         data = self.settings.data
-        jobs = JobManager(data, encoding.info_of, self.settings.encoder_environment, self.pools.operations)
+        jobs = JobManager(
+            data, self.collections, encoding.info_of, self.settings.encoder_environment, self.pools.operations
+        )
         await jobs.start()
         try:
             await self.pools.search.run(write_and_search, encoding.info, representations)

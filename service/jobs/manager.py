@@ -15,14 +15,17 @@ from typing import Any
 
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, FingerprintMismatchError
+from index.live.adoption import AdoptionMode
 from ingest.encoder_match import require_encoder
 from ingest.sources.reader import OnError
 from service.adapters import InfoOf, info_for
+from service.collections import CollectionRegistry
 from service.errors import failure_of
 from service.exceptions import NotFoundError, OverloadedError
 from service.jobs.outcome import settled
 from service.jobs.process import BuildLock, BuildProcess
 from service.jobs.sources import confined_source
+from service.jobs.staging import StagedBuild
 from service.jobs.store import Job, JobState, JobStore, now
 from service.load.pools import Pool
 
@@ -41,11 +44,20 @@ class JobManager:
     event loop; call `start` first and `stop` last.
     """
 
-    def __init__(self, data: Path, info_of: InfoOf, environment: Mapping[str, str], pool: Pool) -> None:
-        """data: the data root; info_of: what the service encodes with, by adapter; environment: variables
-        that make a child use the same encoder and adapters; pool: for reading and writing files.
+    def __init__(
+        self,
+        data: Path,
+        collections: CollectionRegistry,
+        info_of: InfoOf,
+        environment: Mapping[str, str],
+        pool: Pool,
+    ) -> None:
+        """data: the data root; collections: those of it, which builds are taken over by; info_of: what the
+        service encodes with, by adapter; environment: variables that make a child use the same encoder and
+        adapters; pool: for reading and writing files.
         """
         self._data = data.resolve()
+        self._collections = collections
         self._info_of = info_of
         self._environment = environment
         self._pool = pool
@@ -87,12 +99,14 @@ class JobManager:
         encoder: str | None = None,
         on_error: OnError = "stop",
         adapter: str | None = None,
+        mode: AdoptionMode = "replace",
     ) -> Job:
         """Queues a build from a file or folder below `sources/` of the data root.
 
         collection: its name, or an alias, which stands for what it means now. encoder: None, or the served
         encoder's name or fingerprint. on_error: what a bad record does. adapter: of a collection that is new;
-        one that exists goes with its own.
+        one that exists goes with its own. mode: by default the source's documents replace all others, but for
+        what is written after the build began; `upsert` leaves those with other ids.
         Raises InvalidRequestError for the source, FingerprintMismatchError where another encoder or adapter
         is asked for than the collection's, AdapterNotFoundError, InvalidNameError, OverloadedError where too
         many jobs wait.
@@ -108,7 +122,7 @@ class JobManager:
             raise OverloadedError(
                 f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60, "jobs"
             )
-        job = Job(uuid.uuid4().hex, collection, source, now(), on_error=on_error, adapter=adapter)
+        job = Job(uuid.uuid4().hex, collection, source, now(), on_error=on_error, adapter=adapter, mode=mode)
         # Once begun this must be finished, even if the client that asked for it goes away.
         await asyncio.shield(self._enqueue(job))
         return job
@@ -185,9 +199,19 @@ class JobManager:
         self._cancelled.discard(job.id)
 
     async def _build(self, job: Job) -> Job:
+        staged = await self._pool.run(StagedBuild.of, self._collections, job)
+        try:
+            return await self._build_in(job, staged)
+        finally:
+            if staged is not None:
+                await asyncio.shield(self._pool.run(staged.close))
+
+    async def _build_in(self, job: Job, staged: StagedBuild | None) -> Job:
         sources = self._data / "sources"
         path = await self._pool.run(confined_source, sources, job.source)
-        process = await BuildProcess.start(job, path, self._data, self._environment, self._build_lock)
+        process = await BuildProcess.start(
+            job, path, self._data, self._environment, self._build_lock, staged=staged is not None
+        )
         self._running = job.id, process
         try:
             if job.id in self._cancelled:
@@ -198,8 +222,11 @@ class JobManager:
             raise
         job = self.get(job.id)
         if outcome.error is None:
+            snapshot = outcome.last.get("snapshot")
+            if staged is not None:
+                snapshot = await self._pool.run(staged.adopt)
             skips = [self._without_root(skip) for skip in job.skips]
-            return replace(job, skips=skips, snapshot=outcome.last.get("snapshot")).ended("succeeded")
+            return replace(job, skips=skips, snapshot=snapshot).ended("succeeded")
         if job.id in self._cancelled:
             return await self._settled(job, "cancelled")
         log.error("the build of job %s failed: %s", job.id, outcome.logged)

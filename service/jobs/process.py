@@ -88,13 +88,19 @@ class BuildProcess:
         data: Path,
         environment: Mapping[str, str],
         lock: BuildLock,
+        *,
+        staged: bool,
     ) -> BuildProcess:
-        """Starts the build of a job. Raises OSError where no process can be started."""
+        """Starts the build of a job, beside its collection where `staged`.
+
+        Raises OSError where no process can be started.
+        """
         with lock.for_child() as descriptor:
             process = await asyncio.create_subprocess_exec(
                 *(*module_command("cli.main"), "index", "build", str(source)),
                 *("--collection", job.collection, "--data", str(data), "--on-error", job.on_error),
                 *(() if job.adapter is None else ("--adapter", job.adapter)),
+                *(("--staged",) if staged else ()),
                 *("--progress", "json", "--stop-with-stdin", "--mark", job.id),
                 stdin=PIPE,
                 stdout=PIPE,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from index.files.storage import write_json_atomically
+from index.live.adoption import AdoptionMode
 from ingest.sources.reader import OnError
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
@@ -38,6 +39,7 @@ class Job:
     tokens: int = 0
     on_error: OnError = "stop"
     adapter: str | None = None
+    mode: AdoptionMode = "replace"
     skipped: int = 0
     skips: Sequence[str] = ()
     truncated: int = 0

@@ -24,11 +24,13 @@ routes = router("jobs")
     dependencies=WRITE,
 )
 async def submit_job(name: Name, body: JobRequest, services: Services) -> Response:
-    """Build a collection from a source below the data root; searches see the old snapshot until it is done.
+    """Build a collection from a source below the data root; searches see the old documents until it is done.
 
-    A collection that does not exist is created.
+    A collection that does not exist is created. Documents may be written and deleted meanwhile, and stay so.
     """
-    job = await services.jobs.submit(name, body.source, body.encoder, body.on_error or "stop", body.adapter)
+    job = await services.jobs.submit(
+        name, body.source, body.encoder, body.on_error or "stop", body.adapter, body.mode or "replace"
+    )
     return json_response(asdict(job), 202)
 
 

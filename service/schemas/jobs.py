@@ -6,18 +6,24 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from index.live.adoption import AdoptionMode
 from ingest.sources.reader import OnError
 from service.jobs.store import JobState
 from service.schemas.base import AdapterName, Request
 
 
 class JobRequest(Request):
-    """A batch build of a collection; it replaces what the collection holds when it is done."""
+    """A batch build of a collection, which takes effect in one step when it is done."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"source": "articles.jsonl"}]})
 
     source: Annotated[str, Field(min_length=1, max_length=1024)] = Field(
         description="A file or folder below `sources/` of the data root: JSONL, JSONL.gz, Parquet, BEIR."
+    )
+    mode: AdoptionMode | None = Field(
+        "replace",
+        description="`replace`: the source's documents take the place of all others; `upsert`: of those with "
+        "the same ids. What is written or deleted after the job has begun stays so.",
     )
     encoder: str | None = Field(None, description="Null, or the name or fingerprint of this encoder.")
     adapter: AdapterName | None = Field(
@@ -35,6 +41,7 @@ class JobResponse(BaseModel):
     collection: str
     source: str
     adapter: str | None
+    mode: AdoptionMode
     state: JobState
     documents_done: int
     documents_total: int | None

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,16 +16,18 @@ import pytest
 
 from index.candidates import Document
 from index.collection import Collection
-from index.errors import FingerprintMismatchError, InvalidNameError
+from index.errors import CollectionNotFoundError, FingerprintMismatchError, InvalidNameError
 from index.files.lock import ExclusiveLock
 from ingest.target import open_or_create
 from models.adapters.library import unknown_adapter
 from models.encoder import EncoderInfo, encode
 from models.loader import load_encoder
+from service.collections import CollectionRegistry
 from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
 from service.jobs import store as job_store
 from service.jobs.manager import JobManager
 from service.jobs.sources import confined_source
+from service.jobs.staging import StagedBuild
 from service.jobs.store import Job, JobStore, now
 from service.load.pools import Pool
 
@@ -53,7 +55,16 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def make(data: Path, info: EncoderInfo, embedded_checkpoint: Path) -> AsyncIterator[MakeManager]:
+def collections(data: Path) -> Iterator[CollectionRegistry]:
+    registry = CollectionRegistry(data / "collections")
+    yield registry
+    registry.close()
+
+
+@pytest.fixture
+async def make(
+    data: Path, collections: CollectionRegistry, info: EncoderInfo, embedded_checkpoint: Path
+) -> AsyncIterator[MakeManager]:
     made: list[JobManager] = []
     pool = Pool("operations", 2)
 
@@ -65,7 +76,7 @@ async def make(data: Path, info: EncoderInfo, embedded_checkpoint: Path) -> Asyn
                 raise unknown_adapter(adapter, ())
             return info
 
-        made.append(JobManager(data, info_of, environment, pool))
+        made.append(JobManager(data, collections, info_of, environment, pool))
         return made[-1]
 
     yield make
@@ -193,6 +204,7 @@ SERVICE = """
 import asyncio, time
 from pathlib import Path
 from models.loader import load_encoder
+from service.collections import CollectionRegistry
 from service.jobs.manager import JobManager
 from service.load.pools import Pool
 {patch}
@@ -203,7 +215,8 @@ async def run():
         return info
 
     environment = {{"TERCET_CHECKPOINT": {checkpoint!r}}}
-    manager = JobManager(Path({data!r}), info_of, environment, Pool("files", 1))
+    collections = CollectionRegistry(Path({data!r}) / "collections")
+    manager = JobManager(Path({data!r}), collections, info_of, environment, Pool("files", 1))
     await manager.start()
     job = await manager.submit("articles", {source!r})
     while manager.get(job.id).tokens == 0:
@@ -388,3 +401,54 @@ def test_records_are_bounded_and_damaged_ones_are_left_alone(
     again.load()
     assert {job.id for job in again.list()} == {"j3", "j4", "running"}
     assert (tmp_path / "broken.json").exists()
+
+
+async def test_writes_beside_a_job_survive_it(
+    manager: JobManager, collections: CollectionRegistry, data: Path, embedded_checkpoint: Path
+) -> None:
+    encoder = load_encoder(str(embedded_checkpoint), threads=1)
+
+    def put(*ids: str) -> None:
+        with collections.writing("articles") as live:
+            live.put(
+                [Document(id, f"live {id}") for id in ids], encode(encoder, [f"live {id}" for id in ids])
+            )
+
+    await finished(manager, await manager.submit("articles", "short.jsonl"))
+    put("d1", "before")
+    job = await manager.submit("articles", "short.jsonl")
+    await until(manager, job, lambda _: any(data.glob("collections/articles/builds/*/segments")))
+    put("d2", "during")
+    with collections.writing("articles") as live:
+        live.delete(["d3"])
+    job = await finished(manager, job)
+    assert (job.state, job.documents_done) == ("succeeded", 20)
+    snapshot = collections.snapshot("articles")
+    assert job.snapshot is not None
+    found = {document.id: document.text for document in snapshot.page(None, 100)}
+    expected = {f"d{i}": f"tea and water {i}" for i in range(20) if i != 3}
+    assert found == {**expected, "d2": "live d2", "during": "live during"}
+    assert not list((data / "collections" / "articles" / "builds").iterdir())
+
+    (data / "sources" / "more.jsonl").write_text('{"id": "d4", "text": "more"}\n{"id": "e", "text": "x"}')
+    job = await finished(manager, await manager.submit("articles", "more.jsonl", mode="upsert"))
+    assert (job.state, job.documents_done) == ("succeeded", 2)
+    found |= {"d4": "more", "e": "x"}
+    snapshot = collections.snapshot("articles")
+    assert {document.id: document.text for document in snapshot.page(None, 100)} == found
+
+
+async def test_a_collection_that_is_made_anew_during_a_build_is_not_its_own(
+    manager: JobManager, collections: CollectionRegistry
+) -> None:
+    job = await finished(manager, await manager.submit("articles", "short.jsonl"))
+    staged = StagedBuild(collections, job)
+    settings = collections.snapshot("articles").settings
+    collections.delete("articles")
+    collections.create("articles", settings)
+    with pytest.raises(CollectionNotFoundError, match="deleted or created anew during the build"):
+        staged.adopt()
+    staged.close()
+    assert collections.snapshot("articles").documents == 0
+    collections.delete("articles")
+    assert StagedBuild.of(collections, job) is None
