@@ -53,8 +53,8 @@ INDEX_ORDER = [
     "ledger",
     "writer",
     "collection",
-    "live",
     "inspection",
+    "live",
     "verify",
 ]
 
