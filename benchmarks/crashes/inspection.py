@@ -1,0 +1,110 @@
+"""What a killed or powerless process left: on the disk, and once the collection is opened again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from crashes.workload import NAME, Contents, Write, document, representations
+from index.candidates import Document
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import Manifest
+from index.collection import Collection
+from index.ledger.reader import LedgerReader
+from index.live.collection import LiveCollection
+from index.snapshot import Snapshot
+from index.verify import verify
+
+COMPARED = 20  # documents whose stored representations are compared with what was written
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An opened collection. documents: their versions, by id; answered: for each write asked after, whether
+    its key has an answer; remains: what was under way, by the files left; problems: all that is wrong."""
+
+    documents: Contents
+    answered: list[bool]
+    remains: list[str]
+    problems: list[str]
+
+    @property
+    def record(self) -> dict[str, object]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+def inspect(root: Path, writes: Sequence[Write], seed: int) -> Found:
+    """Verifies a collection, opens it, reads all of it, verifies it again. writes: those to ask after."""
+    left = remains(CollectionLayout(root / NAME))
+    problems = [f"before opening: {problem}" for problem in verify(root, NAME)]
+    with LiveCollection(Collection.open(root, NAME)) as live:
+        snapshot = live.snapshot()
+        found = snapshot.page(None, snapshot.documents + 1)
+        documents: Contents = {}
+        for each in found:
+            versions = _versions(each)
+            if versions is None:
+                problems.append(f"a document that nobody wrote: {each}")
+            else:
+                documents[each.id] = versions
+        if len(found) != snapshot.documents:
+            problems.append(f"{snapshot.documents} documents are counted, and {len(found)} found")
+        problems += _wrong_representations(snapshot, documents, seed)
+        answered = [live.written_under(write.key) is not None for write in writes]
+    problems += [f"after opening: {problem}" for problem in verify(root, NAME)]
+    return Found(documents, answered, left, problems)
+
+
+def remains(layout: CollectionLayout) -> list[str]:
+    """What a process was in the middle of, as its files say; nothing is opened to write."""
+    name = layout.read_current() or "000000"
+    position, named = 0, set[str]()
+    if name != "000000":
+        manifest = Manifest.read(layout.manifest(name))
+        position, named = manifest.ledger_position, {segment.id for segment in manifest.segments}
+    segments = {path.name for path in layout.segments.glob("*")}
+    manifests = {path.stem for path in layout.manifests.glob("[0-9]*.json")}
+    unnamed = {segment for segment in segments if not segment.endswith(".partial")} - named
+    left = {
+        "a segment is half written": any(segment.endswith(".partial") for segment in segments),
+        "a segment is not published": any(segment.split("-")[0] > name for segment in unnamed),
+        "a manifest is not current": any(manifest > name for manifest in manifests),
+        "former files are not removed": any(manifest < name for manifest in manifests)
+        or any(segment.split("-")[0] <= name for segment in unnamed),
+    }
+    if layout.ledger.exists():
+        with LedgerReader.open(layout.ledger) as ledger:
+            left["the ledger is not trimmed"] = ledger.trimmed_position < position
+            left["writes are in the ledger alone"] = ledger.last_position > position
+    return [what for what, there in left.items() if there]
+
+
+def _versions(found: Document) -> tuple[int, int] | None:
+    """The writes that left a document, None where it is not as they would."""
+    try:
+        version, metadata_version = int(found.text.rpartition(" ")[2]), int(found.metadata["version"])
+        same = found == document(found.id, version, metadata_version)
+    except (KeyError, TypeError, ValueError):
+        return None
+    return (version, metadata_version) if same else None
+
+
+def _wrong_representations(snapshot: Snapshot, documents: Contents, seed: int) -> list[str]:
+    """Of some documents, those whose representations or best hit are not what their writes gave them."""
+    problems = []
+    chosen = random.Random(seed).sample(sorted(documents), min(COMPARED, len(documents)))  # noqa: S311
+    for id in chosen:
+        written, stored = representations([id], documents[id][0]), snapshot.representations_of(id)
+        assert written.dense is not None
+        if stored is None or not np.array_equal(stored.dense, written.dense.astype(np.float16)):
+            problems.append(f"document {id} has other representations than were written")
+    for id in chosen[:2]:
+        hits = snapshot.search(representations([id], documents[id][0])).hits
+        if not hits or hits[0].document.id != id:
+            problems.append(f"document {id} is not the best hit for itself: {hits[:1]}")
+    return problems
