@@ -76,14 +76,18 @@ class Run:
         self.under_way["writes"] += journal.writing > 0
         self.begun += journal.writing
         asked = journal.asked_after()
-        found = cast(dict[str, object], answer_of(lambda: inspect(root, asked, seed).record))
+        try:
+            found = cast(dict[str, object], answer_of(lambda: inspect(root, asked, seed).record))
+        except RuntimeError as error:
+            self.problems.append(f"the collection cannot be opened and read: {error}")
+            return
         self.remains.update(cast(list[str], found["remains"]))
         self.problems += cast(list[str], found["problems"])
         documents = {
             id: (version, metadata)
             for id, (version, metadata) in cast(dict[str, list[int]], found["documents"]).items()
         }
-        compared = journal.compare(documents, cast(list[bool], found["answered"]))
+        compared = journal.compare(documents, cast(list[str], found["keys"]))
         self.lost += compared.acknowledged_lost
         self.half_applied += compared.half_applied
         self.survived += compared.survived
@@ -93,7 +97,7 @@ class Run:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32, help="of moments and writes")
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32, help="of delays and writes; threads make each run its own")
     parser.add_argument("--folder", type=Path, help="an empty one on the disk to be used")
     parser.add_argument("--no-record", action="store_true", help="leave benchmarks/results alone")
     asked = parser.parse_args()
@@ -130,7 +134,7 @@ def main() -> None:
     if not asked.no_record:
         RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     if run.failed:
-        sys.exit(f"something was lost or damaged; --seed {asked.seed} gives the same moments")
+        sys.exit(f"something was lost or damaged; --seed {asked.seed} gives the same delays and writes")
 
 
 if __name__ == "__main__":

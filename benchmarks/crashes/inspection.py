@@ -24,11 +24,11 @@ COMPARED = 20  # documents whose stored representations are compared with what w
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An opened collection. documents: their versions, by id; answered: for each write asked after, whether
-    its key has an answer; remains: what was under way, by the files left; problems: all that is wrong."""
+    """An opened collection. documents: their versions, by id; keys: of the writes asked after, those that have
+    an answer; remains: what was under way, by the files left; problems: all that is wrong."""
 
     documents: Contents
-    answered: list[bool]
+    keys: list[str]
     remains: list[str]
     problems: list[str]
 
@@ -55,9 +55,9 @@ def inspect(root: Path, writes: Sequence[Write], seed: int) -> Found:
         if len(found) != snapshot.documents:
             problems.append(f"{snapshot.documents} documents are counted, and {len(found)} found")
         problems += _wrong_representations(snapshot, documents, seed)
-        answered = [live.written_under(write.key) is not None for write in writes]
+        keys = [write.key.key for write in writes if live.written_under(write.key) is not None]
     problems += [f"after opening: {problem}" for problem in verify(root, NAME)]
-    return Found(documents, answered, left, problems)
+    return Found(documents, keys, left, problems)
 
 
 def remains(layout: CollectionLayout) -> list[str]:

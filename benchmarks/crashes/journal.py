@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -82,19 +82,18 @@ class Journal:
         """The writes whose keys tell what became of them: each thread's last and begun ones."""
         return [write for told in self._threads for write in (told.last, told.begun) if write is not None]
 
-    def compare(self, documents: Contents, answered: Sequence[bool]) -> Comparison:
+    def compare(self, documents: Contents, keys: Collection[str]) -> Comparison:
         """Whether acknowledged writes, and of each thread's begun one all or nothing, are what is there.
 
-        answered: for each of `asked_after`, whether its key is known.
+        keys: those that have an answer, of `asked_after` at least.
         """
-        known = dict(zip(self.asked_after(), answered, strict=True))
         result = Comparison()
         for place, told in enumerate(self._threads):
             found = {id: versions for id, versions in documents.items() if thread_of(id) == place}
             expected = told.contents
-            if told.last is not None and not known[told.last]:
+            if told.last is not None and told.last.key.key not in keys:
                 result.acknowledged_lost.append(f"the key of {told.last}")
-            if told.begun is not None and known[told.begun]:
+            if told.begun is not None and told.begun.key.key in keys:
                 expected = told.begun.after(told.contents)
             if found == expected:
                 result.survived += expected is not told.contents

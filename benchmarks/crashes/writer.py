@@ -16,9 +16,11 @@ from typing import NoReturn
 from crashes.workload import NAME, Contents, next_write
 from index.collection import Collection
 from index.live.collection import LiveCollection
+from index.live.records import LiveLimits
 
 # How long a collection stays open before the process closes it and opens it again.
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 0.6
+LIMITS = LiveLimits(flush_documents=200, merge_width=4)  # so that background threads do much in a short life
 
 
 class Voice:
@@ -53,12 +55,16 @@ def write_until_killed(
     ]
     with _told(voice):
         while True:
-            live = LiveCollection(Collection.open(root, NAME))
+            live = LiveCollection(Collection.open(root, NAME), LIMITS)
             with voice.phase("opening"):
                 live.__enter__()
             until = time.monotonic() + generator.uniform(SHORTEST_SECONDS, LONGEST_SECONDS)
-            works: list[Callable[[LiveCollection, float], None]] = [thread.write for thread in threads]
-            _all_at_once([*works, _maintenance(voice, generator)], live, until)
+            works = [
+                *(thread.write for thread in threads),
+                _upkeep(voice, "flush", LiveCollection.flush, generator),
+                _upkeep(voice, "merge", LiveCollection.merge, generator),
+            ]
+            _all_at_once(works, live, until)
             with voice.phase("closing"):
                 live.__exit__(None, None, None)
 
@@ -87,16 +93,19 @@ class _Thread:
             self._contents, self._number = after, self._number + 1
 
 
-def _maintenance(voice: Voice, generator: random.Random) -> Callable[[LiveCollection, float], None]:
-    def maintain(live: LiveCollection, until: float) -> None:
+def _upkeep(
+    voice: Voice, phase: str, work: Callable[[LiveCollection], object], generator: random.Random
+) -> Callable[[LiveCollection, float], None]:
+    """Work that is done over and over beside the writes, by a thread that says when."""
+    generator = random.Random(generator.randrange(2**32))  # noqa: S311 - of a thread of its own
+
+    def keep_up(live: LiveCollection, until: float) -> None:
         while time.monotonic() < until:
-            with voice.phase("flush"):
-                live.flush()
-            with voice.phase("merge"):
-                live.merge()
+            with voice.phase(phase):
+                work(live)
             time.sleep(generator.uniform(0, 0.05))
 
-    return maintain
+    return keep_up
 
 
 def _all_at_once(

@@ -1,0 +1,66 @@
+"""The process whose writes to the disk are recorded: a collection from its creation on.
+
+Run as `python recorded.py BASE KEPT MARKS` under strace. It says in the file MARKS what it begins to write and
+what was acknowledged, as `crashes.writer` does through its pipe. KEPT gets a link to each file that Python
+forces: arrays are written through mapped memory, too, which no trace shows, and their files may be removed
+later on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import stat
+import sys
+from pathlib import Path
+
+from crashes.workload import NAME, SETTINGS, Contents, next_write
+from crashes.writer import Voice
+from index.collection import Collection
+from index.live.collection import LiveCollection
+from index.live.records import LiveLimits
+
+LIMITS = LiveLimits(merge_width=3)
+WRITES = 9  # between two flushes
+FLUSHES = 5
+
+
+def main() -> None:
+    """Creates, writes, flushes, merges, closes and opens again."""
+    base, kept, marks = map(Path, sys.argv[1:])
+    keep_forced_files(kept)
+    voice = Voice(os.open(marks, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+    contents: list[Contents] = [{}, {}]
+    numbers = [itertools.count(1), itertools.count(1)]
+    generator = random.Random(5)  # noqa: S311 - of a test
+    root = base / "collections"
+    Collection.create(root, NAME, SETTINGS)
+    for _ in range(2):
+        with LiveCollection(Collection.open(root, NAME), LIMITS) as live:
+            for _ in range(FLUSHES):
+                for _ in range(WRITES):
+                    thread = generator.randrange(2)
+                    write = next_write(thread, next(numbers[thread]), contents[thread], generator)
+                    voice.say("begun", write.record)
+                    write.carry_out(live)
+                    contents[thread] = write.after(contents[thread])
+                    voice.say("acknowledged", thread)
+                live.flush()
+                live.merge()
+
+
+def keep_forced_files(kept: Path) -> None:
+    """From now on each file that is forced by Python gets a second name."""
+    force, names, folder = os.fsync, itertools.count(), os.open(kept, os.O_RDONLY)
+
+    def force_and_link(descriptor: int) -> None:
+        force(descriptor)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.link(f"/proc/self/fd/{descriptor}", str(kept / str(next(names))), dst_dir_fd=folder)
+
+    os.fsync = force_and_link
+
+
+if __name__ == "__main__":
+    main()
