@@ -1,9 +1,9 @@
 """Is anything lost when the process is killed? SIGKILL at random moments, over and over, on one collection.
 
-A process puts, patches and deletes documents from several threads, flushes, merges, closes and opens again,
-and tells each write before it begins and after it is acknowledged. It is killed at a random moment. Then the
-collection is verified, opened and read: each acknowledged write must be there, and each other one whole or not
-at all. The next process goes on with the same collection.
+A process puts, patches and deletes documents from several threads, flushes, merges, adopts builds, closes and
+opens again, and tells each write before it begins and after it is acknowledged. It is killed at a random
+moment. Then the collection is verified, opened and read: each acknowledged write must be there, and each
+other one whole or not at all. The next process goes on with the same collection.
 
 Run: python benchmarks/crash.py [--kills 1000] [--seed N] [--folder FOLDER] [--no-record]
 """
@@ -97,7 +97,12 @@ class Run:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32, help="of delays and writes; threads make each run its own")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=time.time_ns() % 2**32,
+        help="of delays and writes; threads make each run its own",
+    )
     parser.add_argument("--folder", type=Path, help="an empty one on the disk to be used")
     parser.add_argument("--no-record", action="store_true", help="leave benchmarks/results alone")
     asked = parser.parse_args()

@@ -1,9 +1,10 @@
 """What does a collection hold after the power goes, at any moment and whatever of it the disk still had?
 
-A kill cannot show that, since the operating system keeps what was written and not forced. So the calls of a run
-that change files are recorded (by strace), and carried out again on a model of a disk, which after each of them
-loses power in several ways (`power/disk.py`). Each state that is found then is written to a folder, verified,
-opened and read: each write that was acknowledged must be there, and each other one whole or not at all.
+A kill cannot show that, since the operating system keeps what was written and not forced. So the calls of a
+run that change files are recorded (by strace), and carried out again on a model of a disk, which after each
+of them loses power in several ways (`power/disk.py`). Each state that is found then is written to a folder,
+verified, opened and read: each write that was acknowledged must be there, and each other one whole or not at
+all.
 
 Run: python benchmarks/power_loss.py [--random 3] [--seed N] [--stride 1] [--no-record]
 """
@@ -33,7 +34,7 @@ from index.errors import CollectionNotFoundError, SearchIndexError
 
 HERE = Path(__file__).resolve().parent
 RESULT = HERE / "results" / "power_loss.json"
-MEMORY = Path("/dev/shm")  # states are written to memory where there is some
+MEMORY = Path("/dev/shm")  # noqa: S108 - states are written to memory where there is some
 SHOWN = 10
 
 
@@ -98,7 +99,8 @@ def write_tree(tree: Tree, folder: Path) -> None:
 def read_tree(folder: Path) -> Tree:
     """Files and folders that are there."""
     return {
-        path.name: read_tree(path) if path.is_dir() else path.read_bytes() for path in sorted(folder.iterdir())
+        path.name: read_tree(path) if path.is_dir() else path.read_bytes()
+        for path in sorted(folder.iterdir())
     }
 
 

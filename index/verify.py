@@ -71,13 +71,23 @@ def _verify_ledger(collection: Collection, position: int) -> list[str]:
 
 def _unpublished(collection: Collection) -> list[str]:
     """What is wrong where no snapshot is current."""
-    if not any(collection.layout.manifests.glob("*.json")):
+    if not any(collection.layout.manifests.glob("*.json")) or _ledger_has_all(collection):
         return []
     return [
         f"{collection.layout.current} is missing, but {collection.layout.manifest(FIRST_MANIFEST)} is there: "
         "a first build was interrupted, or the file was lost; restore it with the one line "
         f"{FIRST_MANIFEST}, or build the collection again"
     ]
+
+
+def _ledger_has_all(collection: Collection) -> bool:
+    """Whether a first manifest holds nothing that the ledger has not: it is trimmed once that is current."""
+    try:
+        first = Manifest.read(collection.layout.manifest(FIRST_MANIFEST))
+        with LedgerReader.open(collection.layout.ledger) as ledger:
+            return ledger.trimmed_position == 0 < first.ledger_position <= ledger.last_position
+    except SearchIndexError:
+        return False
 
 
 def _verify_snapshot(collection: Collection, current: str) -> list[str]:

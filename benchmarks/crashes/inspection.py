@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from crashes.workload import NAME, Contents, Write, representations, versions_of
 
-from crashes.workload import NAME, Contents, Write, document, representations
-from index.candidates import Document
+from index.candidates import Weights
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
 from index.collection import Collection
@@ -19,13 +19,15 @@ from index.live.collection import LiveCollection
 from index.snapshot import Snapshot
 from index.verify import verify
 
+DENSE = Weights(1, 0, 0)  # the side on which a document is the best hit for itself
 COMPARED = 20  # documents whose stored representations are compared with what was written
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An opened collection. documents: their versions, by id; keys: of the writes asked after, those that have
-    an answer; remains: what was under way, by the files left; problems: all that is wrong."""
+    """An opened collection. documents: their versions, by id; keys: of the writes asked after, those that
+    have an answer; remains: what was under way, by the files left; problems: all that is wrong.
+    """
 
     documents: Contents
     keys: list[str]
@@ -47,7 +49,7 @@ def inspect(root: Path, writes: Sequence[Write], seed: int) -> Found:
         found = snapshot.page(None, snapshot.documents + 1)
         documents: Contents = {}
         for each in found:
-            versions = _versions(each)
+            versions = versions_of(each)
             if versions is None:
                 problems.append(f"a document that nobody wrote: {each}")
             else:
@@ -76,6 +78,7 @@ def remains(layout: CollectionLayout) -> list[str]:
         "a manifest is not current": any(manifest > name for manifest in manifests),
         "former files are not removed": any(manifest < name for manifest in manifests)
         or any(segment.split("-")[0] <= name for segment in unnamed),
+        "a build is not removed": any(layout.builds.glob("*")),
     }
     if layout.ledger.exists():
         with LedgerReader.open(layout.ledger) as ledger:
@@ -84,27 +87,17 @@ def remains(layout: CollectionLayout) -> list[str]:
     return [what for what, there in left.items() if there]
 
 
-def _versions(found: Document) -> tuple[int, int] | None:
-    """The writes that left a document, None where it is not as they would."""
-    try:
-        version, metadata_version = int(found.text.rpartition(" ")[2]), int(found.metadata["version"])
-        same = found == document(found.id, version, metadata_version)
-    except (KeyError, TypeError, ValueError):
-        return None
-    return (version, metadata_version) if same else None
-
-
 def _wrong_representations(snapshot: Snapshot, documents: Contents, seed: int) -> list[str]:
     """Of some documents, those whose representations or best hit are not what their writes gave them."""
     problems = []
     chosen = random.Random(seed).sample(sorted(documents), min(COMPARED, len(documents)))  # noqa: S311
     for id in chosen:
-        written, stored = representations([id], documents[id][0]), snapshot.representations_of(id)
+        written, stored = representations([id], [documents[id][0]]), snapshot.representations_of(id)
         assert written.dense is not None
         if stored is None or not np.array_equal(stored.dense, written.dense.astype(np.float16)):
             problems.append(f"document {id} has other representations than were written")
     for id in chosen[:2]:
-        hits = snapshot.search(representations([id], documents[id][0])).hits
+        hits = snapshot.search(representations([id], [documents[id][0]]), weights=DENSE).hits
         if not hits or hits[0].document.id != id:
             problems.append(f"document {id} is not the best hit for itself: {hits[:1]}")
     return problems

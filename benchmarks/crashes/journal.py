@@ -12,8 +12,9 @@ from crashes.workload import THREADS, Contents, Record, Write, thread_of
 
 @dataclass(slots=True)
 class _Told:
-    """Of one thread: what its ids hold, its last acknowledged write, the one that it has begun, and the number
-    of the last it ever began."""
+    """Of one thread: what its ids hold, its last acknowledged write, the one that it has begun, and the
+    number of the last it ever began.
+    """
 
     contents: Contents = field(default_factory=dict)
     last: Write | None = None
@@ -24,7 +25,8 @@ class _Told:
 @dataclass(slots=True)
 class Comparison:
     """acknowledged_lost: writes that were acknowledged and are not there; half_applied: that are there in
-    part, or whose key says otherwise than the documents; survived: begun ones that are there."""
+    part, or whose key says otherwise than the documents; survived: begun ones that are there.
+    """
 
     acknowledged_lost: list[str] = field(default_factory=list)
     half_applied: list[str] = field(default_factory=list)

@@ -10,9 +10,9 @@ import time
 import traceback
 from collections.abc import Callable
 
+from crashes.workload import SETTINGS, document, representations
 from threadpoolctl import threadpool_limits
 
-from crashes.workload import SETTINGS, document, representations
 from index.files.packed_bytes import PackedBytes
 from index.live.state import LiveState
 from index.segments.checks import check_batch
@@ -30,16 +30,18 @@ def warm_up() -> None:
     ids = [f"0-{number}" for number in range(3)]
     state = LiveState(SETTINGS, EMPTY_NAME, ())
     for version in (1, 2):
-        rows = check_batch([document(id, version, version) for id in ids], representations(ids, version), SETTINGS)
+        rows = check_batch(
+            [document(id, version, version) for id in ids], representations(ids, [version] * 3), SETTINGS
+        )
         state = state.put(rows, version)
     state = state.delete(PackedBytes.of([b"0-0"]), 3)
-    state.snapshot().search(representations(["0-1"], 2), text="document")
+    state.snapshot().search(representations(["0-1"], [2]), text="document")
 
 
 def killed_after(seconds: float, work: Callable[[int], object], hear: Callable[[list[object]], None]) -> bool:
     """Runs `work` in a forked process, which gets a pipe to tell lines of JSON through, and kills it.
 
-    hear: is told each line, also those that were in the pipe when it died. Returns whether it was still alive.
+    hear: is told each line, also those that were in the pipe when it died. Returns whether it was alive.
     """
     reading, writing = os.pipe()
     process = os.fork()

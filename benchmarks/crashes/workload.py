@@ -20,7 +20,7 @@ from index.catalog.settings import CollectionSettings
 from index.documents.filters import And, In, Range
 from index.live.collection import LiveCollection
 from index.live.records import WriteKey
-from models.representations import Float32, Representations, SparseRows, TokenVectors
+from models.representations import Float32, Float64, Representations, SparseRows, TokenVectors
 
 THREADS = 4
 IDS = 60  # of each thread
@@ -79,7 +79,7 @@ class Write:
     def after(self, before: Contents) -> Contents:
         """The thread's documents once it is carried out."""
         if self.kind == "put":
-            return before | {id: (self.number, self.number) for id in self.ids}
+            return before | dict.fromkeys(self.ids, (self.number, self.number))
         if self.kind == "patch":
             return before | {id: (before[id][0], self.number) for id in self.ids}
         return {id: versions for id, versions in before.items() if id not in self.ids}
@@ -88,7 +88,8 @@ class Write:
         """Writes it; returns how many documents the answer counts."""
         if self.kind == "put":
             found = [document(id, self.number, self.number) for id in self.ids]
-            written = live.put(found, representations(self.ids, self.number), key=self.key)
+            encoded = representations(self.ids, [self.number] * len(self.ids))
+            written = live.put(found, encoded, key=self.key)
         elif self.kind == "patch":
             written = live.patch(self.ids[0], metadata(self.ids[0], self.number), key=self.key)
         elif self.kind == "delete":
@@ -130,10 +131,13 @@ def metadata(id: str, version: int) -> dict[str, int]:
     return {"version": version, "thread": thread_of(id)}
 
 
-def representations(ids: Sequence[str], version: int) -> Representations:
-    """Those of documents of one version, the same each time."""
+def representations(ids: Sequence[str], versions: Sequence[int]) -> Representations:
+    """Those of documents in these versions, the same each time."""
     count = len(ids)
-    generators = [np.random.default_rng([zlib.crc32(id.encode()), version]) for id in ids]
+    generators = [
+        np.random.default_rng([zlib.crc32(id.encode()), version])
+        for id, version in zip(ids, versions, strict=True)
+    ]
     terms = [np.sort(generator.choice(VOCABULARY, TERMS, replace=False)) for generator in generators]
     return Representations(
         np.full(count, TOKENS + 1, np.int64),
@@ -155,8 +159,19 @@ def representations(ids: Sequence[str], version: int) -> Representations:
     )
 
 
-def _unit(vectors: np.ndarray) -> Float32:
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+def versions_of(found: Document) -> tuple[int, int] | None:
+    """The writes that left a document, None where it is not as they would."""
+    try:
+        version, metadata_version = int(found.text.rpartition(" ")[2]), int(found.metadata["version"])
+        same = found == document(found.id, version, metadata_version)
+    except (KeyError, TypeError, ValueError):
+        return None
+    return (version, metadata_version) if same else None
+
+
+def _unit(vectors: Float64) -> Float32:
+    unit: Float32 = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    return unit
 
 
 def _some(names: Sequence[str], count: int, generator: random.Random) -> tuple[str, ...]:

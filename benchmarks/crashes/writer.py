@@ -6,15 +6,18 @@ import contextlib
 import json
 import os
 import random
+import secrets
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from crashes.workload import NAME, Contents, next_write
-from index.collection import Collection
+from crashes.workload import NAME, Contents, next_write, representations, versions_of
+
+from index.collection import Collection, staged_build
 from index.live.collection import LiveCollection
 from index.live.records import LiveLimits
 
@@ -55,7 +58,8 @@ def write_until_killed(
     ]
     with _told(voice):
         while True:
-            live = LiveCollection(Collection.open(root, NAME), LIMITS)
+            collection = Collection.open(root, NAME)
+            live = LiveCollection(collection, LIMITS)
             with voice.phase("opening"):
                 live.__enter__()
             until = time.monotonic() + generator.uniform(SHORTEST_SECONDS, LONGEST_SECONDS)
@@ -63,6 +67,7 @@ def write_until_killed(
                 *(thread.write for thread in threads),
                 _upkeep(voice, "flush", LiveCollection.flush, generator),
                 _upkeep(voice, "merge", LiveCollection.merge, generator),
+                _upkeep(voice, "build", partial(build_again, collection, generator), generator),
             ]
             _all_at_once(works, live, until)
             with voice.phase("closing"):
@@ -106,6 +111,20 @@ def _upkeep(
             time.sleep(generator.uniform(0, 0.05))
 
     return keep_up
+
+
+def build_again(collection: Collection, generator: random.Random, live: LiveCollection) -> None:
+    """A build of what the collection holds, adopted while others write; so it must change nothing."""
+    with live.begin_build() as build, staged_build(collection, secrets.token_hex(4)) as stage:
+        snapshot = live.snapshot()
+        documents = snapshot.page(None, snapshot.documents + 1)
+        if documents:
+            versions = [versions_of(each) for each in documents]
+            texts = [0 if each is None else each[0] for each in versions]
+            with stage.writer() as writer:
+                writer.add(documents, representations([each.id for each in documents], texts))
+                writer.publish()
+            live.adopt(build, stage.layout, generator.choice(("replace", "upsert")))
 
 
 def _all_at_once(

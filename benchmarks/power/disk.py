@@ -1,8 +1,8 @@
 """A disk that may lose what was not forced: files and folders with what is durable and what waits.
 
-A force makes durable what was done to its file or folder before it began: contents by a force of the file, names
-by one of the folder. Of the rest each change may be there or not. What is not torn: a sector of 512 bytes
-has one of the contents that were written to it, and a rename took place or did not.
+A force makes durable what was done to its file or folder before it began: contents by a force of the file,
+names by one of the folder. Of the rest each change may be there or not. What is not torn: a sector of 512
+bytes has one of the contents that were written to it, and a rename took place or did not.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class File:
 
 @dataclass(slots=True)
 class Renaming:
-    """A change of names, in one folder or two. done: in which it is durable, by the folder's identity."""
+    """A change of names, in one folder or two: what each name gets, None where it is removed."""
 
     changes: list[tuple[Folder, dict[str, Folder | File | None]]]
     ended: int
@@ -123,10 +123,9 @@ def rename(changes: list[tuple[Folder, dict[str, Folder | File | None]]], ended:
 class Loss:
     """One way in which the power goes.
 
-    mode: "lost": nothing that waits is there; "there": all; "names alone": names, and files end where they
-    last did for certain; "zeros": names and sizes, and zeros in the place of what was written; "contents
-    alone": the other way round; "random": of each file and folder nothing, all, the first changes (the next one
-    torn), or any of them.
+    mode: "lost": nothing that waits is there; "there": all; "names alone": names, and no contents; "contents
+    alone": the other way round; "zeros": names and sizes, and zeros in the place of what was added; "random":
+    of each file and folder nothing, all, the first changes (the next one torn), or any of them.
     """
 
     mode: Mode
@@ -208,10 +207,10 @@ def _torn(versions: Sequence[bytes], generator: random.Random) -> bytes:
     if way == "first":  # all of the first changes, and sectors of the next up to one
         done = int(numbers.integers(0, last)) if last else 0
         written = np.arange(sectors.shape[1]) < numbers.integers(0, sectors.shape[1] + 1)
-        choice = np.where(written, min(done + 1, last), done)
+        choice = np.where(written, min(done + 1, last), done).astype(np.int64)
         size = len(versions[int(numbers.integers(done, min(done + 1, last) + 1))])
     else:
-        choice = numbers.integers(0, last + 1, sectors.shape[1])
+        choice = numbers.integers(0, last + 1, (sectors.shape[1],))
         size = len(versions[int(numbers.integers(0, last + 1))])
     mixed: bytes = sectors[choice, np.arange(sectors.shape[1])].tobytes()
     return mixed[:size]

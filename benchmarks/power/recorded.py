@@ -1,9 +1,9 @@
 """The process whose writes to the disk are recorded: a collection from its creation on.
 
-Run as `python recorded.py BASE KEPT MARKS` under strace. It says in the file MARKS what it begins to write and
-what was acknowledged, as `crashes.writer` does through its pipe. KEPT gets a link to each file that Python
-forces: arrays are written through mapped memory, too, which no trace shows, and their files may be removed
-later on.
+Run as `python recorded.py BASE KEPT MARKS` under strace. It says in the file MARKS what it begins to write
+and what was acknowledged, as `crashes.writer` does through its pipe. KEPT gets a link to each file that
+Python forces: arrays are written through mapped memory, too, which no trace shows, and their files may be
+removed later on.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import sys
 from pathlib import Path
 
 from crashes.workload import NAME, SETTINGS, Contents, next_write
-from crashes.writer import Voice
+from crashes.writer import Voice, build_again
+
 from index.collection import Collection
 from index.live.collection import LiveCollection
 from index.live.records import LiveLimits
 
-LIMITS = LiveLimits(merge_width=3)
+LIMITS = LiveLimits(merge_width=2)
 WRITES = 9  # between two flushes
-FLUSHES = 5
+FLUSHES = 3
 
 
 def main() -> None:
@@ -37,7 +38,8 @@ def main() -> None:
     root = base / "collections"
     Collection.create(root, NAME, SETTINGS)
     for _ in range(2):
-        with LiveCollection(Collection.open(root, NAME), LIMITS) as live:
+        collection = Collection.open(root, NAME)
+        with LiveCollection(collection, LIMITS) as live:
             for _ in range(FLUSHES):
                 for _ in range(WRITES):
                     thread = generator.randrange(2)
@@ -48,6 +50,7 @@ def main() -> None:
                     voice.say("acknowledged", thread)
                 live.flush()
                 live.merge()
+            build_again(collection, generator, live)
 
 
 def keep_forced_files(kept: Path) -> None:

@@ -140,7 +140,7 @@ class Replay:
         return True
 
     def _mmap(self, call: Call) -> bool:
-        """A file mapped to be written has its last content from then on, of which a loss may leave any part."""
+        """A file mapped to be written has its last content from then on; a loss may leave any part of it."""
         shared = "MAP_SHARED" in call.arguments[3] and "PROT_WRITE" in call.arguments[2]
         descriptor = call.number(4)
         file = self._open(descriptor).entry if shared and descriptor >= 0 else None

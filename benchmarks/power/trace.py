@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CALLS = (
-    "openat open creat close dup dup2 dup3 fcntl lseek write pwrite64 writev pwritev pwritev2 ftruncate truncate "
-    "fallocate fsync fdatasync sync syncfs rename renameat renameat2 link linkat symlink symlinkat unlink "
-    "unlinkat mkdir mkdirat rmdir mmap copy_file_range sendfile splice chdir fchdir"
+    "openat open creat close dup dup2 dup3 fcntl lseek write pwrite64 writev pwritev pwritev2 "
+    "ftruncate truncate fallocate fsync fdatasync sync syncfs rename renameat renameat2 link linkat "
+    "symlink symlinkat unlink unlinkat mkdir mkdirat rmdir mmap copy_file_range sendfile splice chdir "
+    "fchdir"
 )
 LONGEST_WRITE = 2**26
 
@@ -51,9 +52,7 @@ class Call:
 def record(command: Sequence[str], trace: Path, environment: dict[str, str]) -> None:
     """Runs a command under strace. Raises CalledProcessError."""
     strace = ["strace", "-f", "-xx", "-s", str(LONGEST_WRITE), "-e", "signal=none", "-o", str(trace)]
-    subprocess.run(
-        [*strace, "-e", "trace=" + ",".join(CALLS.split()), *command], check=True, env=environment
-    )
+    subprocess.run([*strace, "-e", "trace=" + ",".join(CALLS.split()), *command], check=True, env=environment)
 
 
 def calls(trace: Path) -> Iterator[Call]:

@@ -24,7 +24,7 @@ from index.errors import (
     InvalidNameError,
 )
 from index.files.lock import waiting_lock
-from index.files.storage import read_json_object, write_json_atomically
+from index.files.storage import make_folder, read_json_object, write_json_atomically
 
 FORMAT_VERSION = 1
 NONE: Mapping[str, str] = MappingProxyType({})
@@ -108,7 +108,7 @@ class Aliases:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keeps others from making and removing names below the root meanwhile; waits for who does."""
-        self._root.mkdir(parents=True, exist_ok=True)
+        make_folder(self._root)
         with waiting_lock(self._lock):
             yield
 

@@ -44,6 +44,17 @@ def sync_folder(folder: Path) -> None:
     sync_file(folder)
 
 
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those above it, and forces the names of those that were missing to the disk.
+
+    What is forced within a folder is lost with the folder's own name.
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        sync_folder(each.parent)
+
+
 def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
     """Replaces a file: after a crash it holds its former content or the new one, never a part."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")

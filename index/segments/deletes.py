@@ -12,7 +12,7 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import DeletesEntry, SegmentEntry
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
-from index.files.storage import sha256_of, sync_file, sync_folder
+from index.files.storage import make_folder, sha256_of, sync_file, sync_folder
 from models.representations import Int64
 
 
@@ -21,7 +21,7 @@ def write_deletes(layout: CollectionLayout, segment: str, manifest: str, rows: I
 
     rows: int64[deleted], ascending, at least one.
     """
-    layout.deletes.mkdir(exist_ok=True)
+    make_folder(layout.deletes)
     name = f"{segment}-{manifest}"
     path = ArrayFolder(layout.deletes).path(name)
     path.unlink(missing_ok=True)  # of a writer that was killed before its manifest was published

@@ -9,12 +9,23 @@ from pathlib import Path
 import pytest
 
 from index.errors import DamagedIndexError
+from index.files import storage
 from index.files.storage import (
+    make_folder,
     read_json_object,
     sha256_of,
     write_atomically,
     write_json_atomically,
 )
+
+
+def test_the_names_of_new_folders_are_forced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forced: list[Path] = []
+    monkeypatch.setattr(storage, "sync_folder", forced.append)
+    make_folder(tmp_path / "data" / "collections" / "demo")
+    assert sorted(forced) == [tmp_path, tmp_path / "data", tmp_path / "data" / "collections"]
+    make_folder(tmp_path / "data")
+    assert len(forced) == 3
 
 
 def test_replacing_a_file_leaves_no_temporary_one(tmp_path: Path) -> None:

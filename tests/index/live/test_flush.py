@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from index.candidates import CandidateLimits, Document
+from index.catalog import publication as publication_module
 from index.catalog.publication import Publication
 from index.collection import Collection
 from index.live import parts as parts_module
@@ -213,3 +214,27 @@ def test_a_segment_without_documents_goes(collection: Collection, root: Path, pu
         put(live, NAMES[:2], 2)
         assert live.position == 3
     assert verify(root, "demo") == []
+
+
+def test_a_first_flush_that_was_cut_short_is_no_damage_and_a_lost_current_is(
+    collection: Collection, root: Path, put: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_short(*_: Any) -> None:
+        raise OSError("killed before CURRENT was written")
+
+    with LiveCollection(collection) as live:
+        put(live, NAMES, 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(publication_module, "write_atomically", cut_short)
+            with pytest.raises(OSError, match="killed before CURRENT"):
+                live.flush()
+    assert collection.layout.manifest("000001").exists()
+    assert verify(root, "demo") == []
+    with LiveCollection(collection) as live:
+        assert live.snapshot().documents == len(NAMES)
+        live.flush()
+    collection.layout.manifest(collection.layout.current.read_text().strip()).rename(
+        collection.layout.manifest("000001")
+    )
+    collection.layout.current.unlink()
+    assert "CURRENT is missing, but" in verify(root, "demo")[0]

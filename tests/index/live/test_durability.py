@@ -1,0 +1,45 @@
+"""Nothing acknowledged is lost: short runs of the benchmarks that kill the process and take its power."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def run(repository: Path, name: str, *arguments: object) -> dict[str, Any]:
+    """What a benchmark prints as its record."""
+    process = subprocess.run(
+        [sys.executable, f"benchmarks/{name}.py", "--no-record", *map(str, arguments)],
+        cwd=repository,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+    record: dict[str, Any] = json.loads(process.stdout[process.stdout.index("{") :])
+    return record
+
+
+@pytest.mark.slow
+def test_kills_lose_nothing_acknowledged(repository: Path, tmp_path: Path) -> None:
+    found = run(repository, "crash", "--kills", 10, "--folder", tmp_path)
+    assert found["kills"] == 10
+    assert sum(found["acknowledged_writes"].values()) > 50
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_loss_of_power_loses_nothing_acknowledged(repository: Path) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+    found = run(repository, "power_loss", "--stride", 150, "--random", 2)
+    assert found["distinct_states_opened"] > 50
