@@ -1,4 +1,4 @@
-"""`tercet index`: `build` and `alias`, which have files of their own, `inspect` and `verify`."""
+"""`tercet index`: `inspect` and `verify`; the other commands have files of their own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli import index_alias, options
+from cli import index_alias, index_upkeep, options
 from cli.index_build import build
 from cli.output import console, megabytes, print_json, print_pairs
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Build, inspect and verify collections.", no_args_is_help=True)
 app.command()(build)
+app.command()(index_upkeep.merge)
+app.command()(index_upkeep.stats)
 app.add_typer(index_alias.app, name="alias")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.")]

@@ -16,6 +16,7 @@ import typer
 
 from cli import options
 from cli.output import console, error_console, megabytes, print_failure, print_json, print_pairs
+from cli.remote import Remote, RemoteError, Url, named_url, path_of
 
 if TYPE_CHECKING:
     from index.documents.fields import FieldType
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 STOP_SECONDS = 10.0
+POLL_SECONDS = 0.5
 
 
 def build(
@@ -70,21 +72,17 @@ def build(
         str | None,
         typer.Option(metavar="URL[,URL…]", help="Encoder workers to use instead.", show_default=False),
     ] = None,
-    progress: Annotated[
-        Literal["auto", "bar", "lines", "json", "none"], typer.Option(help="How to show progress.")
-    ] = "auto",
+    url: Url = None,
+    progress: Annotated[options.ProgressKind, typer.Option(help="How to show progress.")] = "auto",
     stop_with_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
     mark: Annotated[str | None, typer.Option(hidden=True)] = None,
     staged: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Build a collection from documents, or replace or add to what it holds in one step.
 
-    A document is {"id" or "_id", "text", "title"?, "metadata"?}; further keys become metadata.
+    A document is {"id" or "_id", "text", "title"?, "metadata"?}; further keys become metadata. With --url a
+    server builds; SOURCE is then a path below sources/ of its data root.
     """
-    from cli.progress import build_progress
-    from ingest.build import build_collection
-    from ingest.errors import BuildCancelledError
-
     if stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     fields = parse_fields(field)
@@ -100,32 +98,63 @@ def build(
         threads=threads,
         encoder_urls=encoder_url,
     )
+    of_new = {
+        "dense_kind": dense_kind,
+        "token_codec": token_codec,
+        "fields": fields,
+        "lexical": lexical,
+        "bm25": bm25 or None,
+        "bm25_language": language,
+        "window": window,
+    }
+    if url is not None:
+        if any(value is not None for value in of_new.values()):
+            raise typer.BadParameter(
+                "a server builds with the settings of PUT /collections/NAME", param_hint="--url"
+            )
+        asked = {"source": str(source), "mode": mode, "on_error": on_error, "adapter": adapter}
+        build_remote(url, settings, collection, asked)
+        return
+    done = build_with(
+        settings,
+        collection,
+        source,
+        progress,
+        on_error=on_error,
+        adapter=adapter,
+        mark=mark,
+        mode=mode,
+        staged=staged,
+        **of_new,
+    )
+    if progress == "json":
+        _print_json_report(done)
+    else:
+        _print_report(done, options.collections_root(settings) / collection)
+
+
+def build_with(
+    settings: Settings, collection: str, source: Path, progress: options.ProgressKind = "auto", **build: Any
+) -> BuildReport:
+    """Builds with the encoder of these settings, with progress; `build` as for `build_collection`.
+
+    A signal ends it as Ctrl-C does. Raises KeyboardInterrupt then, and what the build raises.
+    """
+    from cli.progress import build_progress
+    from ingest.build import build_collection
+    from ingest.errors import BuildCancelledError
+
     try:
         with (
             _interruptible() as cancelled,
             _encoder(settings) as encoder,
             build_progress(progress) as report,
             options.window_flags(),
+            named_url(),
         ):
-            done = build_collection(
-                encoder,
-                options.collections_root(settings),
-                collection,
-                source,
-                on_error=on_error,
-                dense_kind=dense_kind,
-                token_codec=token_codec,
-                fields=fields,
-                lexical=lexical,
-                bm25=bm25 or None,
-                bm25_language=language,
-                window=window,
-                adapter=adapter,
-                mark=mark,
-                mode=mode,
-                staged=staged,
-                progress=report,
-                cancelled=cancelled,
+            root = options.collections_root(settings)
+            return build_collection(
+                encoder, root, collection, source, progress=report, cancelled=cancelled, **build
             )
     except (KeyboardInterrupt, BuildCancelledError):
         print_failure("interrupted; nothing was published")
@@ -136,10 +165,35 @@ def build(
 
             print_json({"error": failure_of(error).message})
         raise
-    if progress == "json":
-        _print_json_report(done)
-    else:
-        _print_report(done, options.collections_root(settings) / done.collection)
+
+
+def build_remote(url: str, settings: Settings, collection: str, asked: dict[str, Any]) -> None:
+    """Has a server build, and shows how far it is. An interrupted command cancels the job.
+
+    Raises RemoteError where the job fails.
+    """
+    from cli.progress import count_progress
+
+    with Remote(url, settings) as remote, count_progress("build", "documents") as report:
+        job = remote.ask("POST", path_of(collection, "jobs"), json=asked)
+        path = f"/jobs/{job['id']}"
+        try:
+            while job["finished_at"] is None:
+                time.sleep(POLL_SECONDS)
+                job = remote.ask("GET", path)
+                report(job["documents_done"], job["documents_total"] or max(1, job["documents_done"]))
+        except KeyboardInterrupt:
+            remote.ask("DELETE", path)
+            raise
+    if job["state"] != "succeeded":
+        raise RemoteError(f"the job {job['state']}: {job['error'] or 'somebody cancelled it'}")
+    pairs = {
+        "collection": f"{collection}, snapshot {job['snapshot']}",
+        "documents": job["documents_done"],
+        "tokens": job["tokens"],
+        "skipped": job["skipped"],
+    }
+    print_pairs(pairs, console())
 
 
 def parse_fields(declared: list[str] | None) -> dict[str, FieldType] | None:

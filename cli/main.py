@@ -15,6 +15,7 @@ import typer
 
 import cli.adapters
 import cli.demo
+import cli.documents
 import cli.embed
 import cli.eval
 import cli.export
@@ -60,6 +61,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command()(cli.export.export)
     app.command()(cli.train.train)
     app.add_typer(cli.adapters.app, name="adapters")
+    app.add_typer(cli.documents.app, name="documents")
     return app
 
 

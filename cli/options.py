@@ -92,6 +92,7 @@ Adapters = Annotated[
         show_default=False,
     ),
 ]
+ProgressKind = Literal["auto", "bar", "lines", "json", "none"]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 

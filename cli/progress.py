@@ -6,14 +6,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
+from cli import options
 from cli.output import error_console, print_json
 from ingest.build import BuildProgress
 
-ProgressKind = Literal["auto", "bar", "lines", "json", "none"]
 Report = Callable[[BuildProgress], None]
 
 LINES_EVERY_SECONDS = 5.0
@@ -21,7 +20,7 @@ JSON_EVERY_SECONDS = 0.5
 
 
 @contextmanager
-def build_progress(kind: ProgressKind) -> Iterator[Report]:
+def build_progress(kind: options.ProgressKind) -> Iterator[Report]:
     """A function that shows progress; "auto" is a bar on a terminal and lines elsewhere."""
     if kind == "auto":
         kind = "bar" if sys.stderr.isatty() else "lines"

@@ -35,7 +35,18 @@ from service.http.wire.protocol import MAX_HEAD_BYTES, HttpProtocol
 from service.http.wire.server import DrainingServer
 from service.logs import configure_logging
 from service.open_files import allow_open_files
-from service.routes import aliases, collections, documents, embed, jobs, operations, rerank, search, worker
+from service.routes import (
+    aliases,
+    collections,
+    documents,
+    embed,
+    jobs,
+    operations,
+    rerank,
+    search,
+    upkeep,
+    worker,
+)
 from service.runtime import Runtime
 from service.settings import Settings
 from service.telemetry import Telemetry
@@ -70,6 +81,7 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
             rerank.routes,
             collections.routes,
             documents.routes,
+            upkeep.routes,
             aliases.routes,
             jobs.routes,
             operations.routes,

@@ -222,6 +222,10 @@ class LiveCollection:
             merges += 1
         return merges
 
+    def begin_merge(self) -> None:
+        """Has the background flush and merge now; `stats` tells when neither is under way any more."""
+        self._running().upkeep.begin()
+
     def begin_build(self) -> Build:
         """Begins a build beside writes, which `adopt` ends; flushes, and takes note of deletes from now on.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
@@ -63,6 +64,13 @@ class Upkeep:
             elif self._is_large():
                 self._changed.notify_all()
 
+    def begin(self) -> None:
+        """Has what was written flushed now, and segments merged after it."""
+        with self._changed:
+            self.flushing = True
+            self._oldest = -math.inf
+            self._changed.notify_all()
+
     def wait_for_room(self) -> None:
         """Waits while memory is full. Raises WriteOverloadedError where that lasts too long."""
         deadline = time.monotonic() + self._limits.wait_seconds
@@ -101,7 +109,7 @@ class Upkeep:
                 self._failed("flush", error)
                 with self._changed:
                     self._oldest = time.monotonic() - self._limits.flush_seconds
-            self.flushing = False
+            self.merging, self.flushing = True, False
             self._merge_wanted.set()
             with self._changed:
                 self._changed.notify_all()

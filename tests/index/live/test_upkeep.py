@@ -99,6 +99,17 @@ def test_what_waits_long_is_flushed_also_deletes(collection: Collection, random_
         wait_until(lambda: collection.snapshot().documents == 2)
 
 
+def test_a_merge_that_is_asked_for_begins_at_once(collection: Collection, random_texts: Any) -> None:
+    with LiveCollection(collection, LiveLimits(merge_width=2)) as live:
+        for id in "abcd":
+            put(live, random_texts, [id])
+            live.begin_merge()
+            assert live.stats().flushing or live.stats().merging
+            wait_until(lambda: not (live.stats().flushing or live.stats().merging))
+            assert live.stats().ledger_entries == 0
+        assert (live.stats().segments, live.stats().documents) == (1, 4)
+
+
 def test_a_flush_that_fails_is_tried_again(
     collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,259 @@
+"""`tercet documents`: put, get, list and delete documents of a collection."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cli import options
+from cli.output import console, error_console, print_json
+from cli.remote import Remote, Url, named_url, path_of
+from index.errors import DocumentNotFoundError
+
+if TYPE_CHECKING:
+    from index.candidates import Document
+    from index.documents.filters import Filter
+    from index.snapshot import Snapshot
+
+BATCH_DOCUMENTS = 64
+BATCH_CHARACTERS = 400_000
+PAGE = 1000
+
+app = typer.Typer(help="Put, get, list and delete documents of a collection.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Option("--collection", help="Name of the collection, which must exist.")]
+FilterJson = Annotated[
+    str | None,
+    typer.Option("--filter", metavar="JSON", help='Such as {"eq": {"lang": "en"}}.', show_default=False),
+]
+
+
+@app.command()
+def put(
+    source: Annotated[Path, typer.Argument(help="JSONL (.jsonl, .jsonl.gz), Parquet, or a BEIR folder.")],
+    collection: Name,
+    on_error: Annotated[
+        Literal["stop", "skip"], typer.Option(help="At a bad record: stop, or leave it out and list it.")
+    ] = "stop",
+    url: Url = None,
+    data: options.Data = None,
+    adapters: options.Adapters = None,
+    checkpoint: options.Checkpoint = None,
+    engine: options.Engine = None,
+    revision: options.Revision = None,
+    device: options.Device = None,
+    threads: options.Threads = None,
+) -> None:
+    """Add documents, or replace those with the same ids.
+
+    Without --url all of them take effect in one step. A server takes them in batches, each of which is on its
+    disk and searched before the next one is sent; a command that was interrupted can be given again.
+    """
+    if url is not None:
+        _put_remote(url, source, collection, on_error, data)
+        return
+    from cli.index_build import build_with
+    from index.collection import Collection
+
+    settings = options.settings_from(
+        data=data,
+        adapters=adapters,
+        checkpoint=checkpoint,
+        engine=engine,
+        revision=revision,
+        device=device,
+        threads=threads,
+    )
+    Collection.open(options.collections_root(settings), collection)
+    done = build_with(settings, collection, source, on_error=on_error, mode="upsert")
+    for skip in done.skips:
+        error_console().print(f"skipped {skip}", markup=False, soft_wrap=True)
+    console().print(f"{done.documents:,} documents are in collection {collection!r}.")
+
+
+@app.command()
+def get(
+    document_id: Annotated[str, typer.Argument(metavar="ID", help="The document's id.")],
+    collection: Name,
+    url: Url = None,
+    data: options.Data = None,
+) -> None:
+    """Print a document as JSON; exit code 1 where it is not there."""
+    if url is not None:
+        with _remote(url, data) as remote:
+            print_json(remote.ask("GET", path_of(collection, "documents", document_id)))
+        return
+    with _snapshot(collection, data) as snapshot:
+        document = snapshot.get(document_id)
+    if document is None:
+        raise DocumentNotFoundError(f"collection {collection!r} has no document {document_id!r:.600}")
+    print_json(_record(document))
+
+
+@app.command("list")
+def list_documents(
+    collection: Name,
+    after: Annotated[
+        str | None, typer.Option(help="Begin after this id.", metavar="ID", show_default=False)
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Documents at most. [default all]", show_default=False)
+    ] = None,
+    filter_json: FilterJson = None,
+    url: Url = None,
+    data: options.Data = None,
+) -> None:
+    """Print documents in order of id, one JSON object a line, so that `put` can read them again."""
+    condition = None if filter_json is None else parse_filter(filter_json)
+    if url is not None:
+        with _remote(url, data) as remote:
+            _print_all(_pages(remote, collection, after, filter_json, limit), limit)
+        return
+    with _snapshot(collection, data) as snapshot:
+        _print_all(_documents_of(snapshot, after, condition), limit)
+
+
+@app.command()
+def delete(
+    collection: Name,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Ids.", show_default=False)
+    ] = None,
+    filter_json: FilterJson = None,
+    url: Url = None,
+    data: options.Data = None,
+) -> None:
+    """Delete documents by id, or those that a filter allows. Ids that are not there are no error."""
+    if bool(ids) == (filter_json is not None):
+        raise typer.BadParameter("give ids, or --filter: one of them")
+    condition = None if filter_json is None else parse_filter(filter_json)
+    if url is not None:
+        asked = {"ids": ids} if ids else {"filter": _json(filter_json or "")}
+        with _remote(url, data) as remote:
+            key = {"idempotency_key": secrets.token_hex(16)}
+            deleted = remote.ask("POST", path_of(collection, "documents", "delete"), json={**asked, **key})[
+                "deleted"
+            ]
+    else:
+        from index.collection import Collection
+        from index.live.collection import LiveCollection
+
+        root = options.collections_root(options.settings_from(data=data))
+        with named_url(), LiveCollection(Collection.open(root, collection)) as live:
+            written = live.delete(ids or []) if condition is None else live.delete_matching(condition)
+            live.flush()
+        deleted = written.documents
+    console().print(f"{deleted:,} documents were deleted from collection {collection!r}.")
+
+
+def parse_filter(text: str) -> Filter:
+    """The filter of a flag. Raises typer.BadParameter or InvalidQueryError."""
+    from index.documents.filters import parse_filter as parsed
+
+    return parsed(_json(text))
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r:.80} is not JSON ({error})", param_hint="--filter") from error
+
+
+@contextmanager
+def _remote(url: str, data: Path | None) -> Iterator[Remote]:
+    with Remote(url, options.settings_from(data=data)) as remote:
+        yield remote
+
+
+@contextmanager
+def _snapshot(name: str, data: Path | None) -> Iterator[Snapshot]:
+    """The collection's documents, those that only its ledger holds, too."""
+    from index.collection import Collection
+    from index.live.collection import LiveCollection
+
+    collection = Collection.open(options.collections_root(options.settings_from(data=data)), name)
+    if not collection.layout.ledger.exists():
+        yield collection.snapshot()
+        return
+    with named_url(), LiveCollection(collection) as live:
+        yield live.snapshot()
+
+
+def _documents_of(
+    snapshot: Snapshot, after: str | None, condition: Filter | None
+) -> Iterator[dict[str, Any]]:
+    while page := snapshot.page(after, PAGE, condition):
+        yield from map(_record, page)
+        after = page[-1].id
+
+
+def _pages(
+    remote: Remote, collection: str, after: str | None, filter_json: str | None, limit: int | None
+) -> Iterator[dict[str, Any]]:
+    while True:
+        params: dict[str, str | int] = {} if limit is None else {"limit": min(limit, 100)}
+        params |= {} if after is None else {"after": after}
+        params |= {} if filter_json is None else {"filter": filter_json}
+        page = remote.ask("GET", path_of(collection, "documents"), params=params)
+        yield from page["documents"]
+        after = page["next"]
+        if after is None:
+            return
+
+
+def _print_all(records: Iterator[dict[str, Any]], limit: int | None) -> None:
+    from itertools import islice
+
+    for record in islice(records, limit):
+        print_json(record)
+
+
+def _record(document: Document) -> dict[str, Any]:
+    """As JSON has it, and as sources do."""
+    return {
+        "id": document.id,
+        "title": document.title,
+        "text": document.text,
+        "metadata": dict(document.metadata),
+    }
+
+
+def _put_remote(
+    url: str, source: Path, collection: str, on_error: Literal["stop", "skip"], data: Path | None
+) -> None:
+    """Sends documents in batches, each under a key of its own, so that a repeat changes nothing."""
+    from cli.progress import count_progress
+    from ingest.sources.reader import DocumentReader
+
+    with _remote(url, data) as remote, count_progress("put", "documents") as report:
+        fields = remote.ask("GET", path_of(collection))["fields"]
+        reader = DocumentReader(source, on_error=on_error, fields=fields)
+        done, position = 0, None
+        for batch in _batches(reader):
+            body = {"documents": batch, "idempotency_key": secrets.token_hex(16)}
+            position = remote.ask("PUT", path_of(collection, "documents"), json=body)["position"]
+            done += len(batch)
+            report(done, reader.total or done)
+    for skip in reader.skips:
+        error_console().print(f"skipped {skip}", markup=False, soft_wrap=True)
+    console().print(f"{done:,} documents are in collection {collection!r}, position {position}.")
+
+
+def _batches(documents: Iterator[Document] | Any) -> Iterator[list[dict[str, Any]]]:
+    batch: list[dict[str, Any]] = []
+    characters = 0
+    for document in documents:
+        if batch and (len(batch) == BATCH_DOCUMENTS or characters + len(document.text) > BATCH_CHARACTERS):
+            yield batch
+            batch, characters = [], 0
+        batch.append(_record(document))
+        characters += len(document.text)
+    if batch:
+        yield batch

@@ -1,0 +1,60 @@
+"""`tercet index merge` and `stats`: what live collections do by themselves, asked for by hand."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from cli import options
+from cli.output import console, megabytes, print_json, print_pairs
+from cli.remote import Remote, Url, named_url, path_of
+
+POLL_SECONDS = 0.2
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.")]
+
+
+def merge(name: Name, url: Url = None, data: options.Data = None) -> None:
+    """Flush a collection's ledger into a segment, and join segments of which there are many of a size."""
+    settings = options.settings_from(data=data)
+    if url is not None:
+        with Remote(url, settings) as remote:
+            remote.ask("POST", path_of(name, "merge"))
+            while (found := remote.ask("GET", path_of(name, "stats")))["flushing"] or found["merging"]:
+                time.sleep(POLL_SECONDS)
+        segments = found["segments"]
+    else:
+        from index.collection import Collection
+        from index.live.collection import LiveCollection
+
+        collection = Collection.open(options.collections_root(settings), name)
+        with named_url(), LiveCollection(collection) as live:
+            live.flush()
+            live.merge()
+            segments = live.stats().segments
+    console().print(f"Collection {name!r} has {segments} segments.")
+
+
+def stats(name: Name, url: Url = None, data: options.Data = None, as_json: options.AsJson = False) -> None:
+    """Show documents, deleted ones, segments, bytes by part, the ledger, and what is under way."""
+    settings = options.settings_from(data=data)
+    if url is not None:
+        with Remote(url, settings) as remote:
+            found: dict[str, Any] = remote.ask("GET", path_of(name, "stats"))
+    else:
+        from index.collection import Collection
+        from index.live.statistics import published_statistics
+        from service.answers.statistics import statistics_record
+
+        collection = Collection.open(options.collections_root(settings), name)
+        found = statistics_record(collection.settings.name, published_statistics(collection))
+    if as_json:
+        print_json(found)
+        return
+    unpublished, ledger = found.pop("unpublished"), found.pop("ledger")
+    sizes = {**found.pop("bytes"), "unpublished": unpublished["bytes"], "ledger": ledger["bytes"]}
+    lines = {key.replace("_", " "): value for key, value in found.items()}
+    lines |= {"unpublished documents": unpublished["documents"], "ledger entries": ledger["entries"]}
+    print_pairs({**lines, **{f"{part}, size": megabytes(size) for part, size in sizes.items()}}, console())

@@ -1,0 +1,33 @@
+"""What a live collection does by itself, asked for by hand."""
+
+from __future__ import annotations
+
+from fastapi import Response
+
+from service.routes.collections import Name
+from service.routes.common import WRITE, Services, errors, json_response, router
+from service.runtime import Runtime
+from service.schemas.upkeep import MergeResponse
+
+routes = router("collections")
+
+
+@routes.post(
+    "/collections/{name}/merge",
+    status_code=202,
+    response_model=MergeResponse,
+    responses=errors(404, 409, 422),
+    dependencies=WRITE,
+)
+async def merge_collection(name: Name, services: Services) -> Response:
+    """Flush what was written, and join segments of which there are many of a size.
+
+    The answer comes when it begins; `stats` tell when it is done. Servers do both by themselves.
+    """
+    await services.pools.operations.run(_begin, services, name)
+    return json_response({"merging": True}, 202)
+
+
+def _begin(services: Runtime, name: str) -> None:
+    with services.collections.writing(name) as live:
+        live.begin_merge()

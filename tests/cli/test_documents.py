@@ -1,0 +1,139 @@
+"""`tercet documents`, of a data root and of a running server."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from index.collection import Collection
+from index.live.collection import LiveCollection
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+SECONDS = 60.0
+
+
+@pytest.fixture
+def server(built: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
+    """A running server over the built data root; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with (tmp_path / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli.main", "serve", "--port", str(port), "--data", str(built)],
+            env={**environment, "TERCET_API_KEYS": "secret"},
+            stdout=log,
+            stderr=log,
+        )
+    url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + SECONDS
+    while True:
+        assert time.monotonic() < deadline
+        with contextlib.suppress(httpx.HTTPError):
+            if httpx.get(f"{url}/ready").status_code == 200:
+                break
+        time.sleep(0.1)
+    yield url
+    process.terminate()
+    process.wait(SECONDS)
+
+
+def ids(printed: str) -> list[str]:
+    return [json.loads(line)["id"] for line in printed.splitlines()]
+
+
+def more(tmp_path: Path) -> str:
+    path = tmp_path / "more.jsonl"
+    lines = [{"id": "tea", "text": "Black tea."}, {"id": "a/b c", "text": "x", "metadata": {"year": 1}}]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return str(path)
+
+
+def check_documents(tercet: Run, tmp_path: Path, *where: str, **variables: str) -> None:
+    """Puts, gets, lists and deletes."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return tercet("documents", *arguments, "--collection", "small", *where, **variables)
+
+    done = run("put", more(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "2 documents are in collection 'small'" in done.stdout
+    found = json.loads(run("get", "a/b c").stdout)
+    assert found == {"id": "a/b c", "title": None, "text": "x", "metadata": {"year": 1}}
+    assert json.loads(run("get", "tea").stdout)["text"] == "Black tea."
+    assert ids(run("list").stdout) == ["a/b c", "bees", "korea", "rail", "tea"]
+    assert ids(run("list", "--after", "bees", "--limit", "2").stdout) == ["korea", "rail"]
+    assert ids(run("list", "--filter", '{"lt": {"year": 1900}}').stdout) == ["a/b c", "rail"]
+    assert "1 documents were deleted" in run("delete", "a/b c", "missing").stdout
+    assert "1 documents were deleted" in run("delete", "--filter", '{"lt": {"year": 1900}}').stdout
+    assert ids(run("list").stdout) == ["bees", "korea", "tea"]
+    missing = run("get", "a/b c")
+    assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
+    assert "a/b c" in missing.stderr
+    assert run("delete").returncode == 2
+    assert run("list", "--filter", "{").returncode == 2
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"id": "z"}')
+    assert run("put", str(bad)).returncode == 1
+
+
+def test_documents_of_a_data_root(tercet: Run, built: Path, tmp_path: Path) -> None:
+    check_documents(tercet, tmp_path)
+    answer = json.loads(tercet("search", "small", "tea", "--json").stdout)
+    assert answer["hits"][0]["text"] == "Black tea."
+    unknown = tercet("documents", "put", more(tmp_path), "--collection", "unknown")
+    assert (unknown.returncode, "does not exist" in unknown.stderr) == (1, True)
+
+
+def test_what_only_the_ledger_holds_is_listed(tercet: Run, built: Path) -> None:
+    with LiveCollection(Collection.open(built / "collections", "small")) as live:
+        live.delete(["bees"])
+    assert ids(tercet("documents", "list", "--collection", "small").stdout) == ["korea", "rail", "tea"]
+    stats = json.loads(tercet("index", "stats", "small", "--json").stdout)
+    assert (stats["documents"], stats["position"], stats["published_position"]) == (4, 1, 0)
+    merged = tercet("index", "merge", "small")
+    assert merged.stdout == "Collection 'small' has 1 segments.\n", merged.stderr
+    assert json.loads(tercet("index", "stats", "small", "--json").stdout)["documents"] == 3
+
+
+def test_a_server_is_asked_and_named(tercet: Run, server: str, built: Path, tmp_path: Path) -> None:
+    check_documents(tercet, tmp_path, "--url", server, TERCET_API_KEYS="secret")
+    refused = tercet("documents", "list", "--collection", "small", "--url", server)
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    # The server writes the collection now, so that nobody else can.
+    for command in (
+        ["documents", "delete", "tea", "--collection", "small"],
+        ["documents", "put", more(tmp_path), "--collection", "small"],
+        ["index", "build", more(tmp_path), "--collection", "small"],
+        ["index", "merge", "small"],
+    ):
+        busy = tercet(*command)
+        assert (busy.returncode, "--url" in busy.stderr, busy.stderr.count("\n")) == (1, True, 1), busy.stderr
+    keys = {"TERCET_API_KEYS": "secret"}
+    (built / "sources").mkdir(exist_ok=True)
+    (built / "sources" / "new.jsonl").write_text('{"id": "n", "text": "new"}')
+    done = tercet(
+        *("index", "build", "new.jsonl", "--collection", "small", "--mode", "upsert", "--url", server), **keys
+    )
+    assert done.returncode == 0, done.stderr
+    listed = tercet("documents", "list", "--collection", "small", "--url", server, **keys)
+    assert ids(listed.stdout) == ["bees", "korea", "n", "tea"]
+    merged = tercet("index", "merge", "small", "--url", server, **keys)
+    assert merged.returncode == 0, merged.stderr
+    stats = json.loads(tercet("index", "stats", "small", "--url", server, "--json", **keys).stdout)
+    assert (stats["documents"], stats["ledger"]["entries"]) == (4, 0)
+    failed = tercet("index", "build", "no.jsonl", "--collection", "small", "--url", server, **keys)
+    assert (failed.returncode, "no.jsonl" in failed.stderr) == (1, True)
+
+
+def test_no_server_is_one_line(tercet: Run) -> None:
+    for url, said in (("http://127.0.0.1:9", "does not answer"), ("nowhere", "--url is 'nowhere'")):
+        done = tercet("documents", "list", "--collection", "small", "--url", url)
+        assert (done.returncode, said in done.stderr, done.stderr.count("\n")) == (1, True, 1)
