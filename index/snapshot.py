@@ -63,7 +63,7 @@ class Snapshot:
         self.idf: CollectionIdf | None = None
         if settings.lexical == "idf":
             statistics = [segment.statistics for segment in segments if segment.statistics is not None]
-            self.idf = CollectionIdf.of(self.documents, statistics, settings.vocabulary_size)
+            self.idf = CollectionIdf(self.documents, statistics, settings.vocabulary_size)
         self._bm25: Bm25Statistics | None = None
         if settings.bm25:
             self._bm25 = Bm25Statistics(settings.bm25_language, _bm25_parts(segments))
@@ -107,6 +107,8 @@ class Snapshot:
     def close(self) -> None:
         """Lets go of the files; searches under way still finish, later ones raise SearchIndexError."""
         self._segments = None
+        if self.idf is not None:
+            self.idf.close()
 
     def published_segments(self) -> dict[str, Segment]:
         """The segments that manifests name, by id, for a later snapshot to take over; none once closed."""

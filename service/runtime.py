@@ -295,9 +295,9 @@ class Runtime:
 
 
 def write_and_search(info: EncoderInfo, representations: Representations) -> None:
-    """Writes a collection of one text and searches it: compiled kernels load at their first use."""
+    """Writes a collection of one text with idf and searches it: compiled kernels load at their first use."""
     with tempfile.TemporaryDirectory(prefix="tercet-warm-up-") as scratch:
-        collection, _ = open_or_create(Path(scratch), "warm-up", info, {})
+        collection, _ = open_or_create(Path(scratch), "warm-up", info, {"lexical": "idf"})
         with collection.writer() as writer:
             writer.add([Document("warm-up", WARM_UP_TEXT)], representations)
             writer.publish()

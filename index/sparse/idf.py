@@ -12,29 +12,58 @@ whole numbers over the documents of all segments; the division into segments doe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import threading
+from collections.abc import Sequence
 
 import numpy as np
 
+from index.errors import SearchIndexError
+from index.files.arrays import frozen
+from index.sparse.statistics_kernels import add_statistics
 from index.sparse.term_statistics import TermStatistics
 from models.representations import Float32, Float64, Int32, Int64
 
 
-@dataclass(frozen=True, slots=True)
 class CollectionIdf:
-    """What each term's query weight is multiplied by. factors: float64[V], idf(t) / m."""
+    """What each term's query weight is multiplied by, in a collection of N documents with these segments.
 
-    factors: Float64
+    It is counted when a search first asks, once for all threads: a live collection has a new snapshot after
+    each write, and few of them are ever searched.
+    """
 
-    @staticmethod
-    def of(documents: int, segments: Iterable[TermStatistics], vocabulary_size: int) -> CollectionIdf:
-        """The factors in a collection of N documents, from the statistics of each segment."""
-        frequencies, masses = (np.zeros(vocabulary_size, np.int64) for _ in range(2))
+    def __init__(self, documents: int, segments: Sequence[TermStatistics], vocabulary_size: int) -> None:
+        self._documents = documents
+        self._vocabulary_size = vocabulary_size
+        self._segments: Sequence[TermStatistics] | None = segments
+        self._factors: Float64 | None = None
+        self._counting = threading.Lock()
+
+    def close(self) -> None:
+        """Lets go of the segments; factors that were not counted by then cannot be."""
+        self._segments = None
+
+    @property
+    def factors(self) -> Float64:
+        """float64[V], idf(t) / m. Raises SearchIndexError once closed."""
+        with self._counting:
+            if self._factors is None:
+                self._factors = self._count()
+            return self._factors
+
+    def _count(self) -> Float64:
+        segments = self._segments
+        if segments is None:
+            raise SearchIndexError("the idf of a closed snapshot was asked for; open another")
+        frequencies, masses = (np.zeros(self._vocabulary_size, np.int64) for _ in range(2))
         for segment in segments:
-            frequencies[segment.terms] += segment.frequencies
-            masses[segment.terms] += segment.masses
-        return CollectionIdf(idf_factors(documents, frequencies, masses))
+            add_statistics(
+                frozen(segment.terms),
+                frozen(segment.frequencies),
+                frozen(segment.masses),
+                frequencies,
+                masses,
+            )
+        return idf_factors(self._documents, frequencies, masses)
 
     def of_terms(self, token_ids: Int32) -> Float64:
         """The factors float64[T] of some terms."""

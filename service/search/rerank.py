@@ -72,7 +72,7 @@ async def rerank(
     try:
         async with aclosing(slices):
             async for part in slices:
-                parts.append(await pool.run(score_texts, _weighted(await asked, idf), part))
+                parts.append(await pool.run(_score_weighted, await asked, idf, part))
                 truncated.append(part.truncated)
                 tokens += int(part.tokens.sum())
         encoded_query = await asked
@@ -92,6 +92,11 @@ async def rerank(
         bool(encoded_query.truncated[0]),
         query_terms(encoded_query, idf, encoding.tokenizer),
     )
+
+
+def _score_weighted(query: Representations, idf: CollectionIdf | None, texts: Representations) -> Float64:
+    """The scores of some texts. The first time that a snapshot's idf is asked for, it is counted here."""
+    return score_texts(_weighted(query, idf), texts)
 
 
 def _weighted(query: Representations, idf: CollectionIdf | None) -> Representations:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
 from index.candidates import CandidateLimits, Document, Weights
+from index.errors import SearchIndexError
 from index.snapshot import Snapshot
 from index.sparse import idf as idf_module
 from index.sparse.idf import CollectionIdf, idf_factors
@@ -60,7 +64,7 @@ def test_segments_add_up() -> None:
             np.array(terms, np.int32), np.array(frequencies, np.int32), np.array(masses, np.int64)
         )
 
-    found = CollectionIdf.of(9, [segment([0, 2], [3, 1], [70, 20]), segment([0, 1], [2, 2], [5, 8])], 4)
+    found = CollectionIdf(9, [segment([0, 2], [3, 1], [70, 20]), segment([0, 1], [2, 2], [5, 8])], 4)
     expected = idf_factors(9, np.array([5, 2, 1, 0]), np.array([75, 8, 20, 0]))
     assert found.factors.tolist() == expected.tolist()
 
@@ -151,15 +155,36 @@ def test_the_idf_is_computed_once_for_a_snapshot(
 
     def counted(documents: int, frequencies: Any, masses: Any) -> Any:
         computed.append(documents)
+        time.sleep(0.05)  # time for others to begin, too
         return idf_factors(documents, frequencies, masses)
 
     monkeypatch.setattr(idf_module, "idf_factors", counted)
     snapshot = build(three, segment=1, lexical="idf").snapshot()
-    for _ in range(3):
-        snapshot.search(three_query)
-        snapshot.explain(three_query, "c")
-        snapshot.score_all(three_query)
+    assert snapshot.get("a") is not None
+    assert computed == []  # a snapshot that is not searched needs none
+    with ThreadPoolExecutor(4) as threads:
+        for found in [threads.submit(snapshot.search, three_query) for _ in range(8)]:
+            found.result()
+    snapshot.explain(three_query, "c")
+    snapshot.score_all(three_query)
     assert computed == [3]
+
+
+def test_a_closed_snapshot_counts_nothing(build: Any, three: Any, three_query: Any) -> None:
+    collection = build(three, lexical="idf")
+    snapshot = collection.snapshot()
+    idf = snapshot.idf
+    snapshot.close()
+    assert str(collection.layout.folder) not in Path("/proc/self/maps").read_text()
+    with pytest.raises(SearchIndexError, match="open another"):
+        snapshot.search(three_query)
+    with pytest.raises(SearchIndexError, match="open another"):
+        idf.of_terms(np.array([1], np.int32))
+    searched = collection.snapshot()
+    searched.search(three_query)
+    searched.close()
+    assert searched.idf.of_terms(np.array([1], np.int32)) == pytest.approx([COMMON / MEAN])
+    assert str(collection.layout.folder) not in Path("/proc/self/maps").read_text()
 
 
 def test_a_plain_collection_is_on_disk_as_before(build: Any, three: Any) -> None:
