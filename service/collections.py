@@ -9,7 +9,8 @@ import errno
 import logging
 import os
 import threading
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,18 +19,20 @@ from index.catalog.defaults import SearchDefaults
 from index.catalog.layout import CollectionLayout
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection, list_collections
-from index.dense.index import Device, require_device
-from index.errors import CollectionNotFoundError, DamagedIndexError
+from index.dense.index import require_device
+from index.errors import CollectionBusyError, CollectionNotFoundError, DamagedIndexError, StorageError
 from index.live.collection import LiveCollection
+from index.live.statistics import CollectionStatistics, published_statistics
 from index.segments.segment import Segment
 from index.snapshot import EMPTY_NAME, Snapshot
 from service.file_versions import FileVersion, version_of
-from service.live_collections import LiveCollections
+from service.live_collections import LiveCollections, LiveOptions
 from service.load.concurrency import SharedCalls
 from service.load.pools import Pool
 
 OPENING_THREADS = 2
 RENEWING_THREADS = 2
+DEFAULT_OPTIONS = LiveOptions()
 DEFAULTS = CollectionLayout(Path()).defaults.name
 
 log = logging.getLogger("tercet")
@@ -97,17 +100,20 @@ class CollectionRegistry:
     last search lets go of it. A collection that was written here gives the snapshot after its last write.
     """
 
-    def __init__(self, root: Path, dense_device: Device = "cpu") -> None:
-        """dense_device: where dense search runs. Raises DeviceUnavailableError."""
-        require_device(dense_device)
+    def __init__(self, root: Path, options: LiveOptions = DEFAULT_OPTIONS) -> None:
+        """options: of what is written here; dense search of all others runs on its device, too.
+
+        Raises DeviceUnavailableError.
+        """
+        require_device(options.device)
         self.root = root
         self.aliases = Aliases(root)
         self._root = str(root)
-        self._dense_device = dense_device
+        self._dense_device = options.device
         self._opening: dict[str, threading.Lock] = {}
         self._opened: dict[str, _Opened] = {}
         self._defaults: dict[str, _ReadDefaults] = {}
-        self._live = LiveCollections(root)
+        self._live = LiveCollections(root, options)
         self._opening_pool = Pool("opening", OPENING_THREADS)
         self._renewing_pool = Pool("renewing", RENEWING_THREADS)
         self._open = SharedCalls(self.snapshot, self._opening_pool)
@@ -159,12 +165,12 @@ class CollectionRegistry:
         return SearchTarget(snapshot, self._current_defaults(name, snapshot.settings))
 
     def writing(self, name: str) -> AbstractContextManager[LiveCollection]:
-        """The collection, opened to be written to, and not closed meanwhile; by its own name.
+        """The collection, opened to be written to, and not closed meanwhile.
 
         Raises InvalidNameError, CollectionNotFoundError, CollectionBusyError where another process or a
         build writes it, DamagedIndexError, or StorageError.
         """
-        return self._live.writing(name)
+        return self._live.writing(self.aliases.collection_of(name))
 
     async def open_to_write(self, name: str) -> CollectionSettings:
         """Opens a collection to be written to, where it is not yet, and gives its settings.
@@ -195,6 +201,18 @@ class CollectionRegistry:
             return CollectionDescription(collection.settings, defaults, None, 0)
         documents = sum(segment.documents_kept for segment in manifest.segments)
         return CollectionDescription(collection.settings, defaults, manifest.name, documents)
+
+    def statistics(self, name: str) -> CollectionStatistics:
+        """What a collection holds. Raises CollectionNotFoundError or DamagedIndexError."""
+        collection = Collection.open(self.root, name)
+        live = self._live.get(collection.settings.name)
+        return published_statistics(collection) if live is None else live.statistics()
+
+    def all_statistics(self) -> Iterator[tuple[str, CollectionStatistics]]:
+        """By name, of all collections that can be read."""
+        for name in list_collections(self.root):
+            with suppress(CollectionNotFoundError, DamagedIndexError, StorageError, CollectionBusyError):
+                yield name, self.statistics(name)
 
     def create(self, name: str, settings: CollectionSettings) -> CollectionDescription:
         """An empty collection. Raises InvalidNameError or CollectionExistsError."""

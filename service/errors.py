@@ -59,6 +59,7 @@ from service.exceptions import (
     DeadlineExceededError,
     ForbiddenError,
     InvalidRequestError,
+    MalformedBodyError,
     NotFoundError,
     NotReadyError,
     OverloadedError,
@@ -89,6 +90,7 @@ TYPES = {
 # Exception class → status and code. An exception's own `code` attribute comes first.
 TABLE: dict[type[Exception], tuple[int, str]] = {
     BodyEncodingError: (400, "invalid_content_encoding"),
+    MalformedBodyError: (400, "invalid_body"),
     BodyTimeoutError: (400, "incomplete_body"),
     UnauthenticatedError: (401, "key_required"),
     ForbiddenError: (403, "read_only_key"),

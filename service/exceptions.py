@@ -4,6 +4,7 @@ ServiceError
 ├── InvalidRequestError       a value breaks a limit of this server; names the field
 ├── RequestTooLargeError      a request that could not be served even when idle
 ├── BodyEncodingError         a compressed body that cannot be decoded
+├── MalformedBodyError        a binary body that cannot be read
 ├── BodyTimeoutError          a body that did not arrive in time
 ├── OverloadedError           too much waits already; says when to try again
 │   └── DeadlineExceededError the request's time was over before its work began
@@ -52,6 +53,14 @@ class BodyEncodingError(ServiceError):
     """A body in a content coding that is not known, or damaged. code: which of them, for programs."""
 
     def __init__(self, message: str, code: str = "invalid_content_encoding") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class MalformedBodyError(ServiceError):
+    """A binary body that is not what its type says. code: what it should be, for programs."""
+
+    def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
         self.code = code
 

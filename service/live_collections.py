@@ -6,14 +6,18 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from index.catalog.layout import CollectionLayout
 from index.catalog.settings import CollectionSettings, check_collection_name
 from index.collection import Collection, delete_collection, list_collections
+from index.dense.index import Device
 from index.errors import SearchIndexError
 from index.ledger.reader import LedgerReader
 from index.live.collection import LiveCollection
+from index.live.records import LiveLimits, LiveObserver, NoObserver
+from index.live.statistics import CollectionStatistics
 from index.snapshot import Snapshot
 from service.exceptions import NotReadyError
 from service.file_versions import version_of
@@ -21,14 +25,26 @@ from service.file_versions import version_of
 log = logging.getLogger("tercet")
 
 
+@dataclass(frozen=True, slots=True)
+class LiveOptions:
+    """How the collections of a server are opened to be written: each with these limits.
+
+    observer: is told what they do; device: where dense search of their published segments runs.
+    """
+
+    limits: LiveLimits = field(default_factory=LiveLimits)
+    observer: LiveObserver = field(default_factory=NoObserver)
+    device: Device = "cpu"
+
+
 class OpenedCollection:
     """A live collection that is open, with its latest snapshot and those who write to it now."""
 
-    def __init__(self, collection: Collection) -> None:
+    def __init__(self, collection: Collection, options: LiveOptions) -> None:
         """Opens it; its ledger is carried out again where no segment holds it. Raises as LiveCollection."""
         self._path = str(collection.layout.settings)
         self._version = version_of(self._path)
-        self._live = LiveCollection(collection)
+        self._live = LiveCollection(collection, options.limits, options.observer, options.device)
         self._writers = 0
         self._closing = False
         self._changed = threading.Condition()
@@ -64,6 +80,10 @@ class OpenedCollection:
         self._seen = position, snapshot
         return snapshot
 
+    def statistics(self) -> CollectionStatistics:
+        """What it holds, and how far its upkeep is. Raises DamagedIndexError."""
+        return self._live.stats()
+
     @contextmanager
     def writing(self) -> Iterator[LiveCollection | None]:
         """The collection, which is not closed meanwhile; None where it already is."""
@@ -90,8 +110,9 @@ class OpenedCollection:
 class LiveCollections:
     """Of one folder of collections. Safe to use from several threads."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, options: LiveOptions) -> None:
         self._root = root
+        self._options = options
         self._opened: dict[str, OpenedCollection] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._closed = False
@@ -148,7 +169,7 @@ class LiveCollections:
             except BaseException:
                 self._opened.pop(name, None)
                 if opened is not None and opened.is_there:  # else what was written last would be hidden
-                    self._opened[name] = OpenedCollection(Collection.open(self._root, name))
+                    self._opened[name] = self._open_now(name)
                 raise
             self._opened.pop(name, None)
 
@@ -179,8 +200,11 @@ class LiveCollections:
                 self._forget(name, opened)
             if self._closed:
                 raise NotReadyError("this server is about to end; ask another one")
-            opened = self._opened[name] = OpenedCollection(Collection.open(self._root, name))
+            opened = self._opened[name] = self._open_now(name)
             return opened
+
+    def _open_now(self, name: str) -> OpenedCollection:
+        return OpenedCollection(Collection.open(self._root, name), self._options)
 
     def _forget(self, name: str, opened: OpenedCollection) -> None:
         opened.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from index.candidates import Document
+from index.live.collection import LiveCollection
 from ingest.target import open_or_create
 from models.encoder import Encoder, EncoderInfo
 from models.errors import EncoderUnavailableError
@@ -23,6 +24,7 @@ from service.documents.writer import DocumentWriter
 from service.encoding.service import EncodingService, LocalEncoding, local_encoder
 from service.exceptions import NotReadyError, OverloadedError
 from service.jobs.manager import JobManager
+from service.live_collections import LiveOptions
 from service.load.admission import Admission
 from service.load.pools import Pools
 from service.search.pipeline import SearchPipeline
@@ -69,7 +71,10 @@ class Runtime:
         """searches: false for an encoder worker; encoder: one that is loaded already."""
         self.settings = settings
         self.telemetry = telemetry
-        self.collections = CollectionRegistry(settings.data / "collections", settings.dense_device)
+        self.collections = CollectionRegistry(
+            settings.data / "collections",
+            LiveOptions(settings.live_limits, telemetry.writes, settings.dense_device),
+        )
         self.opened: Callable[[], None] | None = None
         self.failed: Callable[[], None] | None = None
         self.failure: Exception | None = None
@@ -288,20 +293,23 @@ class Runtime:
                 self.collections,
                 encoding,
                 self.pools,
-                self.telemetry,
+                self.telemetry.writes,
                 write_tokens=self.settings.max_write_tokens,
             ),
         )
 
 
 def write_and_search(info: EncoderInfo, representations: Representations) -> None:
-    """Writes a collection of one text with idf and searches it: compiled kernels load at their first use."""
+    """Builds a collection of one text, adds one, and searches: compiled kernels load at their first use."""
     with tempfile.TemporaryDirectory(prefix="tercet-warm-up-") as scratch:
         collection, _ = open_or_create(Path(scratch), "warm-up", info, {"lexical": "idf"})
         with collection.writer() as writer:
             writer.add([Document("warm-up", WARM_UP_TEXT)], representations)
             writer.publish()
         collection.snapshot().search(representations, top_k=1)
+        with LiveCollection(collection) as live:
+            live.put([Document("written", WARM_UP_TEXT)], representations)
+            live.snapshot().search(representations, top_k=1)
 
 
 async def patiently(work: Callable[[], Awaitable[Result]]) -> Result:

@@ -22,6 +22,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from index.live.records import LiveLimits
 from models.checkpoint import EMBEDDED
 from service.exceptions import SettingsError
 from service.invalid_values import message_of
@@ -165,6 +166,15 @@ class Settings(BaseSettings):
         131_072, ge=1, description="Tokens of the documents of one write that are to be encoded."
     )
     max_page_documents: int = Field(1000, ge=1, description="Documents of one page of a collection.")
+    flush_documents: int = Field(
+        8192, ge=1, description="Written documents of a collection from which on they are published."
+    )
+    flush_bytes: int = Field(1 << 28, ge=1, description="Their bytes, likewise.")
+    flush_seconds: float = Field(60, gt=0, description="Longest time from a write to its publication.")
+    unpublished_documents: int = Field(
+        65_536, ge=1, description="Written documents of a collection that wait to be published; more get 429."
+    )
+    unpublished_bytes: int = Field(1 << 30, ge=1, description="Their bytes in memory, likewise.")
     batch_tokens: int = Field(
         2048,
         ge=1,
@@ -262,6 +272,17 @@ class Settings(BaseSettings):
             timeout_seconds=self.encoder_timeout_seconds,
             probe_seconds=self.encoder_probe_seconds,
             probe_timeout_seconds=self.encoder_probe_timeout_seconds,
+        )
+
+    @property
+    def live_limits(self) -> LiveLimits:
+        """How much of what was written waits in memory to be published."""
+        return LiveLimits(
+            flush_documents=self.flush_documents,
+            flush_bytes=self.flush_bytes,
+            flush_seconds=self.flush_seconds,
+            memory_documents=self.unpublished_documents,
+            memory_bytes=self.unpublished_bytes,
         )
 
     @property

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import Literal
 
 from prometheus_client import (
     CollectorRegistry,
@@ -23,9 +22,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 
 from service.exceptions import RefusalReason
+from service.write_telemetry import WriteTelemetry
 
-WriteKind = Literal["put", "delete", "patch"]
-WriteStage = Literal["encode", "log", "apply"]
 Samples = Callable[[], Iterable[tuple[str, float]]]  # label value and number
 
 HEARTBEAT_SECONDS = 0.1
@@ -39,6 +37,7 @@ class Telemetry:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.writes = WriteTelemetry(self.registry)
         self.requests = Counter(
             "tercet_requests", "Requests answered.", ["route", "method", "status"], registry=self.registry
         )
@@ -74,22 +73,6 @@ class Telemetry:
         self._batch_seconds = Histogram(
             "tercet_batch_seconds", "Time to encode a batch.", buckets=SECONDS, registry=self.registry
         )
-        self._writes = Counter(
-            "tercet_writes", "Writes to collections: put, delete, patch.", ["kind"], registry=self.registry
-        )
-        self._documents_written = Counter(
-            "tercet_documents_written", "Documents put or patched.", registry=self.registry
-        )
-        self._documents_deleted = Counter(
-            "tercet_documents_deleted", "Documents deleted.", registry=self.registry
-        )
-        self._write_seconds = Histogram(
-            "tercet_write_seconds",
-            "Time of each stage of writes: encode, log, apply.",
-            ["stage"],
-            buckets=SECONDS,
-            registry=self.registry,
-        )
         self._loop_lag_seconds = Histogram(
             "tercet_loop_lag_seconds",
             "How late the event loop ran what was due, sampled.",
@@ -119,15 +102,6 @@ class Telemetry:
         self._batch_texts.observe(texts)
         self._batch_tokens.observe(tokens)
         self._batch_seconds.observe(seconds)
-
-    def count_write(self, kind: WriteKind, documents: int) -> None:
-        """Counts an acknowledged write of so many documents."""
-        self._writes.labels(kind).inc()
-        (self._documents_deleted if kind == "delete" else self._documents_written).inc(documents)
-
-    def observe_write(self, stage: WriteStage, seconds: float) -> None:
-        """Counts the time of one stage of a write."""
-        self._write_seconds.labels(stage).observe(seconds)
 
     def observe_stage(self, stage: str, seconds: float) -> None:
         """Counts the time of one stage of a request."""

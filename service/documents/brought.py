@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
@@ -21,6 +20,9 @@ from models.representations import (
 from service.documents.batch import EncodedDocuments, stored_outputs
 from service.exceptions import InvalidRequestError
 from service.ready_representations import colbert_of, dense_of, sparse_of
+
+NameOf = Callable[[int], str]
+"""The name of an encoded text, by its number."""
 
 # How far the length of a vector may be from 1: float16 and 8-bit codes of unit vectors are nearer by far.
 UNIT_ERROR = 0.01
@@ -67,7 +69,7 @@ class BroughtTexts:
             for text in some
         ]
         representations = _joined(texts, settings)
-        require_unit(representations, [text.param for text in texts])
+        require_unit(representations, lambda text: texts[text].param)
         return EncodedDocuments(
             self.places,
             representations,
@@ -99,23 +101,25 @@ def _joined(texts: Sequence[BroughtText], settings: CollectionSettings) -> Repre
     )
 
 
-def require_unit(representations: Representations, names: Sequence[str]) -> None:
+def require_unit(representations: Representations, name_of: NameOf) -> None:
     """Raises InvalidRequestError for the first text with a dense or token vector that is not of unit length.
 
-    Scores of other vectors would not be comparable. names: what each text is called.
+    Scores of other vectors would not be comparable, and searches rely on it. name_of: what a text is called.
     """
+    texts = np.arange(len(representations))
     if representations.dense is not None:
-        _require_unit_rows(representations.dense, np.arange(len(names)), names, "dense")
+        _require_unit_rows(representations.dense, texts, name_of, "dense")
     if representations.colbert is not None:
-        owners = np.repeat(np.arange(len(names)), np.diff(representations.colbert.offsets))
-        _require_unit_rows(representations.colbert.vectors, owners, names, "colbert")
+        owners = np.repeat(texts, np.diff(representations.colbert.offsets))
+        _require_unit_rows(representations.colbert.vectors, owners, name_of, "colbert")
 
 
-def _require_unit_rows(vectors: Float32, owners: Int64, names: Sequence[str], side: str) -> None:
-    lengths: npt.NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+def _require_unit_rows(vectors: Float32, owners: Int64, name_of: NameOf, side: str) -> None:
+    with np.errstate(over="ignore"):
+        lengths: Float32 = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     wrong = np.flatnonzero(~(np.abs(lengths - 1) <= UNIT_ERROR))
     if len(wrong):
-        param = f"{names[int(owners[wrong[0]])]}.{side}"
+        param = f"{name_of(int(owners[wrong[0]]))}.{side}"
         raise InvalidRequestError(
             f"{param} has a vector of length {lengths[wrong[0]]:.4g}; give unit vectors, as /embed does",
             param,

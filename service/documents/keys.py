@@ -19,14 +19,14 @@ def write_key(
     """The key of a write, with the digest of its request; None without one.
 
     route: method and path as documented; names: what the path names; body: without the key.
-    Raises InvalidRequestError for a key that is too long.
+    Raises InvalidRequestError for a key that is empty or too long.
     """
     if key is None:
         return None
     size = len(key.encode("utf-8", "surrogatepass"))
-    if size > KEY_BYTES:
+    if not 1 <= size <= KEY_BYTES:
         raise InvalidRequestError(
-            f"idempotency_key has {size} bytes; use at most {KEY_BYTES}", "idempotency_key"
+            f"idempotency_key has {size} bytes; use 1 to {KEY_BYTES} bytes of UTF-8", "idempotency_key"
         )
     digest = hashlib.sha256(orjson.dumps([route, *names]))
     digest.update(body if isinstance(body, bytes) else orjson.dumps(body, option=orjson.OPT_SORT_KEYS))

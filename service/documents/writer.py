@@ -36,7 +36,7 @@ from service.encoding.service import EncodingService
 from service.exceptions import InvalidRequestError, OverloadedError
 from service.load.deadlines import Deadline
 from service.load.pools import Pools
-from service.telemetry import Telemetry, WriteKind
+from service.write_telemetry import WriteKind, WriteTelemetry
 
 RETRY_SECONDS = 1.0  # a flush of what fills the memory takes about so long
 
@@ -67,7 +67,7 @@ class DocumentWriter:
         collections: CollectionRegistry,
         encoding: EncodingService,
         pools: Pools,
-        telemetry: Telemetry,
+        telemetry: WriteTelemetry,
         *,
         write_tokens: int,
     ) -> None:
@@ -165,7 +165,7 @@ class DocumentWriter:
                     deadline=deadline,
                 )
             )
-            self._telemetry.observe_write("encode", time.perf_counter() - started)
+            self._telemetry.encoded(time.perf_counter() - started)
         return joined(parts)
 
     async def _write(self, kind: WriteKind, name: str, write: Callable[[LiveCollection], Written]) -> Written:
@@ -175,7 +175,7 @@ class DocumentWriter:
         def begun() -> Written:
             with self._collections.writing(settings.name) as live:
                 written = write(live)
-            self._telemetry.count_write(kind, written.documents)
+            self._telemetry.acknowledged(kind, written.documents)
             return written
 
         writing = self._pools.writes.submit(begun)

@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 from models.cores import usable_cores
 
 OPERATIONS_THREADS = 4  # they wait for the disk rather than compute
-WRITES_THREADS = 32  # they wait for the disk together: one force serves all that came before it
+WRITES_THREADS = 64  # they wait for the disk together: one force serves all that came before it
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

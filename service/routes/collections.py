@@ -12,6 +12,7 @@ from index.windows.settings import WindowSettings, default_overlap
 from ingest.document_windows import cutter_for
 from ingest.target import settings_for
 from models.errors import UnsupportedWindowError
+from service.answers.statistics import statistics_record
 from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError
 from service.routes.common import WRITE, Services, errors, json_response, router
@@ -20,6 +21,7 @@ from service.schemas.collections import (
     CollectionList,
     CollectionRequest,
     CollectionResponse,
+    StatisticsResponse,
     WindowRequest,
 )
 from service.search.answers import sides_record
@@ -42,6 +44,13 @@ async def list_collections(services: Services) -> Response:
 async def get_collection(name: Name, services: Services) -> Response:
     """A collection's settings and state."""
     return json_response(_record(await services.pools.operations.run(services.collections.describe, name)))
+
+
+@routes.get("/collections/{name}/stats", response_model=StatisticsResponse, responses=errors(404, 422))
+async def get_statistics(name: Name, services: Services) -> Response:
+    """What a collection holds: documents, segments, bytes, and writes that are not published yet."""
+    found = await services.pools.operations.run(services.readable.statistics, name)
+    return json_response(statistics_record(services.collections.aliases.collection_of(name), found))
 
 
 @routes.put(

@@ -7,19 +7,25 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import orjson
-from fastapi import Header, Path, Query, Response
+from fastapi import Header, Path, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from index.candidates import Document
 from index.documents.filters import Filter, parse_filter
 from index.errors import DocumentNotFoundError, InvalidQueryError
+from index.live.records import WriteKey
 from models.representations import Float32
+from service.answers.binary import MEDIA_TYPE
 from service.answers.pieces import response_of
 from service.documents.answers import document_pieces, document_record, page_pieces
+from service.documents.binary import BinaryBody, BroughtArrays
 from service.documents.brought import BroughtText, BroughtTexts
 from service.documents.keys import one_key, write_key
-from service.documents.writer import DocumentBatch, is_id
+from service.documents.writer import DocumentBatch, PutOutcome, is_id
 from service.exceptions import InvalidRequestError, RequestTooLargeError
 from service.http.anything import ANYTHING
+from service.http.binary_route import BinaryRoute
 from service.ready_representations import unpacked
 from service.routes.collections import Name
 from service.routes.common import (
@@ -34,6 +40,7 @@ from service.routes.common import (
 from service.schemas.documents import (
     DeleteDocumentsRequest,
     DeleteDocumentsResponse,
+    DocumentContent,
     DocumentPage,
     DocumentRequest,
     DocumentResponse,
@@ -63,8 +70,34 @@ KeyHeader = Annotated[
     ),
 ]
 Numbers = TypeVar("Numbers")
+_CONTENTS = TypeAdapter(Annotated[list[DocumentContent], Field(min_length=1, fail_fast=True)])
 
 routes = router("documents")
+
+
+async def put_binary_documents(
+    name: Name, request: Request, services: Services, deadline: TimeLimit, header_key: KeyHeader = None
+) -> Response:
+    """The same, of a body of safetensors."""
+    body = await services.pools.bodies.run(BinaryBody.read, await request.body())
+    _check_count(body.lines(), services.limits.write_documents, "documents")
+    contents = await services.pools.bodies.run(_contents, body)
+    _check_texts(contents, services.limits)
+    brought = BroughtArrays(body.arrays, [body.fingerprint], np.arange(len(contents)))
+    given = one_key(header_key, body.metadata.get("idempotency_key"))
+    key = await services.pools.bodies.run(write_key, given, f"PUT {DOCUMENTS}", (name,), body.content)
+    batch = DocumentBatch([_document(each) for each in contents], brought, body.if_position, key)
+    return _put_answer(await services.writer.put(name, batch, deadline))
+
+
+routes.add_api_route(  # before the route for JSON, which matches any type
+    DOCUMENTS,
+    put_binary_documents,
+    methods=["PUT"],
+    dependencies=WRITE,
+    include_in_schema=False,
+    route_class_override=BinaryRoute,
+)
 
 
 @routes.put(
@@ -72,6 +105,9 @@ routes = router("documents")
     response_model=PutDocumentsResponse,
     responses=errors(404, 409, 422, 507),
     dependencies=WRITE,
+    openapi_extra={
+        "requestBody": {"content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+    },
 )
 async def put_documents(
     name: Name,
@@ -83,32 +119,20 @@ async def put_documents(
     """Add documents, or replace those with the same ids: all of them or none.
 
     The answer comes once they are on the disk, and the next search finds them. They are encoded as builds
-    encode them, unless they bring `representations` along.
+    encode them, unless they bring `representations` along: in JSON, or all of them in one safetensors body
+    with the arrays of `/embed` and `documents`, uint8, a JSON object a line, and with `fingerprint`, and at
+    will `idempotency_key` and `if_position`, in its metadata.
     """
     limits = services.limits
     _check_count(body.documents, limits.write_documents, "documents")
     _check_texts(body.documents, limits)
     key = one_key(header_key, body.idempotency_key)
-    if key is not None:
-        content = await services.pools.bodies.run(body.model_dump, exclude={"idempotency_key"})
-        batch_key = await services.pools.bodies.run(write_key, key, f"PUT {DOCUMENTS}", (name,), content)
-    else:
-        batch_key = None
-    batch = DocumentBatch(
-        [Document(each.id, each.text, each.title, each.metadata or {}) for each in body.documents],
-        _brought(body.documents),
-        body.if_position,
-        batch_key,
-    )
-    outcome = await services.writer.put(name, batch, deadline)
-    answer: dict[str, Any] = {
-        "upserted": outcome.written.documents,
-        "position": outcome.written.position,
-        "usage": {"tokens": outcome.written.tokens},
-    }
-    if outcome.truncated:
-        answer["truncated"] = outcome.truncated
-    return json_response(answer)
+    write = None if key is None else await services.pools.bodies.run(_put_key, key, name, body)
+    brought = None
+    if any(each.representations is not None for each in body.documents):
+        brought = await services.pools.bodies.run(_brought, body.documents)
+    batch = DocumentBatch([_document(each) for each in body.documents], brought, body.if_position, write)
+    return _put_answer(await services.writer.put(name, batch, deadline))
 
 
 @routes.get(DOCUMENTS, response_model=DocumentPage, responses=errors(404, 422))
@@ -236,6 +260,36 @@ async def delete_document(
     return json_response({"deleted": written.documents, "position": written.position})
 
 
+def _put_key(key: str, name: str, body: PutDocumentsRequest) -> WriteKey | None:
+    content = body.model_dump(exclude={"idempotency_key"})
+    return write_key(key, f"PUT {DOCUMENTS}", (name,), content)
+
+
+def _document(content: DocumentContent) -> Document:
+    return Document(content.id, content.text, content.title, content.metadata or {})
+
+
+def _put_answer(outcome: PutOutcome) -> Response:
+    answer: dict[str, Any] = {
+        "upserted": outcome.written.documents,
+        "position": outcome.written.position,
+        "usage": {"tokens": outcome.written.tokens},
+    }
+    if outcome.truncated:
+        answer["truncated"] = outcome.truncated
+    return json_response(answer)
+
+
+def _contents(body: BinaryBody) -> list[DocumentContent]:
+    """The documents of a binary body. Raises RequestValidationError as a body of JSON would."""
+    values = body.values()
+    try:
+        return _CONTENTS.validate_python(values)
+    except ValidationError as error:
+        details = [{**each, "loc": ("body", "documents", *each["loc"])} for each in error.errors()]
+        raise RequestValidationError(details, body={"documents": values}) from error
+
+
 def _check_count(items: Sequence[object], limit: int, param: str) -> None:
     if len(items) > limit:
         raise RequestTooLargeError(
@@ -245,7 +299,7 @@ def _check_count(items: Sequence[object], limit: int, param: str) -> None:
         )
 
 
-def _check_texts(documents: Sequence[DocumentRequest], limits: RequestLimits) -> None:
+def _check_texts(documents: Sequence[DocumentContent], limits: RequestLimits) -> None:
     for place, document in enumerate(documents):
         check_characters([document.text], limits.characters, f"documents.{place}.text")
         check_characters([document.title or ""], limits.characters, f"documents.{place}.title")
@@ -265,7 +319,7 @@ def _filter(tree: object) -> Filter:
         raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
 
 
-def _brought(documents: Sequence[DocumentRequest]) -> BroughtTexts | None:
+def _brought(documents: Sequence[DocumentRequest]) -> BroughtTexts:
     """The representations that some of the documents bring along."""
     places: list[int] = []
     fingerprints: list[str] = []
@@ -285,7 +339,7 @@ def _brought(documents: Sequence[DocumentRequest]) -> BroughtTexts | None:
                     f"{param}.{side}: the windows have their own; leave it out", f"{param}.{side}"
                 )
         texts.append([_text(each, f"{param}.windows.{number}") for number, each in enumerate(given.windows)])
-    return BroughtTexts(np.array(places, np.int64), fingerprints, texts) if places else None
+    return BroughtTexts(np.array(places, np.int64), fingerprints, texts)
 
 
 def _text(given: TextRepresentations, param: str) -> BroughtText:

@@ -111,6 +111,36 @@ class CollectionResponse(BaseModel):
     defaults: DefaultsResponse | None = Field(description="Null where none are stored.")
 
 
+class UnpublishedResponse(BaseModel):
+    """Documents in memory that no segment has yet."""
+
+    documents: int
+    bytes: int
+
+
+class LedgerResponse(BaseModel):
+    """Writes on the disk that no segment has yet; `bytes` are those of its files."""
+
+    entries: int
+    bytes: int
+
+
+class StatisticsResponse(BaseModel):
+    """What a collection holds, and how far its upkeep is."""
+
+    name: str
+    documents: int = Field(description="Those that searches find.")
+    deleted: int = Field(description="Rows of segments that a merge will drop.")
+    segments: int
+    bytes: dict[str, int] = Field(description="Of each part of the index, over all segments.")
+    unpublished: UnpublishedResponse
+    ledger: LedgerResponse
+    position: int = Field(description="Of the last write.")
+    published_position: int = Field(description="Of the last write that segments hold.")
+    flushing: bool
+    merging: bool
+
+
 class CollectionList(BaseModel):
     """All collections, in order of name."""
 

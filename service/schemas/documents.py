@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.schemas.base import WHOLE, Integer, Request, Text, Usage
+from service.schemas.base import WHOLE, Request, Text, Usage
 from service.schemas.embed import PackedArray, SparseEmbedding
 from service.schemas.filters import FilterTree
 from service.schemas.search import MAX_ROWS, PackedVectors, SparseQuery, Vector
@@ -32,6 +32,7 @@ IfPosition = Annotated[
 DocumentId = Annotated[
     str, Field(min_length=1, max_length=512, description="1 to 512 bytes of UTF-8, any characters.")
 ]
+Whole = Annotated[int, Field(ge=0, lt=2**63), WHOLE]
 Position = Annotated[int, Field(description="The collection's position: it grows by one with each write.")]
 
 
@@ -45,7 +46,7 @@ class TextRepresentations(Request):
         | PackedVectors
         | None
     ) = Field(None, description="May be missing where the collection's `token_codec` is `none`.")
-    tokens: Integer | None = Field(None, description="Ignored; `/embed` gives it.")
+    tokens: Whole | None = Field(None, description="Ignored; `/embed` gives it.")
     truncated: bool | None = Field(None, description="Ignored; `/embed` gives it.")
 
 
@@ -70,16 +71,21 @@ class DocumentRepresentations(TextRepresentations):
         description="Only in a collection with windows, instead of `dense`, `sparse` and `colbert`: those of "
         "each window, in order. Without it the whole text is one window.",
     )
-    position: Integer | None = Field(None, description="Ignored; `GET` of a document gives it.")
+    position: Whole | None = Field(None, description="Ignored; `GET` of a document gives it.")
 
 
-class DocumentRequest(Request):
-    """A document."""
+class DocumentContent(Request):
+    """A document without representations, as a line of a binary body."""
 
     id: DocumentId
     text: Text
     title: Text | None = Field(None, description="Encoded before the text.")
     metadata: dict[str, Any] | None = Field(None, description="Any JSON; declared fields can be filtered by.")
+
+
+class DocumentRequest(DocumentContent):
+    """A document."""
+
     representations: DocumentRepresentations | None = None
 
 

@@ -53,6 +53,8 @@ def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> No
         "GET /collections/{name}",
         "PUT /collections/{name}",
         "DELETE /collections/{name}",
+        "GET /collections/{name}/stats",
+        "POST /collections/{name}/merge",
         "PUT /collections/{name}/documents",
         "GET /collections/{name}/documents",
         "POST /collections/{name}/documents/delete",

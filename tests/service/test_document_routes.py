@@ -632,3 +632,52 @@ async def test_metrics_tell_of_writes(client: httpx.AsyncClient) -> None:
     assert "tercet_documents_written_total 3.0" in text
     assert "tercet_documents_deleted_total 2.0" in text
     assert 'tercet_write_seconds_count{stage="encode"} 1.0' in text
+    for stage in ("log", "apply"):
+        assert f'tercet_write_seconds_count{{stage="{stage}"}} 3.0' in text
+    assert 'tercet_ledger_entries{collection="demo"} 3.0' in text
+    assert 'tercet_segments{collection="demo"} 1.0' in text
+    assert 'tercet_deleted_share{collection="demo"} 0.0' in text
+    assert "tercet_flush_seconds_count 0.0" in text
+
+
+async def test_statistics_tell_what_a_collection_holds(make_client: Any) -> None:
+    async with make_client() as client:
+        before = (await client.get("/collections/demo/stats")).json()
+        assert before["bytes"].pop("dense") > 0
+        assert {key: value for key, value in before.items() if key != "bytes"} == {
+            "name": "demo",
+            "documents": 5,
+            "deleted": 0,
+            "segments": 1,
+            "unpublished": {"documents": 0, "bytes": 0},
+            "ledger": {"entries": 0, "bytes": 0},
+            "position": 0,
+            "published_position": 0,
+            "flushing": False,
+            "merging": False,
+        }
+        await put(client, {"id": "x", "text": "tea"}, {"id": "tea", "text": "tea"})
+        after = (await client.get("/collections/demo/stats")).json()
+        assert (after["documents"], after["deleted"]) == (6, 1)
+        assert (after["position"], after["published_position"]) == (1, 0)
+        assert (after["unpublished"]["documents"], after["ledger"]["entries"]) == (2, 1)
+        assert after["unpublished"]["bytes"] > 0
+        assert (await client.get("/collections/none/stats")).status_code == 404
+        text = (await client.get("/metrics")).text
+        assert 'tercet_deleted_share{collection="demo"} 0.2' in text
+    async with make_client(flush_seconds=0.01) as client:
+        while (after := (await client.get("/collections/demo/stats")).json())["published_position"] != 1:
+            await checkpoint()
+        assert (after["documents"], after["segments"], after["unpublished"]["documents"]) == (6, 2, 0)
+        text = (await client.get("/metrics")).text
+        assert "tercet_flush_seconds_count 1.0" in text
+        assert "tercet_documents_flushed_total 2.0" in text
+        assert (await client.get("/collections/demo")).json()["snapshot"] == "000002"
+
+
+async def test_memory_for_writes_is_bounded(make_client: Any) -> None:
+    async with make_client(unpublished_documents=2) as client:
+        many = [{"id": str(n), "text": "tea"} for n in range(3)]
+        refused = await client.put(DEMO, json={"documents": many})
+        assert (refused.status_code, error_of(refused)["code"]) == (413, "request_too_large")
+        assert (await put(client, *many[:2]))["position"] == 1

@@ -352,3 +352,32 @@ def test_a_ready_server_collects_no_garbage_among_what_it_loaded(make_app: Any) 
         thread.join(20)
         gc.unfreeze()
     assert not thread.is_alive()
+
+
+@pytest.mark.slow
+def test_a_killed_server_comes_back_with_every_write(serve: Serve) -> None:
+    process, client = serve("serve", "--threads", "1")
+    wait_ready(process, client)
+    assert client.put("/collections/articles", json={"fields": {"year": "integer"}}).status_code == 201
+    path = "/collections/articles/documents"
+    documents = [{"id": each.get("id", "dough"), "text": each["text"]} for each in DOCUMENTS]
+    first = client.put(path, json={"documents": documents, "idempotency_key": "all"}).json()
+    assert (first["upserted"], first["position"]) == (3, 1)
+    assert client.patch(f"{path}/tea", json={"metadata": {"year": 2001}}).json() == {"position": 2}
+    assert client.delete(f"{path}/train").json() == {"deleted": 1, "position": 3}
+    query = {"collection": "articles", "query": "why does bread rise?"}
+    hits = client.post("/search", json=query).json()["hits"]
+    assert [hit["id"] for hit in hits] == ["dough", "tea"]
+    process.kill()
+    process.wait(30)
+
+    process, client = serve("serve", "--threads", "1")
+    wait_ready(process, client)
+    assert client.post("/search", json=query).json()["hits"] == hits
+    assert client.get(f"{path}/tea").json()["metadata"] == {"year": 2001}
+    assert client.get(f"{path}/train").status_code == 404
+    assert client.put(path, json={"documents": documents, "idempotency_key": "all"}).json() == first
+    assert client.get("/collections/articles/stats").json()["position"] == 3
+    assert client.put(path, json={"documents": documents}).json()["position"] == 4
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0

@@ -1,0 +1,215 @@
+"""Documents and their representations in one safetensors body, with the names of `/embed`.
+
+documents        uint8[·]          one JSON object a line: id, text, title, metadata
+dense            float32[W, D]     as all floats also float16
+sparse_indptr    int64[W+1], sparse_token_ids int32, sparse_weights float32
+colbert          float32[ΣL, C], colbert_offsets int64[W+1]; absent for the codec none
+window_offsets   int64[N+1], window_spans int64[W, 2]; only in a collection with windows, and there optional
+
+N documents, W encoded texts: as many, unless there are windows. Metadata of the body: `fingerprint`, and at
+will `idempotency_key` and `if_position`. What else `/embed` writes is ignored, so that to its answer only
+`documents` is to be added.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+from safetensors.numpy import load
+
+from index.candidates import Document
+from index.catalog.settings import CollectionSettings
+from models.representations import Float32, Int64, Representations, SparseRows, TokenVectors
+from service.documents.batch import EncodedDocuments, stored_outputs
+from service.documents.brought import require_unit
+from service.exceptions import InvalidRequestError, MalformedBodyError
+from service.http.json_body import scan
+
+METADATA = {"fingerprint", "idempotency_key", "if_position"}
+IGNORED_METADATA = {"model", "adapter", "routes"}
+IGNORED_ARRAYS = {"tokens", "truncated"}
+POSITION_DIGITS = 19  # a number of fewer fits 64 bits
+FLOATS = ("float32", "float16")
+INTEGERS = ("int64", "int32")
+
+# Name → axes and types.
+ARRAYS: Mapping[str, tuple[int, Sequence[str]]] = {
+    "documents": (1, ("uint8",)),
+    "dense": (2, FLOATS),
+    "sparse_indptr": (1, INTEGERS),
+    "sparse_token_ids": (1, INTEGERS),
+    "sparse_weights": (1, FLOATS),
+    "colbert": (2, FLOATS),
+    "colbert_offsets": (1, INTEGERS),
+    "window_offsets": (1, INTEGERS),
+    "window_spans": (2, INTEGERS),
+}
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryBody:
+    """A body that was read: its arrays, all of known names, axes and types, and its metadata."""
+
+    arrays: Mapping[str, Array]
+    metadata: Mapping[str, str]
+    content: bytes
+
+    @staticmethod
+    def read(body: bytes) -> BinaryBody:
+        """Raises MalformedBodyError, InvalidRequestError that names the array, or RequestTooLargeError."""
+        try:
+            arrays = load(body)
+            size = int.from_bytes(body[:8], "little")
+            header: dict[str, Any] = json.loads(body[8 : 8 + size])
+        except Exception as error:
+            raise MalformedBodyError(
+                f"the body is not safetensors: {error}", "invalid_safetensors"
+            ) from error
+        metadata: dict[str, str] = header.pop("__metadata__", None) or {}
+        for name in metadata:
+            if name not in METADATA | IGNORED_METADATA:
+                raise InvalidRequestError(f"{name}: no such metadata; leave it out", name, "unknown_field")
+        for name, array in arrays.items():
+            if name not in IGNORED_ARRAYS:
+                _require_kind(name, array)
+        described = {key: text for key, text in metadata.items() if key != "idempotency_key"}
+        content = orjson.dumps([described, header], option=orjson.OPT_SORT_KEYS) + body[8 + size :]
+        scan(_given(arrays, "documents").tobytes())
+        return BinaryBody(arrays, metadata, content)
+
+    @property
+    def fingerprint(self) -> str:
+        """Raises InvalidRequestError where it is missing."""
+        if "fingerprint" not in self.metadata:
+            raise InvalidRequestError(
+                "fingerprint is missing: give it in the metadata, as /embed does",
+                "fingerprint",
+                "missing_field",
+            )
+        return self.metadata["fingerprint"]
+
+    @property
+    def if_position(self) -> int | None:
+        """Raises InvalidRequestError where it is no position."""
+        given = self.metadata.get("if_position")
+        if given is None:
+            return None
+        if not (given.isascii() and given.isdecimal() and len(given) < POSITION_DIGITS):
+            raise InvalidRequestError(
+                f"if_position is {given[:40]!r}; use a whole number of at least 0", "if_position"
+            )
+        return int(given)
+
+    def lines(self) -> list[bytes]:
+        """The documents' JSON."""
+        lines = _given(self.arrays, "documents").tobytes().split(b"\n")
+        return lines if lines[-1].strip() else lines[:-1]
+
+    def values(self) -> list[Any]:
+        """The documents, parsed. Raises InvalidRequestError that names the line."""
+        values = []
+        for number, line in enumerate(self.lines()):
+            try:
+                values.append(orjson.loads(line))
+            except orjson.JSONDecodeError as error:
+                raise InvalidRequestError(
+                    f"documents.{number} is not valid JSON: {error}", f"documents.{number}"
+                ) from error
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtArrays:
+    """The representations of all documents of a batch, as arrays."""
+
+    arrays: Mapping[str, Array]
+    fingerprints: Sequence[str]
+    places: Int64
+
+    def encoded(self, documents: Sequence[Document], settings: CollectionSettings) -> EncodedDocuments:
+        """What was brought, checked. Raises InvalidRequestError that names the array."""
+        dense = _floats(self.arrays, "dense")
+        texts = len(dense)
+        offsets, spans = self._windows(documents, settings, texts)
+        _require_columns("dense", dense, settings.dense_dimension, settings)
+        ids, weights = _given(self.arrays, "sparse_token_ids"), _floats(self.arrays, "sparse_weights")
+        sparse = SparseRows(_offsets(self.arrays, "sparse_indptr", texts, len(ids)), ids, weights)
+        colbert = None
+        if "colbert" in stored_outputs(settings):
+            vectors = _floats(self.arrays, "colbert")
+            _require_columns("colbert", vectors, settings.colbert_dimension, settings)
+            colbert = TokenVectors(vectors, _offsets(self.arrays, "colbert_offsets", texts, len(vectors)))
+        encoded = Representations(
+            np.zeros(texts, np.int64), np.zeros(texts, np.bool_), dense, sparse, colbert
+        )
+        require_unit(encoded, lambda text: f"documents.{int(np.searchsorted(offsets, text, 'right')) - 1}")
+        return EncodedDocuments(self.places, encoded, offsets, spans)
+
+    def _windows(
+        self, documents: Sequence[Document], settings: CollectionSettings, texts: int
+    ) -> tuple[Int64, Int64]:
+        """Which texts are each document's, and where they lie in its text."""
+        if "window_offsets" not in self.arrays and "window_spans" not in self.arrays:
+            if texts != len(documents):
+                raise InvalidRequestError(
+                    f"dense has {texts} rows and documents {len(documents)} lines; give one row for each",
+                    "dense",
+                )
+            ends = np.array([len(document.text) for document in documents], np.int64)
+            return np.arange(texts + 1), np.stack([np.zeros_like(ends), ends], axis=1)
+        if settings.window is None:
+            raise InvalidRequestError(
+                f"collection {settings.name!r} has no windows; leave window_offsets and window_spans out",
+                "window_offsets",
+            )
+        offsets = _offsets(self.arrays, "window_offsets", len(documents), texts)
+        spans = _given(self.arrays, "window_spans")
+        if spans.shape != (texts, 2):
+            raise InvalidRequestError(
+                f"window_spans has shape {list(spans.shape)}; give [{texts}, 2]", "window_spans"
+            )
+        return offsets, spans.astype(np.int64)
+
+
+def _require_kind(name: str, array: Array) -> None:
+    if name not in ARRAYS:
+        raise InvalidRequestError(f"{name[:80]}: no such array; leave it out", name, "unknown_field")
+    axes, types = ARRAYS[name]
+    if array.ndim != axes or array.dtype.name not in types:
+        raise InvalidRequestError(
+            f"{name} is {array.dtype.name} of {array.ndim} axes; use {' or '.join(types)} of {axes}", name
+        )
+
+
+def _require_columns(name: str, array: Float32, columns: int, settings: CollectionSettings) -> None:
+    if array.shape[1] != columns:
+        raise InvalidRequestError(
+            f"{name} has {array.shape[1]} values a row; collection {settings.name!r} has {columns}", name
+        )
+
+
+def _given(arrays: Mapping[str, Array], name: str) -> Array:
+    if name not in arrays:
+        raise InvalidRequestError(f"{name} is missing; give it", name, "missing_field")
+    return arrays[name]
+
+
+def _floats(arrays: Mapping[str, Array], name: str) -> Float32:
+    return _given(arrays, name).astype(np.float32, copy=False)
+
+
+def _offsets(arrays: Mapping[str, Array], name: str, rows: int, items: int) -> Int64:
+    """Boundaries of so many rows. Raises InvalidRequestError where they do not divide the items."""
+    offsets = _given(arrays, name).astype(np.int64, copy=False)
+    sound = len(offsets) == rows + 1 and offsets[0] == 0 and offsets[-1] == items
+    if not sound or (np.diff(offsets) < 0).any():
+        raise InvalidRequestError(f"{name} must ascend from 0 to {items} in {rows + 1} steps", name)
+    return offsets
