@@ -8,9 +8,12 @@ import numpy as np
 
 from index.files.arrays import ArraySource, ArrayTarget, frozen
 from index.files.packed_bytes import open_offsets
-from models.representations import SparseRows
+from models.representations import Int32, SparseRows
 
 STEM = "forward"
+FEW_WEIGHTS = (
+    16  # terms of the vocabulary for each weight; from here on sorting beats going through all terms
+)
 
 
 class ForwardRowsWriter:
@@ -63,3 +66,17 @@ def open_forward_rows(arrays: ArraySource, documents: int, stem: str = STEM) -> 
 def frozen_rows(rows: SparseRows) -> SparseRows:
     """The same rows in read-only arrays, the one type that kernels are compiled for."""
     return SparseRows(frozen(rows.indptr), frozen(rows.token_ids), frozen(rows.weights))
+
+
+def number_terms(rows: SparseRows, vocabulary_size: int) -> tuple[SparseRows, Int32]:
+    """The rows with numbers for token ids, and the token id of each number, int32[X], ascending.
+
+    Rows of few weights in a large vocabulary have X distinct terms, numbered in order; others stay as they
+    are, and X is the vocabulary's size. So arrays over all numbers are no larger than what is in the rows.
+    """
+    ids = rows.token_ids
+    outside = len(ids) > 0 and not 0 <= ids.min() <= ids.max() < vocabulary_size
+    if outside or FEW_WEIGHTS * len(ids) > vocabulary_size:
+        return rows, np.arange(vocabulary_size, dtype=np.int32)
+    distinct, numbers = np.unique(ids, return_inverse=True)
+    return SparseRows(rows.indptr, numbers.astype(np.int32), rows.weights), distinct

@@ -35,7 +35,7 @@ from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryEr
 from index.files.arrays import Array, ArraySource, ArrayTarget, frozen
 from index.files.packed_bytes import ascends_from_zero
 from index.sparse.build_kernels import add_sizes, count_block, fill_block
-from index.sparse.forward_rows import frozen_rows
+from index.sparse.forward_rows import frozen_rows, number_terms
 from index.sparse.kernels import BLOCK, find_candidates, quantize_query, score_candidates
 from index.sparse.saturation import NO_SATURATION, Saturation
 from models.representations import Bool, Float32, Int32, Int64, SparseRows
@@ -62,16 +62,17 @@ def _column_length(documents: int) -> int:
 def build_inverted(forward: SparseRows, vocabulary_size: int, arrays: ArrayTarget, stem: str = STEM) -> None:
     """Write the inverted index of N documents, in arrays whose names begin with `stem`.
 
-    Reads the forward rows twice, block by block; private memory is a few arrays of V numbers. Raises
+    Reads the forward rows twice, block by block; private memory is a few arrays of V numbers at most. Raises
     InvalidDocumentError where a row's token ids do not ascend below `vocabulary_size` or a weight is not
     finite and above 0.
     """
-    rows = frozen_rows(forward)
+    numbered, token_ids = number_terms(forward, vocabulary_size)
+    rows = frozen_rows(numbered)
     stored = (rows.indptr, rows.token_ids, rows.weights)
     starts = range(0, len(rows), BLOCK)
-    counts = np.zeros(vocabulary_size, np.int64)
-    largest = np.zeros(vocabulary_size, np.float32)
-    entries, postings, columns = (np.zeros(vocabulary_size, np.int64) for _ in range(3))
+    counts = np.zeros(len(token_ids), np.int64)
+    largest = np.zeros(len(token_ids), np.float32)
+    entries, postings, columns = (np.zeros(len(token_ids), np.int64) for _ in range(3))
     for first in starts:
         last = min(first + BLOCK, len(rows))
         wrong = count_block(*stored, first, last, counts, largest)
@@ -84,7 +85,7 @@ def build_inverted(forward: SparseRows, vocabulary_size: int, arrays: ArrayTarge
 
     terms = np.flatnonzero(entries)
     for name, values in (
-        ("terms", terms),
+        ("terms", token_ids[terms]),
         ("largest", largest[terms]),
         ("term_entries", np.append(0, np.cumsum(entries[terms]))),
     ):

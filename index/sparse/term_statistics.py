@@ -14,6 +14,7 @@ import numpy as np
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayTarget
 from index.sparse.document_frequencies import document_frequencies, open_document_frequencies
+from index.sparse.forward_rows import number_terms
 from models.representations import Float32, Int32, Int64, SparseRows
 
 FREQUENCIES = "inverted_frequencies"
@@ -35,15 +36,16 @@ class TermStatistics:
 
     @staticmethod
     def of(forward: SparseRows, vocabulary_size: int) -> TermStatistics:
-        """Counts rows in which no term occurs twice, piece by piece; takes a few arrays of V numbers."""
-        frequencies = document_frequencies(forward.token_ids, vocabulary_size)
-        masses = np.zeros(vocabulary_size, np.int64)
-        for start in range(0, len(forward.token_ids), WEIGHTS_AT_ONCE):
-            ids = forward.token_ids[start : start + WEIGHTS_AT_ONCE]
-            units = _units(forward.weights[start : start + WEIGHTS_AT_ONCE])
-            masses += np.bincount(ids, units, vocabulary_size).astype(np.int64)
-        terms = np.flatnonzero(frequencies)
-        return TermStatistics(terms.astype(np.int32), frequencies[terms].astype(np.int32), masses[terms])
+        """Counts rows in which no term occurs twice, piece by piece; in a few arrays of at most V."""
+        rows, token_ids = number_terms(forward, vocabulary_size)
+        frequencies = document_frequencies(rows.token_ids, len(token_ids))
+        masses = np.zeros(len(token_ids), np.int64)
+        for start in range(0, len(rows.token_ids), WEIGHTS_AT_ONCE):
+            numbers = rows.token_ids[start : start + WEIGHTS_AT_ONCE]
+            units = _units(rows.weights[start : start + WEIGHTS_AT_ONCE])
+            masses += np.bincount(numbers, units, len(token_ids)).astype(np.int64)
+        found = np.flatnonzero(frequencies)
+        return TermStatistics(token_ids[found], frequencies[found].astype(np.int32), masses[found])
 
     def without(self, removed: SparseRows) -> TermStatistics:
         """Those of the other rows; a term that is left in none of them counts 0."""
