@@ -19,6 +19,7 @@ from index.dense.index import Device
 from index.errors import CollectionExistsError, CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.files.lock import ExclusiveLock
 from index.files.storage import sync_folder
+from index.ledger.reader import LedgerReader
 from index.segments.segment import Segment
 from index.snapshot import Snapshot
 from index.writer import SegmentLimits, SnapshotWriter
@@ -142,6 +143,17 @@ class Collection:
         raise DamagedIndexError(
             f"{self.layout.current} changed {OPEN_ATTEMPTS} times while it was being opened; try again"
         )
+
+    def has_unpublished(self) -> bool:
+        """Whether the ledger holds operations that the current snapshot does not.
+
+        Raises DamagedIndexError, StorageError or CollectionNotFoundError.
+        """
+        manifest = self.manifest()
+        if not self.layout.ledger.exists():
+            return False
+        with LedgerReader.open(self.layout.ledger) as ledger:
+            return ledger.last_position > (0 if manifest is None else manifest.ledger_position)
 
     def defaults(self) -> SearchDefaults | None:
         """What searches use where a request does not say, or None where nothing is stored.

@@ -6,6 +6,7 @@ SearchIndexError
 ├── CollectionExistsError
 ├── CollectionAliasedError    aliases mean the collection that is to be deleted
 ├── AliasNotFoundError
+├── BackupNotFoundError
 ├── CollectionBusyError       another writer holds the collection
 ├── FingerprintMismatchError  searched or written with another encoder
 ├── InvalidDocumentError      a document breaks a limit or lacks a part
@@ -48,6 +49,10 @@ class CollectionAliasedError(SearchIndexError):
 
 class AliasNotFoundError(SearchIndexError):
     """No alias of that name."""
+
+
+class BackupNotFoundError(SearchIndexError):
+    """The collection has no backup of this id."""
 
 
 class CollectionBusyError(SearchIndexError):

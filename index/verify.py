@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -40,6 +40,27 @@ def verify(root: Path, name: str) -> list[str]:
     except DamagedIndexError as error:
         return [str(error)]
     return [f"{collection.layout.current} changed {OPEN_ATTEMPTS} times while it was verified; try again"]
+
+
+def file_problems(
+    layout: CollectionLayout, manifest: Manifest, checked: Callable[[int], None] = lambda _: None
+) -> Iterator[str]:
+    """What is wrong with the files of a manifest, by size and checksum; what they hold is not looked at.
+
+    checked: told of the bytes of each file of a segment that was read.
+    """
+    if sha256_of(layout.settings) != manifest.settings_sha256:
+        yield f"{layout.settings} was altered since {layout.manifest(manifest.name)} was written; restore it"
+    for entry in manifest.segments:
+        for name in sorted(entry.files):
+            problem = _verify_file(layout.segment(entry.id), entry, name)
+            checked(entry.files[name].size_bytes)
+            if problem is not None:
+                yield problem
+        try:
+            read_deletes(layout, entry)
+        except DamagedIndexError as error:
+            yield str(error)
 
 
 def _verify_defaults(collection: Collection) -> list[str]:

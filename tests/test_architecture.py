@@ -56,6 +56,7 @@ INDEX_ORDER = [
     "inspection",
     "live",
     "verify",
+    "backups",
 ]
 
 # Library → the places (file or folder) that may import it.

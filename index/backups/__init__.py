@@ -1,0 +1,1 @@
+"""Backups of collections: made while they are written, verified, restored in one step."""

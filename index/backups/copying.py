@@ -1,0 +1,65 @@
+"""Copies a collection as it is published, without the bytes: its files never change, so they are linked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
+from index.catalog.manifest import Manifest
+from index.catalog.remains import remove_all_but
+from index.collection import Collection
+from index.errors import DamagedIndexError
+from index.files.links import link_folder, link_or_copy
+from index.files.storage import sha256_of, sync_file, sync_folder, write_atomically
+from index.ledger.ledger import Ledger
+
+
+def copy_collection(source: Collection, target: CollectionLayout, name: str) -> Manifest:
+    """Makes `target` a collection called `name` of the current snapshot and the defaults of `source`.
+
+    target: a folder that is there, with nothing but perhaps a lock; its name is still to be forced to the
+    disk. Without a snapshot it gets an empty one. Returns its manifest. Raises DamagedIndexError or OSError.
+    """
+    for folder in (target.segments, target.manifests, target.deletes):
+        folder.mkdir()
+    defaults = source.defaults()
+    found = source.of_current(lambda current: _link_snapshot(source.layout, current, target))
+    for folder in (target.segments, target.deletes):
+        sync_folder(folder)
+    settings = replace(source.settings, name=name)
+    manifest = replace(found or Manifest(FIRST_MANIFEST, "", ()), settings_sha256=settings.sha256)
+    settings.write(target.settings)
+    if defaults is not None:
+        defaults.write(target.defaults)
+    if manifest.ledger_position:
+        _begin_ledger(target, manifest.ledger_position)
+    manifest.write(target.manifest(manifest.name))
+    write_atomically(target.current, [f"{manifest.name}\n".encode()])
+    return manifest
+
+
+def _link_snapshot(source: CollectionLayout, current: str, target: CollectionLayout) -> Manifest:
+    """Links what a manifest names; what it names no more is removed.
+
+    Called again where a publication removes files meanwhile. Segments that are there already stay then, since
+    they never change.
+    """
+    manifest = Manifest.read(source.manifest(current))
+    if sha256_of(source.settings) != manifest.settings_sha256:
+        raise DamagedIndexError(
+            f"{source.settings} was altered since {source.manifest(current)} was written; restore it"
+        )
+    for entry in manifest.segments:
+        if not target.segment(entry.id).exists():
+            link_folder(source.segment(entry.id), target.segment(entry.id), sorted(entry.files))
+        if entry.deletes is not None and not (target.deletes / entry.deletes.file).exists():
+            link_or_copy(source.deletes / entry.deletes.file, target.deletes / entry.deletes.file)
+    remove_all_but(target, manifest)
+    return manifest
+
+
+def _begin_ledger(target: CollectionLayout, position: int) -> None:
+    """An empty ledger that goes on after a position, so that none is given twice."""
+    with Ledger.open(target.ledger) as ledger:
+        ledger.trim(position)
+    sync_file(target.ledger)  # closing it moved its log into it

@@ -1,0 +1,77 @@
+"""What is known of a backup, `backup.json`."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+
+from index.catalog.records import check_keys, check_version
+from index.catalog.settings import check_collection_name
+from index.errors import DamagedIndexError, InvalidNameError
+from index.files.storage import missing, read_json_object, write_json_atomically
+
+FORMAT_VERSION = 1
+FILE = "backup.json"
+_ID = re.compile(r"[0-9]{8}t[0-9]{6}-[0-9a-f]{4}")
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """One backup of a collection.
+
+    id: when it was begun, in UTC, and something random; position: the last operation that it holds;
+    documents: how many; size_bytes: of all its files, most of which share their room with the collection
+    where the file system has hard links; created: ISO 8601, in UTC.
+    """
+
+    id: str
+    collection: str
+    position: int
+    documents: int
+    size_bytes: int
+    created: str
+
+    def write(self, folder: Path) -> None:
+        """Writes `backup.json` into the folder of the backup."""
+        write_json_atomically(folder / FILE, {"format_version": FORMAT_VERSION, **asdict(self)})
+
+    @staticmethod
+    def read(folder: Path) -> Backup:
+        """Reads the `backup.json` of a backup's folder. Raises DamagedIndexError naming the file."""
+        path = folder / FILE
+        try:
+            record = read_json_object(path, "delete the backup")
+        except FileNotFoundError as error:
+            raise missing(path) from error
+        check_version(record, FORMAT_VERSION, path)
+        check_keys(record, {"format_version", *(field.name for field in fields(Backup))}, path)
+        del record["format_version"]
+        for name in ("position", "documents", "size_bytes"):
+            if type(record[name]) is not int or record[name] < 0:
+                raise DamagedIndexError(f"{path}: {name} is {record[name]!r}, no count; delete the backup")
+        try:
+            check_collection_name(record["collection"])
+            datetime.fromisoformat(record["created"])
+        except (InvalidNameError, TypeError, ValueError) as error:
+            raise DamagedIndexError(f"{path}: {error}; delete the backup") from error
+        if record["id"] != folder.name:
+            raise DamagedIndexError(f"{path} is of backup {record['id']!r:.80}; rename the folder back")
+        return Backup(**record)
+
+
+def new_id() -> str:
+    """The id of a backup that begins now, such as `20261123t024501-ab12`."""
+    return f"{datetime.now(UTC):%Y%m%dt%H%M%S}-{secrets.token_hex(2)}"
+
+
+def is_id(text: str) -> bool:
+    """Whether this is a backup's id, and so no path."""
+    return _ID.fullmatch(text) is not None
+
+
+def time_now() -> str:
+    """The time, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

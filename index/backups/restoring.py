@@ -1,0 +1,142 @@
+"""Restores a backup: in the place of a collection's documents, or as a collection of another name.
+
+A backup is verified before anything of it counts, and stays as it is.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from index.backups.copying import copy_collection
+from index.backups.records import Backup
+from index.backups.store import BackupStore
+from index.backups.verifying import BytesDone, nobody, require_sound
+from index.catalog.aliases import Aliases
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import Manifest
+from index.catalog.settings import CollectionSettings, check_collection_name
+from index.collection import Collection
+from index.errors import CollectionBusyError, CollectionExistsError, DamagedIndexError
+from index.files.lock import ExclusiveLock
+from index.files.storage import missing, sync_folder
+from index.live.collection import LiveCollection
+
+_STAGE_PREFIX = ".restored-"
+
+
+def restore_into(
+    collection: Collection,
+    live: LiveCollection,
+    store: BackupStore,
+    backup: Backup,
+    progress: BytesDone = nobody,
+) -> str:
+    """Lets a collection hold the documents and defaults of a backup; returns the new snapshot's name.
+
+    live: the same collection. Searches see the former documents or those of the backup. What is written or
+    deleted after this began survives it; what was acknowledged before does not. The defaults follow the
+    documents. progress: told of bytes verified and their total.
+
+    Raises DamagedIndexError for a damaged backup, FingerprintMismatchError where the collection has other
+    settings, CollectionBusyError where a build or restore of it is under way or somebody holds its backups,
+    OSError, or UnforcedPublicationError; after any but the last the documents are as before, unless only the
+    defaults could not be stored.
+    """
+    with store.held(backup.collection), live.begin_build() as build:
+        source = _opened(store, backup)
+        defaults = source.defaults()
+        require_sound(source.layout, _manifest(source), progress)
+        snapshot = live.adopt(build, source.layout, "replace")
+        if defaults is None:
+            collection.remove_defaults()
+        else:
+            collection.store_defaults(defaults)
+        return snapshot
+
+
+def restore_as(
+    root: Path, name: str, store: BackupStore, backup: Backup, progress: BytesDone = nobody
+) -> Collection:
+    """A new collection called `name` with the settings, documents and defaults of a backup.
+
+    root: of the collections. Raises InvalidNameError, CollectionExistsError where a collection or an alias
+    has the name, DamagedIndexError for a damaged backup, CollectionBusyError where somebody holds its
+    backups, or OSError; then there is no new collection.
+    """
+    check_collection_name(name)
+    aliases = Aliases(root)
+    _require_free(aliases, root, name)
+    with store.held(backup.collection), _stage(aliases, root, name) as stage:
+        manifest = copy_collection(_opened(store, backup), stage, name)
+        require_sound(stage, manifest, progress)
+        sync_folder(stage.folder)
+        with aliases.held():
+            _require_free(aliases, root, name)
+            try:
+                stage.folder.rename(root / name)
+                sync_folder(root)
+            except BaseException:
+                with suppress(OSError):  # it may have got its name
+                    (root / name).rename(stage.folder)
+                raise
+    return Collection.open(root, name)
+
+
+def _opened(store: BackupStore, backup: Backup) -> Collection:
+    layout = store.layout(backup)
+    try:
+        settings = CollectionSettings.read(layout.settings)
+    except FileNotFoundError as error:
+        raise missing(layout.settings) from error
+    if settings.name != backup.collection:
+        raise DamagedIndexError(
+            f"{layout.settings} belongs to collection {settings.name!r}, not {backup.collection!r}; delete "
+            "the backup"
+        )
+    return Collection(layout, settings)
+
+
+def _manifest(source: Collection) -> Manifest:
+    """The manifest of a backup; every one has one."""
+    manifest = source.manifest()
+    if manifest is None:
+        raise missing(source.layout.current)
+    return manifest
+
+
+def _require_free(aliases: Aliases, root: Path, name: str) -> None:
+    aliases.require_free(name)
+    if (root / name).exists():
+        raise CollectionExistsError(
+            f"collection {name!r} exists already; restore under another name, or delete the collection"
+        )
+
+
+@contextmanager
+def _stage(aliases: Aliases, root: Path, name: str) -> Iterator[CollectionLayout]:
+    """A folder beside the collections, locked as one of them; removed in the end, unless it was renamed."""
+    stage = CollectionLayout(root / f"{_STAGE_PREFIX}{name}-{secrets.token_hex(4)}")
+    lock = ExclusiveLock(stage.lock, f"collection {name!r}")
+    try:
+        with aliases.held():
+            _remove_left(root)
+            stage.folder.mkdir()
+            lock.acquire()
+        yield stage
+    finally:
+        shutil.rmtree(stage.folder, ignore_errors=True)
+        lock.release()
+
+
+def _remove_left(root: Path) -> None:
+    """Removes what killed restores left: their locks went with them."""
+    for folder in root.glob(f"{_STAGE_PREFIX}*"):
+        lock = ExclusiveLock(CollectionLayout(folder).lock, folder.name)
+        with suppress(CollectionBusyError):
+            lock.acquire()
+            shutil.rmtree(folder, ignore_errors=True)
+            lock.release()
