@@ -37,6 +37,7 @@ from service.logs import configure_logging
 from service.open_files import allow_open_files
 from service.routes import (
     aliases,
+    backups,
     collections,
     documents,
     embed,
@@ -64,6 +65,7 @@ TAGS = [
     {"name": "collections", "description": "What can be searched."},
     {"name": "documents", "description": "Documents of a collection, written and read at any time."},
     {"name": "aliases", "description": "Second names of collections, switched in one step."},
+    {"name": "backups", "description": "Copies of collections as they were, to be restored."},
     {"name": "jobs", "description": "Batch index builds."},
     {"name": "operations", "description": "Health, readiness, metrics."},
     {"name": "worker", "description": "What encoder workers serve to search servers."},
@@ -83,6 +85,7 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
             documents.routes,
             upkeep.routes,
             aliases.routes,
+            backups.routes,
             jobs.routes,
             operations.routes,
             operations.open_routes,

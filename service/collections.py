@@ -172,6 +172,15 @@ class CollectionRegistry:
         """
         return self._live.writing(self.aliases.collection_of(name))
 
+    def flush(self, name: str) -> None:
+        """Publishes what was written of a collection and is not published yet; by its own name.
+
+        Raises as `writing` does, or OSError.
+        """
+        if self._live.get(name) is not None or Collection.open(self.root, name).has_unpublished():
+            with self._live.writing(name) as live:
+                live.flush()
+
     async def open_to_write(self, name: str) -> CollectionSettings:
         """Opens a collection to be written to, where it is not yet, and gives its settings.
 

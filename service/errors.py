@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Match
 
 from index.errors import (
     AliasNotFoundError,
+    BackupNotFoundError,
     CollectionAliasedError,
     CollectionBusyError,
     CollectionExistsError,
@@ -97,6 +98,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     NotFoundError: (404, "not_found"),
     CollectionNotFoundError: (404, "collection_not_found"),
     AliasNotFoundError: (404, "alias_not_found"),
+    BackupNotFoundError: (404, "backup_not_found"),
     DocumentNotFoundError: (404, "document_not_found"),
     AdapterNotFoundError: (404, "adapter_not_found"),
     CollectionExistsError: (409, "collection_exists"),

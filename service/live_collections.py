@@ -14,7 +14,6 @@ from index.catalog.settings import CollectionSettings, check_collection_name
 from index.collection import Collection, delete_collection, list_collections
 from index.dense.index import Device
 from index.errors import SearchIndexError
-from index.ledger.reader import LedgerReader
 from index.live.collection import LiveCollection
 from index.live.records import LiveLimits, LiveObserver, NoObserver
 from index.live.statistics import CollectionStatistics
@@ -146,7 +145,7 @@ class LiveCollections:
             if self._closed:
                 return
             try:
-                if _is_left(Collection.open(self._root, name)):
+                if Collection.open(self._root, name).has_unpublished():
                     self._open(name)
             except (SearchIndexError, OSError) as error:
                 log.error(
@@ -213,13 +212,3 @@ class LiveCollections:
 
     def _lock_of(self, name: str) -> threading.Lock:
         return self._locks.setdefault(name, threading.Lock())
-
-
-def _is_left(collection: Collection) -> bool:
-    """Whether the ledger holds operations that no published segment does."""
-    path = collection.layout.ledger
-    if not path.exists():
-        return False
-    manifest = collection.manifest()
-    with LedgerReader.open(path) as ledger:
-        return ledger.last_position > (0 if manifest is None else manifest.ledger_position)

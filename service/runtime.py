@@ -18,6 +18,7 @@ from ingest.target import open_or_create
 from models.encoder import Encoder, EncoderInfo
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
+from service.backups import CollectionBackups
 from service.collections import CollectionRegistry
 from service.data_root import LOOK_SECONDS, DataRoot
 from service.documents.writer import DocumentWriter
@@ -75,6 +76,7 @@ class Runtime:
             settings.data / "collections",
             LiveOptions(settings.live_limits, telemetry.writes, settings.dense_device),
         )
+        self._backups = CollectionBackups(self.collections, settings.data / "backups")
         self.opened: Callable[[], None] | None = None
         self.failed: Callable[[], None] | None = None
         self.failure: Exception | None = None
@@ -138,6 +140,12 @@ class Runtime:
         """The collections with all that was written. Raises NotReadyError until the ledgers are read."""
         self._search_services()
         return self.collections
+
+    @property
+    def backups(self) -> CollectionBackups:
+        """The backups of collections. Raises NotReadyError until the ledgers are read."""
+        self._search_services()
+        return self._backups
 
     async def start(self) -> None:
         """Begins to open everything; `ready` tells when that is done."""

@@ -1,8 +1,7 @@
 """Makes a backup of a collection while it is searched and written.
 
-It is of one published snapshot, whose files never change: each gets a second name. What was written before
-is flushed first. It is made under another name, verified, forced to the disk and renamed, so that it is there
-whole or not at all.
+It is of one published snapshot, whose files never change: each gets a second name. It is made under another
+name, verified, forced to the disk and renamed, so that it is there whole or not at all.
 """
 
 from __future__ import annotations
@@ -17,30 +16,16 @@ from index.backups.verifying import BytesDone, nobody, require_sound
 from index.catalog.layout import CollectionLayout
 from index.collection import Collection
 from index.files.storage import sync_folder
-from index.live.collection import LiveCollection
 
 
-def make_backup(
-    collection: Collection,
-    store: BackupStore,
-    live: LiveCollection | None = None,
-    progress: BytesDone = nobody,
-) -> Backup:
-    """A new backup with every write that was acknowledged before.
+def make_backup(collection: Collection, store: BackupStore, progress: BytesDone = nobody) -> Backup:
+    """A new backup of the current snapshot; who writes the collection flushes it before.
 
-    live: the collection, where this process writes it; where none does, it is opened for what no segment
-    holds yet. progress: told of bytes verified and their total.
-
-    Raises CollectionBusyError where another process writes the collection and holds writes that are not
-    published, or makes or restores a backup of it; DamagedIndexError where the collection is damaged;
-    StorageError or OSError. Then there is no new backup.
+    progress: told of bytes verified and their total. Raises CollectionBusyError where a backup of the
+    collection is made, restored or removed just now, DamagedIndexError where the collection is damaged, or
+    OSError. Then there is no new backup.
     """
     with store.held(collection.settings.name):
-        if live is not None:
-            live.flush()
-        elif collection.has_unpublished():
-            with LiveCollection(collection) as opened:
-                opened.flush()
         return _make(collection, store, progress)
 
 

@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 from models.cores import usable_cores
 
 OPERATIONS_THREADS = 4  # they wait for the disk rather than compute
+BACKUP_THREADS = 2  # each reads all bytes of a collection
 WRITES_THREADS = 64  # they wait for the disk together: one force serves all that came before it
 
 Arguments = ParamSpec("Arguments")
@@ -52,7 +53,8 @@ class Pools:
 
     search: retrieving and scoring. bodies: reading and gathering large ones. codings: compressing and
     decompressing them. operations: collections, jobs, readiness, metrics. writes: documents, on their way to
-    the disk. Beside them the encoding service has threads for texts, and the collections for opening them.
+    the disk. backups: making and restoring them. Beside them the encoding service has threads for texts, and
+    the collections for opening them.
     """
 
     search: Pool
@@ -60,6 +62,7 @@ class Pools:
     codings: Pool
     operations: Pool
     writes: Pool
+    backups: Pool
 
     @staticmethod
     def open() -> Pools:
@@ -70,11 +73,12 @@ class Pools:
             codings=Pool("codings", usable_cores()),
             operations=Pool("operations", OPERATIONS_THREADS),
             writes=Pool("writes", WRITES_THREADS),
+            backups=Pool("backups", BACKUP_THREADS),
         )
 
     def close(self) -> None:
         """Closes all of them."""
-        for pool in (self.search, self.bodies, self.codings, self.operations, self.writes):
+        for pool in (self.search, self.bodies, self.codings, self.operations, self.writes, self.backups):
             pool.close()
 
 

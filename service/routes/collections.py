@@ -37,13 +37,15 @@ routes = router("collections")
 async def list_collections(services: Services) -> Response:
     """All collections, in order of name."""
     found = await services.pools.operations.run(services.collections.list)
-    return json_response({"collections": [_record(description) for description in found]})
+    return json_response({"collections": [collection_record(description) for description in found]})
 
 
 @routes.get("/collections/{name}", response_model=CollectionResponse, responses=errors(404, 422))
 async def get_collection(name: Name, services: Services) -> Response:
     """A collection's settings and state."""
-    return json_response(_record(await services.pools.operations.run(services.collections.describe, name)))
+    return json_response(
+        collection_record(await services.pools.operations.run(services.collections.describe, name))
+    )
 
 
 @routes.get("/collections/{name}/stats", response_model=StatisticsResponse, responses=errors(404, 422))
@@ -92,7 +94,8 @@ async def create_collection(
     except UnsupportedWindowError as error:
         raise InvalidRequestError(str(error), f"window.{error.setting}", "unsupported") from error
     return json_response(
-        _record(await services.pools.operations.run(services.collections.create, name, settings)), 201
+        collection_record(await services.pools.operations.run(services.collections.create, name, settings)),
+        201,
     )
 
 
@@ -118,7 +121,7 @@ def _window(wanted: WindowRequest | None) -> WindowSettings | None:
         raise InvalidRequestError(str(error), "window.overlap") from error
 
 
-def _record(description: CollectionDescription) -> dict[str, Any]:
+def collection_record(description: CollectionDescription) -> dict[str, Any]:
     settings, defaults = description.settings, description.defaults
     return {
         "name": settings.name,

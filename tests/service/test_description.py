@@ -61,6 +61,10 @@ def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> No
         "GET /collections/{name}/documents/{document_id}",
         "PATCH /collections/{name}/documents/{document_id}",
         "DELETE /collections/{name}/documents/{document_id}",
+        "POST /collections/{name}/backups",
+        "GET /collections/{name}/backups",
+        "POST /collections/{name}/backups/{backup_id}/restore",
+        "DELETE /collections/{name}/backups/{backup_id}",
         "GET /aliases",
         "GET /aliases/{alias}",
         "PUT /aliases/{alias}",
@@ -116,12 +120,16 @@ async def test_the_examples_of_the_description_are_valid(client: httpx.AsyncClie
             method, path = name.split(" ")
             for parameter, value in (("name", "example"), ("alias", "second"), ("document_id", "tea")):
                 path = path.replace(f"{{{parameter}}}", value)
+            if "{backup_id}" in path:
+                path = path.replace(
+                    "{backup_id}", (await client.post("/collections/example/backups")).json()["id"]
+                )
             response = await client.request(method, path, json=example)
             assert response.status_code < 300, (name, response.text)
             if response.status_code == 202:
                 await client.delete(f"/jobs/{response.json()['id']}")
             seen += 1
-    assert seen == 10
+    assert seen == 11
 
 
 def schemas_of(value: Any) -> Iterator[dict[str, Any]]:
@@ -205,7 +213,7 @@ def test_the_described_filter_is_the_one_that_is_parsed(
 async def ask(client: httpx.AsyncClient, name: str, **options: Any) -> int:
     """The status of one operation's answer to a request that could succeed."""
     method, path = name.split(" ")
-    path = path.format(name="demo", document_id="tea", job_id="any", alias="live")
+    path = path.format(name="demo", document_id="tea", job_id="any", alias="live", backup_id="any")
     if name in BODIES and "content" not in options:
         options["json"] = BODIES[name]
     return (await client.request(method, path, **options)).status_code

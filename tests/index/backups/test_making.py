@@ -14,6 +14,7 @@ import pytest
 
 from index.backups import copying
 from index.backups.making import make_backup
+from index.backups.records import Backup
 from index.backups.store import BackupStore
 from index.collection import Collection, delete_collection
 from index.errors import (
@@ -27,6 +28,13 @@ from index.errors import (
 )
 from index.live.collection import LiveCollection
 from index.verify import file_problems
+
+
+def back_up(collection: Collection, store: BackupStore, live: LiveCollection | None = None) -> Backup:
+    """A backup of all that was written."""
+    if live is not None:
+        live.flush()
+    return make_backup(collection, store)
 
 
 def names_of(folder: Path) -> list[str]:
@@ -50,7 +58,7 @@ def test_a_backup_holds_every_write_before_it_and_none_after(
     live.patch(names[7], {"year": 1999})
     collection.store_defaults(defaults)
     before, position = answers(live.snapshot()), live.position
-    backup = make_backup(collection, store, live)
+    backup = back_up(collection, store, live)
     assert (backup.collection, backup.position, backup.documents) == ("demo", position, 10)
     assert store.list("demo") == [backup]
     assert store.get("demo", backup.id) == backup
@@ -74,11 +82,11 @@ def test_files_are_linked_and_survive_merges_and_the_collections_end(
         live.flush()
         live.delete(names[:2])
         before = answers(live.snapshot())
-        backup = make_backup(collection, store, live)
+        backup = back_up(collection, store, live)
         layout = store.layout(backup)
         for folder in ("segments", "deletes"):
             found = {
-                p.relative_to(layout.folder): p.stat().st_ino for p in (layout.folder / folder).rglob("*.npy")
+                p.relative_to(layout.folder): p.stat().st_ino for p in (layout.folder / folder).rglob("*.*")
             }
             assert found
             for path, inode in found.items():
@@ -115,7 +123,7 @@ def test_whichever_step_fails_there_is_no_backup(
     while True:
         with failing_at(step, error, done=done) as left:
             with suppress(KeyboardInterrupt, OSError, StorageError, UnforcedPublicationError):
-                backup = make_backup(collection, store, live)
+                backup = back_up(collection, store, live)
             if left[0] >= 0:
                 break
         assert store.list("demo") == [], step
@@ -150,7 +158,7 @@ def test_a_publication_meanwhile_gives_the_one_moment_or_the_other(
             assert live.merge() == 1  # removes the segments, one of which is linked already
 
     monkeypatch.setattr(copying, "link_folder", link_and_merge)
-    backup = make_backup(collection, store, live)
+    backup = back_up(collection, store, live)
     assert len(linked) == 2  # the first of before, the one that was merged
     assert answers(opened(backup).snapshot()) == answers(live.snapshot())
     assert names_of(store.layout(backup).segments) == names_of(collection.layout.segments)
@@ -180,7 +188,7 @@ def test_each_backup_is_of_one_moment_while_documents_are_written(
         try:
             for _ in range(10):
                 least = live.position
-                backup = make_backup(collection, store, live)
+                backup = back_up(collection, store, live)
                 assert backup.position >= least
                 snapshot = opened(backup).snapshot()
                 left, right = snapshot.get("left"), snapshot.get("right")
@@ -192,25 +200,26 @@ def test_each_backup_is_of_one_moment_while_documents_are_written(
     assert not failures
 
 
-def test_what_the_ledger_alone_holds_is_flushed_where_nobody_writes(
+def test_whether_something_is_to_be_flushed_before_is_told(
     collection: Collection, store: BackupStore, put: Any, names: Any
 ) -> None:
+    assert not collection.has_unpublished()
     with LiveCollection(collection) as live:
         put(live, names, 1)
-        with pytest.raises(CollectionBusyError, match="another process"):
-            make_backup(collection, store)
-        assert store.list("demo") == []
-    assert make_backup(collection, store).documents == 12
-    with LiveCollection(collection):  # nothing is to be flushed, so nothing stands in the way
+        assert collection.has_unpublished()
+        assert make_backup(collection, store).documents == 0  # of what is published
+    assert collection.has_unpublished()
+    with LiveCollection(collection) as live:
+        live.flush()
+        assert not collection.has_unpublished()
         assert make_backup(collection, store).documents == 12
-    first, second = reversed(store.list("demo"))
-    assert first.id <= second.id
+    assert len(store.list("demo")) == 2
 
 
 def test_a_collection_without_documents_has_backups_too(
     collection: Collection, store: BackupStore, opened: Any
 ) -> None:
-    backup = make_backup(collection, store)
+    backup = back_up(collection, store)
     assert (backup.position, backup.documents) == (0, 0)
     assert opened(backup).snapshot().documents == 0
 
@@ -220,15 +229,15 @@ def test_a_damaged_collection_has_no_backup(
 ) -> None:
     put(live, names, 1)
     live.flush()
-    path = max(collection.layout.segments.rglob("*.npy"), key=lambda path: path.stat().st_size)
+    path = max(collection.layout.segments.rglob("*.*"), key=lambda path: path.stat().st_size)
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
     with pytest.raises(DamagedIndexError, match=rf"{path.name} does not have the checksum"):
-        make_backup(collection, store, live)
+        back_up(collection, store, live)
     collection.layout.settings.write_text(collection.layout.settings.read_text() + " ")
     with pytest.raises(DamagedIndexError, match="was altered since"):
-        make_backup(collection, store, live)
+        back_up(collection, store, live)
     assert store.list("demo") == []
 
 
@@ -247,8 +256,8 @@ def test_across_file_systems_files_are_copied(
 
     put(live, names, 1)
     monkeypatch.setattr(os, "link", link)
-    backup = make_backup(collection, store, live)
-    files = list(store.layout(backup).segments.rglob("*.npy"))
+    backup = back_up(collection, store, live)
+    files = list(store.layout(backup).segments.rglob("*.*"))
     assert files
     assert all(path.stat().st_nlink == 1 for path in files)
     assert answers(opened(backup).snapshot()) == answers(live.snapshot())
@@ -258,17 +267,17 @@ def test_one_backup_at_a_time_and_what_a_killed_one_left_is_removed(
     collection: Collection, store: BackupStore, tmp_path: Path
 ) -> None:
     with store.held("demo"), pytest.raises(CollectionBusyError, match="backups of collection 'demo'"):
-        make_backup(collection, store)
+        back_up(collection, store)
     left = tmp_path / "backups" / "demo" / "20261123t024501-ab12.partial"
     left.mkdir()
     (left / "backup.json").write_text("{}")
     assert store.list("demo") == []
-    backup = make_backup(collection, store)
+    backup = back_up(collection, store)
     assert names_of(tmp_path / "backups" / "demo") == sorted([backup.id, "LOCK"])
 
 
 def test_backups_are_deleted_one_by_one(collection: Collection, store: BackupStore, tmp_path: Path) -> None:
-    first, second = (make_backup(collection, store) for _ in range(2))
+    first, second = (back_up(collection, store) for _ in range(2))
     store.delete("demo", first.id)
     assert store.list("demo") == [second]
     for id in (first.id, "..", "../demo", "20261123t024501-zzzz", "", f"{second.id}/segments"):
@@ -299,7 +308,7 @@ def test_backups_are_deleted_one_by_one(collection: Collection, store: BackupSto
     ],
 )
 def test_a_wrong_record_is_damage(collection: Collection, store: BackupStore, key: str, value: Any) -> None:
-    backup = make_backup(collection, store)
+    backup = back_up(collection, store)
     path = store.layout(backup).folder / "backup.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
     with pytest.raises(DamagedIndexError, match=r"backup\.json"):

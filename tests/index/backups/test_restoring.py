@@ -30,6 +30,13 @@ from index.live.collection import LiveCollection
 from index.verify import verify
 
 
+def back_up(collection: Collection, store: BackupStore, live: LiveCollection | None = None) -> Backup:
+    """A backup of all that was written."""
+    if live is not None:
+        live.flush()
+    return make_backup(collection, store)
+
+
 @pytest.fixture
 def backup(
     collection: Collection, live: LiveCollection, store: BackupStore, put: Any, names: Any, defaults: Any
@@ -40,7 +47,7 @@ def backup(
         live.flush()
     live.delete(names[:2])
     collection.store_defaults(defaults)
-    made = make_backup(collection, store, live)
+    made = back_up(collection, store, live)
     collection.remove_defaults()
     put(live, [*names[3:7], "later"], 7)
     live.delete(names[9:])
@@ -97,7 +104,7 @@ def test_what_is_written_while_a_backup_is_restored_stays(
 def test_defaults_that_there_were_not_are_removed(
     collection: Collection, live: LiveCollection, store: BackupStore, defaults: Any
 ) -> None:
-    backup = make_backup(collection, store, live)
+    backup = back_up(collection, store, live)
     collection.store_defaults(defaults)
     restore_into(collection, live, store, backup)
     assert collection.defaults() is None
@@ -106,7 +113,7 @@ def test_defaults_that_there_were_not_are_removed(
 def test_an_empty_backup_empties_a_collection(
     collection: Collection, live: LiveCollection, store: BackupStore, put: Any, names: Any, root: Path
 ) -> None:
-    backup = make_backup(collection, store, live)
+    backup = back_up(collection, store, live)
     put(live, names, 1)
     restore_into(collection, live, store, backup)
     assert live.snapshot().documents == 0
@@ -140,7 +147,7 @@ def test_the_backup_of_a_deleted_collection_brings_it_back(
     with LiveCollection(collection) as live:
         put(live, names, 1)
         former = answers(live.snapshot())
-        backup = make_backup(collection, store, live)
+        backup = back_up(collection, store, live)
     delete_collection(root, "demo")
     assert answers(restore_as(root, "demo", store, backup).snapshot()) == former
     assert verify(root, "demo") == []
@@ -186,7 +193,7 @@ def test_a_name_that_is_taken_meanwhile_is_refused(store: BackupStore, backup: B
 def damage(folder: Path, what: str) -> None:
     """Harms a backup; the collection's own files stay as they are."""
     if what == "byte":
-        path = max((folder / "segments").rglob("*.npy"), key=lambda path: path.stat().st_size)
+        path = max((folder / "segments").rglob("*.*"), key=lambda path: path.stat().st_size)
         content = bytearray(path.read_bytes())
         content[-1] ^= 1
         path.unlink()
@@ -228,7 +235,7 @@ def test_a_damaged_backup_is_refused_and_nothing_changes(
 def test_a_collection_made_anew_with_other_settings_refuses_the_backup(
     collection: Collection, store: BackupStore, root: Path, random_texts: Any, make_settings: Any
 ) -> None:
-    backup = make_backup(collection, store)
+    backup = back_up(collection, store)
     delete_collection(root, "demo")
     other = Collection.create(root, "demo", make_settings(random_texts(1, 0), "demo"))
     with LiveCollection(other) as live, pytest.raises(FingerprintMismatchError, match="under a new name"):

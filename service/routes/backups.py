@@ -1,0 +1,71 @@
+"""Backups of collections: make, list, restore, remove."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import Path, Response
+
+from service.routes.collections import Name, collection_record
+from service.routes.common import WRITE, Services, errors, json_response, router
+from service.schemas.backups import BackupList, BackupResponse, RestoreRequest
+from service.schemas.collections import CollectionResponse
+
+BACKUPS = "/collections/{name}/backups"
+
+BackupId = Annotated[str, Path(description="A backup's id.")]
+
+routes = router("backups")
+
+
+@routes.post(
+    BACKUPS,
+    status_code=201,
+    response_model=BackupResponse,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+)
+async def make_backup(name: Name, services: Services) -> Response:
+    """Back a collection up, with every write that was acknowledged before.
+
+    Searches and writes go on meanwhile. The backup is verified before the answer, so every byte of the
+    collection is read.
+    """
+    return json_response(asdict(await services.pools.backups.run(services.backups.make, name)), 201)
+
+
+@routes.get(BACKUPS, response_model=BackupList, responses=errors(404, 422))
+async def list_backups(name: Name, services: Services) -> Response:
+    """The backups of a collection, the newest first; also of one that was deleted."""
+    found = await services.pools.operations.run(services.backups.list, name)
+    return json_response({"backups": [asdict(backup) for backup in found]})
+
+
+@routes.post(
+    f"{BACKUPS}/{{backup_id}}/restore",
+    response_model=CollectionResponse,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+)
+async def restore_backup(
+    name: Name, backup_id: BackupId, services: Services, body: RestoreRequest | None = None
+) -> Response:
+    """Replace a collection's documents and defaults by those of a backup, or restore it under a new name.
+
+    The backup is verified before anything changes, and stays. Searches go on, and see what was before or what
+    the backup has. Writes that are acknowledged after the restore began survive it.
+    """
+    restored = await services.pools.backups.run(
+        services.backups.restore, name, backup_id, None if body is None else body.name
+    )
+    return json_response(collection_record(restored))
+
+
+@routes.delete(
+    f"{BACKUPS}/{{backup_id}}", status_code=204, responses=errors(404, 409, 422), dependencies=WRITE
+)
+async def delete_backup(name: Name, backup_id: BackupId, services: Services) -> Response:
+    """Remove a backup; the collection stays."""
+    await services.pools.operations.run(services.backups.delete, name, backup_id)
+    return Response(status_code=204)
