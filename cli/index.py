@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli import index_alias, index_upkeep, options
+from cli import index_alias, index_backup, index_upkeep, options
 from cli.index_build import build
 from cli.output import console, megabytes, print_json, print_pairs
 
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from index.catalog.settings import CollectionSettings
     from index.inspection import Inspection
 
-app = typer.Typer(help="Build, inspect and verify collections.", no_args_is_help=True)
+app = typer.Typer(help="Build, inspect, verify and back up collections.", no_args_is_help=True)
 app.command()(build)
 app.command()(index_upkeep.merge)
 app.command()(index_upkeep.stats)
+app.command()(index_backup.backup)
+app.command()(index_backup.restore)
 app.add_typer(index_alias.app, name="alias")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.")]

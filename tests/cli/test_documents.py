@@ -2,47 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import socket
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-
-import httpx
-import pytest
 
 from index.collection import Collection
 from index.live.collection import LiveCollection
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-SECONDS = 60.0
-
-
-@pytest.fixture
-def server(built: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
-    """A running server over the built data root; its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    with (tmp_path / "server.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "cli.main", "serve", "--port", str(port), "--data", str(built)],
-            env={**environment, "TERCET_API_KEYS": "secret"},
-            stdout=log,
-            stderr=log,
-        )
-    url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + SECONDS
-    while True:
-        assert time.monotonic() < deadline
-        with contextlib.suppress(httpx.HTTPError):
-            if httpx.get(f"{url}/ready").status_code == 200:
-                break
-        time.sleep(0.1)
-    yield url
-    process.terminate()
-    process.wait(SECONDS)
 
 
 def ids(printed: str) -> list[str]:
