@@ -194,7 +194,7 @@ class LiveCollection:
             sum(len(segment) - segment.documents_kept for segment in state.published),
             len(state.published),
             sizes,
-            state.memory_documents,
+            sum(segment.documents_kept for segment in state.aside + state.memory),
             state.memory_bytes,
             state.position - manifest.ledger_position,
             parts.ledger.total_bytes,
