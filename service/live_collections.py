@@ -184,7 +184,7 @@ class LiveCollections:
     def close(self) -> None:
         """Closes all; nothing is opened any more."""
         self._closed = True
-        for name in tuple(self._opened):
+        for name in tuple(self._locks):  # so that it waits for those that are being opened
             with self._lock_of(name):
                 if name in self._opened:
                     self._forget(name, self._opened[name])

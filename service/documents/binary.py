@@ -60,7 +60,8 @@ class BinaryBody:
 
     arrays: Mapping[str, Array]
     metadata: Mapping[str, str]
-    content: bytes
+    _header: Mapping[str, Any]
+    _body: bytes
 
     @staticmethod
     def read(body: bytes) -> BinaryBody:
@@ -80,10 +81,14 @@ class BinaryBody:
         for name, array in arrays.items():
             if name not in IGNORED_ARRAYS:
                 _require_kind(name, array)
-        described = {key: text for key, text in metadata.items() if key != "idempotency_key"}
-        content = orjson.dumps([described, header], option=orjson.OPT_SORT_KEYS) + body[8 + size :]
         scan(_given(arrays, "documents").tobytes())
-        return BinaryBody(arrays, metadata, content)
+        return BinaryBody(arrays, metadata, header, body)
+
+    def content(self) -> bytes:
+        """All but the idempotency key, which tells this body from others."""
+        described = {name: text for name, text in self.metadata.items() if name != "idempotency_key"}
+        size = int.from_bytes(self._body[:8], "little")
+        return orjson.dumps([described, self._header], option=orjson.OPT_SORT_KEYS) + self._body[8 + size :]
 
     @property
     def fingerprint(self) -> str:

@@ -6,7 +6,6 @@ it waits for the encoder; once its write has begun, that is finished.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +37,7 @@ from service.load.deadlines import Deadline
 from service.load.pools import Pools
 from service.write_telemetry import WriteKind, WriteTelemetry
 
+SHORT_CHARACTERS = 10_000  # checked in less time than a thread of a busy server takes to begin
 RETRY_SECONDS = 1.0  # a flush of what fills the memory takes about so long
 
 
@@ -90,7 +90,10 @@ class DocumentWriter:
             written = await self._written_under(settings.name, batch.key)
             if written is not None:
                 return PutOutcome(written)
-        await self._pools.bodies.run(_require_storable, batch.documents, settings)
+        if sum(len(document.text) for document in batch.documents) <= SHORT_CHARACTERS:
+            _require_storable(batch.documents, settings)
+        else:
+            await self._pools.bodies.run(_require_storable, batch.documents, settings)
         encoded = await self._encoded(batch, settings, deadline)
         tokens, cut = encoded.representations.tokens, encoded.representations.truncated
 
@@ -169,7 +172,7 @@ class DocumentWriter:
         return joined(parts)
 
     async def _write(self, kind: WriteKind, name: str, write: Callable[[LiveCollection], Written]) -> Written:
-        """Carries out a write, to its end once it has begun, and counts it."""
+        """Carries out a write and counts it. A thread that has begun it ends it, though the client leaves."""
         settings = await self._collections.open_to_write(name)
 
         def begun() -> Written:
@@ -178,10 +181,8 @@ class DocumentWriter:
             self._telemetry.acknowledged(kind, written.documents)
             return written
 
-        writing = self._pools.writes.submit(begun)
-        writing.add_done_callback(_receive)
         try:
-            return await asyncio.shield(writing)
+            return await self._pools.writes.run(begun)
         except WriteOverloadedError as error:
             raise OverloadedError(str(error), RETRY_SECONDS, "writes") from error
 
@@ -226,9 +227,3 @@ def is_id(id: str) -> bool:
     except InvalidDocumentError:
         return False
     return True
-
-
-def _receive(writing: asyncio.Future[Written]) -> None:
-    """Receives what a write raises whose client has left; asyncio would complain of it."""
-    if not writing.cancelled():
-        writing.exception()

@@ -85,7 +85,10 @@ async def put_binary_documents(
     _check_texts(contents, services.limits)
     brought = BroughtArrays(body.arrays, [body.fingerprint], np.arange(len(contents)))
     given = one_key(header_key, body.metadata.get("idempotency_key"))
-    key = await services.pools.bodies.run(write_key, given, f"PUT {DOCUMENTS}", (name,), body.content)
+    key = None
+    if given is not None:
+        content = await services.pools.bodies.run(body.content)
+        key = await services.pools.bodies.run(write_key, given, f"PUT {DOCUMENTS}", (name,), content)
     batch = DocumentBatch([_document(each) for each in contents], brought, body.if_position, key)
     return _put_answer(await services.writer.put(name, batch, deadline))
 

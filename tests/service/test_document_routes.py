@@ -499,11 +499,15 @@ async def test_ready_representations_are_taken_as_they_are(
         answer = await put(client, {"id": "ready", "text": "other words", "representations": ready})
         assert answer == {"upserted": 1, "position": 1, "usage": {"tokens": 0}}
         assert len(held.texts) == batches
-        # Of two documents one brings its own; the other is encoded, and each keeps its place.
-        mixed = [{"id": "plain", "text": "hot tea"}, {"id": "ready", "text": "", "representations": ready}]
-        assert (await put(client, *reversed(mixed)))["usage"] == {"tokens": 4}
+        # Of three documents one brings its own; the others are encoded, and each keeps its place.
+        mixed = [
+            {"id": "other", "text": "rail"},
+            {"id": "ready", "text": "", "representations": ready},
+            {"id": "plain", "text": "hot tea"},
+        ]
+        assert (await put(client, *mixed))["usage"] == {"tokens": 7}
         hits = await found(client, "hot tea")
-        assert hits["plain"] == hits["ready"] == max(hits.values())
+        assert hits["plain"] == hits["ready"] == max(hits.values()) > hits["other"]
 
 
 @pytest.mark.parametrize("encoding", ["float", "base64"])
