@@ -59,6 +59,23 @@ async def test_an_alias_goes_wherever_a_collections_name_does(client: httpx.Asyn
     assert ranked.status_code == 200
     names = [each["name"] for each in (await client.get("/collections")).json()["collections"]]
     assert names == ["demo"]
+    document = {"id": "new", "text": "black tea"}
+    assert (
+        await client.put("/collections/demo/documents", json={"documents": [document]})
+    ).status_code == 200
+    document["text"] = "green tea"
+    put = await client.put("/collections/live/documents", json={"documents": [document]})
+    assert (put.status_code, put.json()["position"]) == (200, 2)
+    page = (await client.get("/collections/live/documents?limit=1&after=leaf")).json()
+    assert page["documents"][0]["text"] == "green tea"
+    patched = await client.patch("/collections/live/documents/new", json={"metadata": {"year": 1}})
+    assert patched.json()["position"] == 3
+    assert (await client.post("/collections/live/merge")).status_code == 202
+    stats = await client.get("/collections/live/stats")
+    assert (stats.status_code, stats.json()["documents"]) == (200, 6)
+    deleted = await client.post("/collections/live/documents/delete", json={"ids": ["new"]})
+    assert deleted.json()["deleted"] == 1
+    assert (await client.post("/collections/live/backups")).json()["collection"] == "demo"
     (data / "sources").mkdir()
     (data / "sources" / "tea.jsonl").write_text('{"id": "a", "text": "tea"}\n')
     job = await client.post("/collections/live/jobs", json={"source": "tea.jsonl"})
