@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,28 +92,39 @@ def opened(store: BackupStore) -> Callable[[Backup], Collection]:
 
 @pytest.fixture
 def failing_at() -> Callable[..., Any]:
-    """Lets one step at the disk fail, of those within the context: a force, a link, a name or a folder."""
+    """Lets one step at the disk fail, of those within the context: a force, a link, a name or a folder.
+
+    killed: every later step fails, too, and nothing is removed any more, as where the process has died.
+    """
 
     @contextmanager
-    def fail(step: int, error: BaseException, *, done: bool) -> Iterator[list[int]]:
+    def fail(
+        step: int, error: BaseException, *, done: bool = False, killed: bool = False
+    ) -> Iterator[list[int]]:
         left = [step]
 
         def failing(function: Callable[..., Any]) -> Callable[..., Any]:
             def act(*arguments: Any, **options: Any) -> Any:
                 left[0] -= 1
-                if left[0] != -1:
+                if left[0] >= 0 or (left[0] < -1 and not killed):
                     return function(*arguments, **options)
-                if done:
+                if done and left[0] == -1:
                     function(*arguments, **options)
                 raise error
 
             return act
+
+        def remove(function: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda *arguments, **options: left[0] < 0 or function(*arguments, **options)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, "fsync", failing(os.fsync))
             patch.setattr(os, "link", failing(os.link))
             for name in ("replace", "rename", "mkdir"):
                 patch.setattr(Path, name, failing(getattr(Path, name)))
+            if killed:
+                patch.setattr(Path, "unlink", remove(Path.unlink))
+                patch.setattr(shutil, "rmtree", remove(shutil.rmtree))
             yield left
 
     return fail

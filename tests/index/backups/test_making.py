@@ -134,6 +134,38 @@ def test_whichever_step_fails_there_is_no_backup(
     assert store.list("demo") == [backup]
 
 
+@pytest.mark.parametrize("done", [False, True])
+def test_whenever_it_is_killed_a_backup_is_whole_or_not_there(
+    collection: Collection,
+    live: LiveCollection,
+    store: BackupStore,
+    put: Any,
+    names: Any,
+    opened: Any,
+    failing_at: Any,
+    done: bool,
+    tmp_path: Path,
+) -> None:
+    put(live, names, 1)
+    live.flush()
+    live.delete(names[:2])
+    live.flush()
+    step, reached = 0, True
+    while reached:
+        with failing_at(step, OSError(errno.EIO, "killed"), done=done, killed=True) as left:
+            with suppress(OSError, StorageError):
+                make_backup(collection, store)
+            reached = left[0] < 0
+        for backup in store.list("demo"):
+            assert list(file_problems(store.layout(backup), opened(backup).manifest())) == [], step
+            assert opened(backup).snapshot().documents == 10
+            store.delete("demo", backup.id)
+        step += 1
+    assert step > 15
+    made = make_backup(collection, store)
+    assert names_of(tmp_path / "backups" / "demo") == sorted([made.id, "LOCK"])
+
+
 def test_a_publication_meanwhile_gives_the_one_moment_or_the_other(
     collection: Collection,
     live: LiveCollection,

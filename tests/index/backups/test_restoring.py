@@ -293,6 +293,27 @@ def test_whichever_step_fails_there_is_no_new_collection(
     assert answers(Collection.open(root, "other").snapshot()) == former
 
 
+@pytest.mark.parametrize("done", [False, True])
+def test_whenever_it_is_killed_a_new_collection_is_whole_or_not_there(
+    store: BackupStore, backup: Backup, former: Any, answers: Any, failing_at: Any, root: Path, done: bool
+) -> None:
+    step, reached = 0, True
+    while reached:
+        with failing_at(step, OSError(errno.EIO, "killed"), done=done, killed=True) as left:
+            with suppress(OSError, StorageError):
+                restore_as(root, "other", store, backup)
+            reached = left[0] < 0
+        if list_collections(root) != ["demo"]:
+            assert list_collections(root) == ["demo", "other"], step
+            assert verify(root, "other") == []
+            assert answers(Collection.open(root, "other").snapshot()) == former
+            delete_collection(root, "other")
+        step += 1
+    assert step > 15
+    restore_as(root, "other", store, backup)
+    assert not list(root.glob(".*"))
+
+
 def test_what_a_killed_restore_left_is_removed_and_not_what_one_under_way_has(
     store: BackupStore, backup: Backup, root: Path
 ) -> None:
