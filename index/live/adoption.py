@@ -7,13 +7,10 @@ stays written and deleted.
 
 from __future__ import annotations
 
-import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -22,8 +19,9 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry, segment_id
 from index.catalog.settings import CollectionSettings
 from index.errors import CollectionBusyError, DamagedIndexError, FingerprintMismatchError
+from index.files.links import link_folder
 from index.files.packed_bytes import PackedBytes
-from index.files.storage import missing, sync_file, sync_folder
+from index.files.storage import missing, sync_folder
 from index.live.committer import Committer
 from index.live.flush import Flush
 from index.live.operations import Nothing
@@ -148,7 +146,7 @@ class Adoption:
         ids = [segment_id(publisher.next_name, number, mark) for number in range(len(entries))]
         with publisher.keeping(ids):
             for id, entry in zip(ids, entries, strict=True):
-                _link_folder(source.segment(entry.id), publisher.layout.segment(id))
+                link_folder(source.segment(entry.id), publisher.layout.segment(id), sorted(entry.files))
             sync_folder(publisher.layout.segments)
             yield [replace(entry, id=id, deletes=None) for id, entry in zip(ids, entries, strict=True)]
 
@@ -229,22 +227,3 @@ def _overridden(adopted: _Adopted, ids: PackedBytes, position: int) -> _Adopted:
     marks[rows] = True
     entry = replace(adopted.entry, written_at=position)
     return _Adopted(entry, adopted.segment.without(rows).written_at(position), marks)
-
-
-def _link_folder(source: Path, target: Path) -> None:
-    """Gives the files of a folder a second name each; copies them where the file system has no links.
-
-    The folder appears at once.
-    """
-    unfinished = target.with_name(f"{target.name}.partial")
-    unfinished.mkdir()
-    for path in sorted(source.iterdir()):
-        try:
-            os.link(path, unfinished / path.name)
-        except FileNotFoundError as error:
-            raise missing(path) from error
-        except OSError:  # another file system, or one without links
-            shutil.copyfile(path, unfinished / path.name)
-            sync_file(unfinished / path.name)
-    sync_folder(unfinished)
-    unfinished.rename(target)

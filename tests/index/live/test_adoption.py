@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -224,7 +225,7 @@ def test_an_adoption_that_fails_leaves_all_as_it_was(
         build = live.begin_build()
         new = texts(NAMES[3:9], 2)
         source = built(tmp_path / "build", collection, new)
-        for place, name in ((Publication, "publish"), (adoption_module, "_link_folder")):
+        for place, name in ((Publication, "publish"), (adoption_module, "link_folder")):
             with monkeypatch.context() as patched:
                 patched.setattr(place, name, full)
                 with pytest.raises(OSError, match="No space left"):
@@ -253,7 +254,7 @@ def test_files_are_linked_or_copied(
         with live.begin_build() as build:
             live.adopt(build, source)
         assert inodes() == before
-        monkeypatch.setattr(adoption_module.os, "link", no_links)
+        monkeypatch.setattr(os, "link", no_links)
         with live.begin_build() as build:
             live.adopt(build, source)
         assert inodes().keys() == before.keys()
