@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -194,6 +195,8 @@ def failure_of(error: Exception) -> Failure:
     if isinstance(error, StorageError):  # the same
         return _storage_failure(error)
     if isinstance(error, OSError):  # the same, as a full disk or a folder that is read-only
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return _storage_failure(StorageFullError())
         reason = error.strerror or "the server's log has the details"
         return Failure(503, f"the server's storage failed: {reason}", "storage_unavailable")
     for kind in type(error).__mro__:

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import json
+import os
 import socket
 from typing import Any
 
@@ -166,6 +167,14 @@ def test_failing_storage_is_503_without_paths() -> None:
     failure = failure_of(PermissionError(errno.EROFS, "Read-only file system", "/secret/collections"))
     assert (failure.status, failure.code) == (503, "storage_unavailable")
     assert failure.message == "the server's storage failed: Read-only file system"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_507_with_the_remedy(number: int) -> None:
+    failure = failure_of(OSError(number, os.strerror(number), "/secret/place"))
+    assert (failure.status, failure.code) == (507, "storage_full")
+    assert "free space there and try again" in failure.message
+    assert "secret" not in failure.message
 
 
 def test_messages_that_json_cannot_carry_are_mended() -> None:
