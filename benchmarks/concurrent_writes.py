@@ -60,7 +60,7 @@ class Counts(NoObserver):
 class Place:
     """Where the collection is: callers, memory that it takes, and its root.
 
-    upkeep: how often was flushed and merged, where that is known; position: at the beginning, when it is empty.
+    upkeep: how often was flushed and merged, where that is known; position: at first, when it is empty.
     """
 
     target: Callable[[], Target]

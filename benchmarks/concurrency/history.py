@@ -1,8 +1,8 @@
 """Is each read explained by the writes? Positions order them, so that each state of the collection is known.
 
 A read must have seen one state as a whole: not an earlier one than the last write that was acknowledged
-before it began, not a later one than the last write that had begun when it ended, and none before a state that
-the same reader has seen.
+before it began, not a later one than the last write that had begun when it ended, and none before a state
+that the same reader has seen.
 """
 
 from __future__ import annotations
