@@ -43,3 +43,11 @@ def test_a_loss_of_power_loses_nothing_acknowledged(repository: Path) -> None:
         pytest.skip("needs strace")
     found = run(repository, "power_loss", "--stride", 150, "--random", 2)
     assert found["distinct_states_opened"] > 50
+
+
+@pytest.mark.slow
+def test_each_read_beside_writes_is_one_state_of_the_collection(repository: Path) -> None:
+    found = run(repository, "concurrent_writes", "--minutes", 0.15)
+    assert found["reads_not_explained"] == found["errors"] == found["problems_of_verify"] == 0
+    assert found["reads_checked"] > 500
+    assert found["upkeep"]["flushes"] > 0
