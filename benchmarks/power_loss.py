@@ -11,7 +11,6 @@ Run: python benchmarks/power_loss.py [--random 3] [--seed N] [--stride 1] [--no-
 
 import argparse
 import datetime
-import hashlib
 import json
 import os
 import random
@@ -26,6 +25,7 @@ from crashes.journal import Journal
 from crashes.workload import NAME, SETTINGS, Write
 from power.disk import MODES, Loss, Mode, Tree
 from power.replay import Replay
+from power.states import assert_same, digest_of, read_tree, write_tree
 from power.trace import Call, calls, record
 from serving.server import machine
 
@@ -59,7 +59,7 @@ class States:
     def see(self, tree: Tree, mode: str, journal: Journal, at: str) -> None:
         """What a loss of power left at a place of the trace, after what the journal has heard."""
         self.losses[mode] += 1
-        mark = _digest(tree)
+        mark = digest_of(tree)
         if mark not in self._known:
             self._known[mark] = found = self._opened(tree)
             problems = [found] if isinstance(found, str) else found.problems
@@ -84,24 +84,6 @@ class States:
                 return inspect(root, self._asked, seed=0)
             except (SearchIndexError, OSError) as error:
                 return f"{type(error).__name__}: {error}"
-
-
-def write_tree(tree: Tree, folder: Path) -> None:
-    """Makes files and folders."""
-    for name, entry in tree.items():
-        if isinstance(entry, dict):
-            (folder / name).mkdir()
-            write_tree(entry, folder / name)
-        else:
-            (folder / name).write_bytes(entry)
-
-
-def read_tree(folder: Path) -> Tree:
-    """Files and folders that are there."""
-    return {
-        path.name: read_tree(path) if path.is_dir() else path.read_bytes()
-        for path in sorted(folder.iterdir())
-    }
 
 
 def recorded(folder: Path) -> tuple[list[Call], Replay, Tree]:
@@ -181,29 +163,6 @@ def writes_of(found: list[Call], replay: Replay) -> list[Write]:
         listener.carry_out(call)
     lines = [json.loads(line) for line in listener.said]
     return [Write.of(record) for kind, record in lines if kind == "begun"]
-
-
-def assert_same(model: Tree, real: Tree) -> None:
-    """The model went where the disk did: but for the index of the ledger's log, which is mapped memory."""
-    model, real = _flat(model), _flat(real)
-    assert model.keys() == real.keys(), model.keys() ^ real.keys()
-    different = [name for name in model if model[name] != real[name] and not name.endswith("-shm")]
-    assert not different, different
-
-
-def _flat(tree: Tree, prefix: str = "") -> Tree:
-    flat: Tree = {}
-    for name, entry in tree.items():
-        flat |= _flat(entry, f"{prefix}{name}/") if isinstance(entry, dict) else {f"{prefix}{name}": entry}
-    return flat
-
-
-def _digest(tree: Tree) -> bytes:
-    digest = hashlib.sha256()
-    for name, entry in tree.items():
-        content = _digest(entry) if isinstance(entry, dict) else entry
-        digest.update(f"{name}\0{len(content)}\0{isinstance(entry, dict)}\0".encode() + content)
-    return digest.digest()
 
 
 if __name__ == "__main__":

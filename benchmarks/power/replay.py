@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass, field
 
 from power.disk import File, Folder, Resize, Write, rename
@@ -61,10 +62,26 @@ class Replay:
             raise ValueError(f"line {call.ended}: {call.name} is not understood")
         return bool(handler(call))
 
+    def force_all(self) -> None:
+        """What `sync` does: all that is there is durable."""
+        folders = [self.root]
+        for folder in folders:
+            folder.force(sys.maxsize)
+            for entry in folder.current.values():
+                if isinstance(entry, Folder):
+                    folders.append(entry)
+                else:
+                    entry.force(sys.maxsize)
+
     # Descriptors
 
     def _openat(self, call: Call) -> bool:
-        place, flags = self._place(call, 0, 1), call.arguments[2]
+        return self._opened(call, self._place(call, 0, 1), call.arguments[2])
+
+    def _open(self, call: Call) -> bool:
+        return self._opened(call, self._place(call, None, 0), call.arguments[1])
+
+    def _opened(self, call: Call, place: _Place, flags: str) -> bool:
         self._marks.discard(call.result)
         if place.parent is None and place.name == self.marks:
             self._marks.add(call.result)
@@ -86,7 +103,7 @@ class Replay:
         return False
 
     def _dup(self, call: Call) -> bool:
-        self._descriptors[call.result] = self._open(call.number(0))
+        self._descriptors[call.result] = self._file(call.number(0))
         return False
 
     _dup2 = _dup3 = _dup
@@ -95,7 +112,7 @@ class Replay:
         return self._dup(call) if call.arguments[1].startswith("F_DUPFD") else False
 
     def _lseek(self, call: Call) -> bool:
-        self._open(call.number(0)).place = call.result
+        self._file(call.number(0)).place = call.result
         return False
 
     # Contents
@@ -104,7 +121,7 @@ class Replay:
         if call.number(0) in self._marks:
             self.said += call.content(1).splitlines()
             return True
-        opened = self._open(call.number(0))
+        opened = self._file(call.number(0))
         if isinstance(opened.entry, File) and opened.appends:
             opened.place = opened.entry.size
         changed = self._written(opened, opened.place, call, 1)
@@ -114,12 +131,25 @@ class Replay:
     _writev = _write
 
     def _pwrite64(self, call: Call) -> bool:
-        return self._written(self._open(call.number(0)), call.number(3), call, 1)
+        return self._written(self._file(call.number(0)), call.number(3), call, 1)
 
     def _written(self, opened: _Open, at: int, call: Call, place: int) -> bool:
         if not isinstance(opened.entry, File):
             return False
         opened.entry.waiting.append(Write(at, call.content(place)[: call.result], call.ended))
+        return True
+
+    def _sendfile(self, call: Call) -> bool:
+        target, source = self._file(call.number(0)), self._file(call.number(1))
+        if not isinstance(target.entry, File):
+            return False
+        if not isinstance(source.entry, File):
+            raise ValueError(f"line {call.ended}: sendfile of a file elsewhere is not understood")
+        given = re.search(r"\d+", call.arguments[2])
+        start = source.place if given is None else int(given[0])
+        content = source.entry.content[start : start + call.result]
+        target.entry.waiting.append(Write(target.place, content, call.ended))
+        target.place += call.result
         return True
 
     def _ftruncate(self, call: Call) -> bool:
@@ -128,12 +158,12 @@ class Replay:
     def _fallocate(self, call: Call) -> bool:
         if call.arguments[1] != "0":
             raise ValueError(f"line {call.ended}: fallocate with {call.arguments[1]} is not understood")
-        file = self._open(call.number(0)).entry
+        file = self._file(call.number(0)).entry
         end = call.number(2) + call.number(3)
         return isinstance(file, File) and file.size < end and self._resized(call, end)
 
     def _resized(self, call: Call, size: int) -> bool:
-        file = self._open(call.number(0)).entry
+        file = self._file(call.number(0)).entry
         if not isinstance(file, File):
             return False
         file.waiting.append(Resize(size, call.ended))
@@ -143,7 +173,7 @@ class Replay:
         """A file mapped to be written has its last content from then on; a loss may leave any part of it."""
         shared = "MAP_SHARED" in call.arguments[3] and "PROT_WRITE" in call.arguments[2]
         descriptor = call.number(4)
-        file = self._open(descriptor).entry if shared and descriptor >= 0 else None
+        file = self._file(descriptor).entry if shared and descriptor >= 0 else None
         if not isinstance(file, File):
             return False
         number = self._numbers[id(file)]
@@ -154,7 +184,7 @@ class Replay:
         return False
 
     def _fsync(self, call: Call) -> bool:
-        entry = self._open(call.number(0)).entry
+        entry = self._file(call.number(0)).entry
         if entry is None or not entry.waiting:
             return False
         entry.force(call.begun)
@@ -198,7 +228,7 @@ class Replay:
     def _linked(self, call: Call, old: _Place, new: _Place) -> bool:
         entry = old.entry
         if descriptor := _DESCRIPTOR.fullmatch(old.name):
-            entry = self._open(int(descriptor[1])).entry
+            entry = self._file(int(descriptor[1])).entry
         if isinstance(entry, File) and new.parent is None:
             self._links[self._numbers[id(entry)]] = new.name
         return entry is not None and self._named(new, entry, call)
@@ -220,7 +250,7 @@ class Replay:
 
     # Where
 
-    def _open(self, descriptor: int) -> _Open:
+    def _file(self, descriptor: int) -> _Open:
         return self._descriptors.setdefault(descriptor, _Open(None))
 
     def _place(self, call: Call, folder: int | None, path: int) -> _Place:
@@ -230,7 +260,7 @@ class Replay:
         if name == self.base or name.startswith(f"{self.base}/"):
             start, name = self.root, name[len(self.base) + 1 :]
         elif not name.startswith("/") and folder is not None and call.arguments[folder] != "AT_FDCWD":
-            start = self._open(call.number(folder)).entry
+            start = self._file(call.number(folder)).entry
         if not isinstance(start, Folder):
             return _Place(None, name, None)
         *parents, last = name.split("/")

@@ -52,7 +52,8 @@ class Call:
 def record(command: Sequence[str], trace: Path, environment: dict[str, str]) -> None:
     """Runs a command under strace. Raises CalledProcessError."""
     strace = ["strace", "-f", "-xx", "-s", str(LONGEST_WRITE), "-e", "signal=none", "-o", str(trace)]
-    subprocess.run([*strace, "-e", "trace=" + ",".join(CALLS.split()), *command], check=True, env=environment)
+    traced = [*strace, "-e", "trace=" + ",".join(CALLS.split()), *command]
+    subprocess.run(traced, check=True, env=environment, stdout=subprocess.DEVNULL)
 
 
 def calls(trace: Path) -> Iterator[Call]:
