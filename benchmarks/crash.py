@@ -1,9 +1,9 @@
 """Is anything lost when the process is killed? SIGKILL at random moments, over and over, on one collection.
 
-A process puts, patches and deletes documents from several threads, flushes, merges, adopts builds, closes and
-opens again, and tells each write before it begins and after it is acknowledged. It is killed at a random
-moment. Then the collection is verified, opened and read: each acknowledged write must be there, and each
-other one whole or not at all. The next process goes on with the same collection.
+A process puts, patches and deletes documents from several threads, flushes, merges, adopts builds, makes and
+restores backups, closes and opens again, and tells each write before it begins and after it is acknowledged.
+It is killed at a random moment. Then the collection is verified, opened and read: each acknowledged write
+must be there, and each other one whole or not at all. The next process goes on with the same collection.
 
 Run: python benchmarks/crash.py [--kills 1000] [--seed N] [--folder FOLDER] [--no-record]
 """
@@ -19,8 +19,9 @@ from collections import Counter
 from pathlib import Path
 from typing import cast
 
+import psutil
 from crashes.inspection import inspect
-from crashes.journal import Journal
+from crashes.journal import Journal, contents_in
 from crashes.processes import answer_of, killed_after, warm_up
 from crashes.workload import NAME, SETTINGS, THREADS
 from crashes.writer import write_until_killed
@@ -83,15 +84,14 @@ class Run:
             return
         self.remains.update(cast(list[str], found["remains"]))
         self.problems += cast(list[str], found["problems"])
-        documents = {
-            id: (version, metadata)
-            for id, (version, metadata) in cast(dict[str, list[int]], found["documents"]).items()
-        }
-        compared = journal.compare(documents, cast(list[str], found["keys"]))
+        documents = contents_in(found["documents"])
+        keys, backups = cast(list[str], found["keys"]), cast(list[str], found["backups"])
+        compared = journal.compare(documents, keys, backups)
         self.lost += compared.acknowledged_lost
         self.half_applied += compared.half_applied
         self.survived += compared.survived
         journal.go_on_with(documents)
+        journal.next_life()
 
 
 def main() -> None:
@@ -111,7 +111,7 @@ def main() -> None:
     warm_up()
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tercet-crash-", dir=asked.folder) as name:
-        root = Path(name) / "collections"
+        root, file_system = Path(name) / "collections", file_system_of(Path(name))
         Collection.create(root, NAME, SETTINGS)
         run = Run(root, asked.seed)
         while run.kills < asked.kills and not run.failed:
@@ -121,6 +121,7 @@ def main() -> None:
     record = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": before,
+        "file_system": file_system,
         "seed": asked.seed,
         "threads": THREADS,
         "kills": run.kills,
@@ -140,6 +141,12 @@ def main() -> None:
         RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     if run.failed:
         sys.exit(f"something was lost or damaged; --seed {asked.seed} gives the same delays and writes")
+
+
+def file_system_of(folder: Path) -> str:
+    """The kind of the file system that a folder lies on."""
+    mounted = [part for part in psutil.disk_partitions(all=True) if folder.is_relative_to(part.mountpoint)]
+    return max(mounted, key=lambda part: len(part.mountpoint)).fstype
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class States:
             self.remains.update(() if isinstance(found, str) else found.remains)
         found = self._known[mark]
         if not isinstance(found, str):
-            compared = journal.compare(found.documents, found.keys)
+            compared = journal.compare(found.documents, found.keys, found.backups)
             self.lost += [f"{at}, {mode}: {what}" for what in compared.acknowledged_lost]
             self.half_applied += [f"{at}, {mode}: {what}" for what in compared.half_applied]
 
@@ -162,7 +162,7 @@ def writes_of(found: list[Call], replay: Replay) -> list[Write]:
     for call in found:
         listener.carry_out(call)
     lines = [json.loads(line) for line in listener.said]
-    return [Write.of(record) for kind, record in lines if kind == "begun"]
+    return [Write.of(line[1]) for line in lines if line[0] == "begun"]
 
 
 if __name__ == "__main__":

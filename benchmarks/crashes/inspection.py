@@ -8,12 +8,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from crashes.workload import NAME, Contents, Write, representations, versions_of
+from crashes.workload import (
+    NAME,
+    SETTINGS,
+    Contents,
+    Write,
+    backups_of,
+    contents_of,
+    representations,
+    versions_of,
+)
 
+from index.backups.store import BackupStore
+from index.backups.verifying import nobody, require_sound
 from index.candidates import Weights
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
-from index.collection import Collection
+from index.collection import Collection, list_collections
+from index.errors import SearchIndexError
 from index.ledger.reader import LedgerReader
 from index.live.collection import LiveCollection
 from index.snapshot import Snapshot
@@ -25,13 +37,16 @@ COMPARED = 20  # documents whose stored representations are compared with what w
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An opened collection. documents: their versions, by id; keys: of the writes asked after, those that
-    have an answer; remains: what was under way, by the files left; problems: all that is wrong.
+    """An opened collection, and its backups.
+
+    documents: their versions, by id; keys: of the writes asked after, those that have an answer; remains:
+    what was under way, by the files left; backups: those that are sound; problems: all that is wrong.
     """
 
     documents: Contents
     keys: list[str]
     remains: list[str]
+    backups: list[str]
     problems: list[str]
 
     @property
@@ -58,8 +73,19 @@ def inspect(root: Path, writes: Sequence[Write], seed: int) -> Found:
             problems.append(f"{snapshot.documents} documents are counted, and {len(found)} found")
         problems += _wrong_representations(snapshot, documents, seed)
         keys = [write.key.key for write in writes if live.written_under(write.key) is not None]
-    problems += [f"after opening: {problem}" for problem in verify(root, NAME)]
-    return Found(documents, keys, left, problems)
+    for name in list_collections(root):
+        problems += [f"after opening: {problem}" for problem in verify(root, name)]
+    store, backups = BackupStore(backups_of(root)), list[str]()
+    for backup in store.list(NAME):
+        layout = store.layout(backup)
+        try:
+            current = str(layout.read_current())
+            require_sound(layout, Manifest.read(layout.manifest(current)), nobody)
+            contents_of(Collection(layout, SETTINGS).snapshot())
+            backups.append(backup.id)
+        except SearchIndexError as error:
+            problems.append(f"a backup: {error}")
+    return Found(documents, keys, left, backups, problems)
 
 
 def remains(layout: CollectionLayout) -> list[str]:

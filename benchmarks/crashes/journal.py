@@ -47,6 +47,8 @@ class Journal:
         self.phases: Counter[str] = Counter()
         """What is under way: how often each was begun and not ended."""
         self.failure: str | None = None
+        self._restoring: Contents | None = None
+        self._backups: set[str] = set()
 
     def hear(self, line: list[object]) -> None:
         """One line."""
@@ -60,6 +62,15 @@ class Journal:
             assert told.begun is not None
             self.acknowledged[told.begun.kind] += 1
             told.contents, told.last, told.begun = told.begun.after(told.contents), told.begun, None
+        elif kind == "restoring":
+            self._restoring = contents_in(words[0])
+        elif kind == "restored":
+            assert self._restoring is not None
+            self.go_on_with(self._restoring)
+        elif kind == "backed up":
+            self._backups.add(str(words[0]))
+        elif kind == "forgotten":
+            self._backups.discard(str(words[0]))
         elif kind == "phase":
             self.phases[str(words[0])] += cast(int, words[1])
         else:
@@ -84,21 +95,22 @@ class Journal:
         """The writes whose keys tell what became of them: each thread's last and begun ones."""
         return [write for told in self._threads for write in (told.last, told.begun) if write is not None]
 
-    def compare(self, documents: Contents, keys: Collection[str]) -> Comparison:
+    def compare(self, documents: Contents, keys: Collection[str], backups: Collection[str]) -> Comparison:
         """Whether acknowledged writes, and of each thread's begun one all or nothing, are what is there.
 
-        keys: those that have an answer, of `asked_after` at least.
+        keys: those that have an answer, of `asked_after` at least; backups: those that are sound.
         """
-        result = Comparison()
+        result = Comparison([f"backup {id}" for id in sorted(self._backups.difference(backups))])
+        restored = self._restoring is not None and documents == self._restoring
         for place, told in enumerate(self._threads):
             found = {id: versions for id, versions in documents.items() if thread_of(id) == place}
-            expected = told.contents
+            expected = found if restored else told.contents
             if told.last is not None and told.last.key.key not in keys:
                 result.acknowledged_lost.append(f"the key of {told.last}")
             if told.begun is not None and told.begun.key.key in keys:
                 expected = told.begun.after(told.contents)
             if found == expected:
-                result.survived += expected is not told.contents
+                result.survived += not restored and expected is not told.contents
             elif told.begun is None or any(
                 found.get(id) != expected.get(id)
                 for id in found.keys() | expected.keys()
@@ -114,7 +126,16 @@ class Journal:
         for place, told in enumerate(self._threads):
             told.contents = {id: versions for id, versions in documents.items() if thread_of(id) == place}
             told.begun = None
+        self._restoring = None
+
+    def next_life(self) -> None:
+        """Nothing is under way."""
         self.phases.clear()
+
+
+def contents_in(record: object) -> Contents:
+    """Contents as JSON has them."""
+    return {id: (text, metadata) for id, (text, metadata) in cast(dict[str, list[int]], record).items()}
 
 
 def _difference(thread: int, expected: Contents, found: Contents) -> str:

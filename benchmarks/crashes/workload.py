@@ -11,6 +11,7 @@ import random
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from index.catalog.settings import CollectionSettings
 from index.documents.filters import And, In, Range
 from index.live.collection import LiveCollection
 from index.live.records import WriteKey
+from index.snapshot import Snapshot
 from models.representations import Float32, Float64, Representations, SparseRows, TokenVectors
 
 THREADS = 4
@@ -167,6 +169,19 @@ def versions_of(found: Document) -> tuple[int, int] | None:
     except (KeyError, TypeError, ValueError):
         return None
     return (version, metadata_version) if same else None
+
+
+def contents_of(snapshot: Snapshot) -> Contents:
+    """The documents of a snapshot, all of which must have been written as here."""
+    found = {each.id: versions_of(each) for each in snapshot.page(None, snapshot.documents + 1)}
+    contents = {id: versions for id, versions in found.items() if versions is not None}
+    assert len(contents) == snapshot.documents, "a document that nobody wrote"
+    return contents
+
+
+def backups_of(root: Path) -> Path:
+    """The folder of backups beside that of collections."""
+    return root.parent / "backups"
 
 
 def _unit(vectors: Float64) -> Float32:

@@ -11,18 +11,36 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from crashes.workload import NAME, Contents, next_write, representations, versions_of
+from crashes.workload import (
+    NAME,
+    SETTINGS,
+    Contents,
+    backups_of,
+    contents_of,
+    next_write,
+    representations,
+    thread_of,
+    versions_of,
+)
 
-from index.collection import Collection, staged_build
+from index.backups.making import make_backup
+from index.backups.records import Backup
+from index.backups.restoring import restore_as, restore_into
+from index.backups.store import BackupStore
+from index.collection import Collection, delete_collection, list_collections, staged_build
 from index.live.collection import LiveCollection
 from index.live.records import LiveLimits
 
 # How long a collection stays open before the process closes it and opens it again.
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 0.6
+BACKUPS = 2  # kept
+RESTORED = 0.6  # share of backups that are restored in the collection's place
+OTHER = "restored"
 LIMITS = LiveLimits(flush_documents=200, merge_width=4)  # so that background threads do much in a short life
 
 
@@ -31,10 +49,12 @@ class Voice:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._lock = threading.Lock()
 
     def say(self, *words: object) -> None:
         """One line."""
-        os.write(self._descriptor, json.dumps(words).encode() + b"\n")
+        with self._lock:
+            os.write(self._descriptor, json.dumps(words).encode() + b"\n")
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -56,6 +76,7 @@ def write_until_killed(
         _Thread(place, voice, dict(held), number, random.Random(seed + place + 1))  # noqa: S311
         for place, (held, number) in enumerate(zip(contents, numbers, strict=True))
     ]
+    building = threading.Lock()  # a build or a restore: one at a time
     with _told(voice):
         while True:
             collection = Collection.open(root, NAME)
@@ -67,7 +88,8 @@ def write_until_killed(
                 *(thread.write for thread in threads),
                 _upkeep(voice, "flush", LiveCollection.flush, generator),
                 _upkeep(voice, "merge", LiveCollection.merge, generator),
-                _upkeep(voice, "build", partial(build_again, collection, generator), generator),
+                _upkeep(voice, "build", partial(_build_again, collection, generator, building), generator),
+                Backups(root, voice, generator, building, threads).work,
             ]
             _all_at_once(works, live, until)
             with voice.phase("closing"):
@@ -85,17 +107,27 @@ class _Thread:
         self._contents = contents
         self._number = number
         self._generator = generator
+        self.writing = threading.Lock()
+        """Held during each write."""
+
+    def restored(self, contents: Contents) -> None:
+        """Its ids hold what a backup did."""
+        self._contents = {id: versions for id, versions in contents.items() if thread_of(id) == self._place}
 
     def write(self, live: LiveCollection, until: float) -> None:
         while time.monotonic() < until:
-            write = next_write(self._place, self._number, self._contents, self._generator)
-            after = write.after(self._contents)
-            self._voice.say("begun", write.record)
-            counted = write.carry_out(live)
-            self._voice.say("acknowledged", self._place)
-            there = len(write.ids) if write.kind == "put" else sum(id in self._contents for id in write.ids)
-            assert counted == there, f"{write} counted {counted}"
-            self._contents, self._number = after, self._number + 1
+            with self.writing:
+                self._write_one(live)
+
+    def _write_one(self, live: LiveCollection) -> None:
+        write = next_write(self._place, self._number, self._contents, self._generator)
+        after = write.after(self._contents)
+        self._voice.say("begun", write.record)
+        counted = write.carry_out(live)
+        self._voice.say("acknowledged", self._place)
+        there = len(write.ids) if write.kind == "put" else sum(id in self._contents for id in write.ids)
+        assert counted == there, f"{write} counted {counted}"
+        self._contents, self._number = after, self._number + 1
 
 
 def _upkeep(
@@ -113,6 +145,13 @@ def _upkeep(
     return keep_up
 
 
+def _build_again(
+    collection: Collection, generator: random.Random, building: threading.Lock, live: LiveCollection
+) -> None:
+    with building:
+        build_again(collection, generator, live)
+
+
 def build_again(collection: Collection, generator: random.Random, live: LiveCollection) -> None:
     """A build of what the collection holds, adopted while others write; so it must change nothing."""
     with live.begin_build() as build, staged_build(collection, secrets.token_hex(4)) as stage:
@@ -125,6 +164,74 @@ def build_again(collection: Collection, generator: random.Random, live: LiveColl
                 writer.add(documents, representations([each.id for each in documents], texts))
                 writer.publish()
             live.adopt(build, stage.layout, generator.choice(("replace", "upsert")))
+
+
+class Backups:
+    """Makes backups beside the writes and restores them: under another name, and in the collection's place.
+
+    The latter undoes writes, so nobody writes meanwhile; it is told what the collection will hold.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        voice: Voice,
+        generator: random.Random,
+        building: threading.Lock,
+        threads: Sequence[_Thread],
+    ) -> None:
+        self._root = root
+        self._store = BackupStore(backups_of(root))
+        self._voice = voice
+        self._generator = random.Random(generator.randrange(2**32))  # noqa: S311
+        self._building = building
+        self._threads = threads
+
+    def work(self, live: LiveCollection, until: float) -> None:
+        """Backups and restores, one after the other."""
+        while time.monotonic() < until:
+            self.make(live)
+            if kept := self._store.list(NAME):
+                if self._generator.random() < RESTORED:
+                    self.restore(live, kept[0])
+                else:
+                    self.restore_beside(kept[0])
+            time.sleep(self._generator.uniform(0, 0.1))
+
+    def make(self, live: LiveCollection) -> None:
+        """A backup of what was flushed; few are kept."""
+        collection = Collection.open(self._root, NAME)
+        with self._voice.phase("backup"):
+            live.flush()
+            if collection.current() is not None:
+                self._voice.say("backed up", make_backup(collection, self._store).id)
+            for old in self._store.list(NAME)[BACKUPS:]:
+                self._voice.say("forgotten", old.id)
+                self._store.delete(NAME, old.id)
+
+    def restore(self, live: LiveCollection, backup: Backup) -> None:
+        """In the place of all documents."""
+        contents = contents_of(Collection(self._store.layout(backup), live.settings).snapshot())
+        with ExitStack() as held:
+            held.enter_context(self._building)
+            for thread in self._threads:
+                held.enter_context(thread.writing)
+            with self._voice.phase("restore"):
+                self._voice.say("restoring", contents)
+                restore_into(Collection.open(self._root, NAME), live, self._store, backup)
+                self._voice.say("restored")
+            for thread in self._threads:
+                thread.restored(contents)
+
+    def restore_beside(self, backup: Backup) -> None:
+        """As a collection of another name, which is deleted again."""
+        with self._voice.phase("restore under another name"):
+            if OTHER in list_collections(self._root):
+                delete_collection(self._root, OTHER)
+            found = contents_of(restore_as(self._root, OTHER, self._store, backup).snapshot())
+            wanted = contents_of(Collection(self._store.layout(backup), SETTINGS).snapshot())
+            assert found == wanted, "a restored collection has other documents than the backup"
+            delete_collection(self._root, OTHER)
 
 
 def _all_at_once(

@@ -13,10 +13,11 @@ import os
 import random
 import stat
 import sys
+import threading
 from pathlib import Path
 
 from crashes.workload import NAME, SETTINGS, Contents, next_write
-from crashes.writer import Voice, build_again
+from crashes.writer import Backups, Voice, build_again
 
 from index.collection import Collection
 from index.live.collection import LiveCollection
@@ -24,7 +25,7 @@ from index.live.records import LiveLimits
 
 LIMITS = LiveLimits(merge_width=2)
 WRITES = 9  # between two flushes
-FLUSHES = 3
+FLUSHES = 2
 
 
 def main() -> None:
@@ -37,6 +38,7 @@ def main() -> None:
     generator = random.Random(5)  # noqa: S311 - of a test
     root = base / "collections"
     Collection.create(root, NAME, SETTINGS)
+    backups = Backups(root, voice, generator, threading.Lock(), [])
     for _ in range(2):
         collection = Collection.open(root, NAME)
         with LiveCollection(collection, LIMITS) as live:
@@ -51,6 +53,7 @@ def main() -> None:
                 live.flush()
                 live.merge()
             build_again(collection, generator, live)
+            backups.make(live)
 
 
 def keep_forced_files(kept: Path) -> None:
