@@ -47,7 +47,7 @@ class OpenedCollection:
         self._writers = 0
         self._closing = False
         self._changed = threading.Condition()
-        self._seen: tuple[int, Snapshot] | None = None
+        self._seen: tuple[tuple[int, int], Snapshot] | None = None
         self._live.__enter__()
 
     @property
@@ -66,7 +66,7 @@ class OpenedCollection:
     def seen(self) -> Snapshot | None:
         """The snapshot after the last write, where it was made already. Takes no time."""
         seen = self._seen
-        return seen[1] if seen is not None and seen[0] == self._live.position else None
+        return seen[1] if seen is not None and seen[0] == self._live.version else None
 
     def snapshot(self) -> Snapshot:
         """The snapshot after the last acknowledged write.
@@ -74,9 +74,9 @@ class OpenedCollection:
         One that a flush or merge has replaced since answers the same, so `seen` may still give it; this
         gives the new one, and lets go of the other.
         """
-        position = self._live.position
+        version = self._live.version
         snapshot = self._live.snapshot()
-        self._seen = position, snapshot
+        self._seen = version, snapshot
         return snapshot
 
     def statistics(self) -> CollectionStatistics:

@@ -8,6 +8,7 @@ stays written and deleted.
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -83,6 +84,8 @@ class Adoption:
         self._publisher = publisher
         self._committer = committer
         self._flush = flush
+        self._adopting = threading.Lock()  # deletes are remembered as long as an adoption needs them
+        self._build: Build | None = None
 
     def begin(self) -> Build:
         """Flushes, and takes note of deletes from then on.
@@ -95,7 +98,8 @@ class Adoption:
         except BaseException:
             self._end()
             raise
-        return Build(state.position, self._end)
+        self._build = Build(state.position, self._end)
+        return self._build
 
     def run(self, build: Build, source: CollectionLayout, mode: AdoptionMode, mark: str | None) -> str:
         """Publishes the current snapshot of another folder; returns the name of the manifest.
@@ -103,9 +107,19 @@ class Adoption:
         replace: in the place of all documents that were there when the build began; upsert: of those with
         the same ids. The folder stays as it is. mark: what the names of the segments end with.
 
-        Raises FingerprintMismatchError where its settings are others, DamagedIndexError, OSError or
-        UnforcedPublicationError; after any but the last all is as before.
+        Raises FingerprintMismatchError where its settings are others, CollectionBusyError for a build that
+        was closed, DamagedIndexError, OSError or UnforcedPublicationError; after any but the last all is as
+        before.
         """
+        with self._adopting:
+            if self._build is not build:
+                raise CollectionBusyError(
+                    f"the build of collection {self._publisher.settings.name!r} was closed before it was "
+                    "adopted; nothing was published: build again"
+                )
+            return self._adopt(build, source, mode, mark)
+
+    def _adopt(self, build: Build, source: CollectionLayout, mode: AdoptionMode, mark: str | None) -> str:
         publisher = self._publisher
         entries = _entries_of(source, publisher.settings)
         with self._linked(source, entries, mark or secrets.token_hex(4)) as linked:
@@ -135,7 +149,10 @@ class Adoption:
                 return name
 
     def _end(self) -> None:
-        self._committer.change(lambda state: replace(state, deleted=None))
+        """Forgets deletes, once no adoption is under way."""
+        with self._adopting:
+            self._build = None
+            self._committer.change(lambda state: replace(state, deleted=None))
 
     @contextmanager
     def _linked(

@@ -119,6 +119,12 @@ class LiveCollection:
         """The position of the last operation."""
         return self._running().committer.state.position
 
+    @property
+    def version(self) -> tuple[int, int]:
+        """Another one whenever searches may find something else; flushes and merges leave it as it is."""
+        state = self._running().committer.state
+        return state.position, state.adoptions
+
     def put(
         self,
         documents: Sequence[Document],
@@ -165,7 +171,11 @@ class LiveCollection:
         if_position: int | None = None,
         key: WriteKey | None = None,
     ) -> Written:
-        """Replaces a document's metadata. Raises DocumentNotFoundError or DocumentChangedError."""
+        """Replaces a document's metadata.
+
+        Raises DocumentNotFoundError, DocumentChangedError, InvalidDocumentError or WriteOverloadedError.
+        """
+        self._running().upkeep.wait_for_room()  # the document is in memory again, all of it
         return self._write(Patch(encode_id(id), metadata, if_position), key)
 
     def written_under(self, key: WriteKey) -> Written | None:

@@ -33,6 +33,7 @@ class LiveState:
     name: of the current manifest; published: its segments, without what was deleted since; memory: the
     segments of what was written since; aside: those that a flush is writing to the disk. deleted: while a
     build is under way, the ids that were deleted and the position of each such operation; else None.
+    adoptions: how often other segments took the place of documents, which is no operation of its own.
     """
 
     settings: CollectionSettings
@@ -42,6 +43,7 @@ class LiveState:
     aside: tuple[Segment, ...] = ()
     position: int = 0
     deleted: tuple[tuple[int, PackedBytes], ...] | None = None
+    adoptions: int = 0
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -161,7 +163,7 @@ class LiveState:
         for segment in segments:
             rows = segment.find_all(ids)
             published.append(segment.without(np.unique(rows[rows >= 0])))
-        return replace(self, name=name, published=tuple(published))
+        return replace(self, name=name, published=tuple(published), adoptions=self.adoptions + 1)
 
 
 def _with_rows(

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from index.candidates import Document
+from index.catalog.layout import CollectionLayout
 from index.collection import Collection
 from index.errors import CollectionBusyError, CollectionNotFoundError, InvalidNameError
+from index.live.adoption import Adoption
 from index.live.collection import LiveCollection
 from models.encoder import encode
 from service.collections import CollectionRegistry
@@ -221,4 +223,32 @@ def test_many_threads_open_one_collection(root: Path, tiny: Any) -> None:
         thread.join()
     assert faults == []
     assert registry.snapshot("demo").documents == 13
+    registry.close()
+
+
+async def test_what_a_build_brought_is_in_the_next_snapshot(
+    root: Path, tiny: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a search came between the adoption's position and its publication."""
+    registry = CollectionRegistry(root)
+    await registry.open_to_write("demo")
+    with registry.writing("demo") as live, live.begin_build() as build:
+        settings = live.settings
+        folder = root.parent / "stage"
+        folder.mkdir()
+        settings.write(folder / "collection.json")
+        stage = Collection(CollectionLayout(folder), settings)
+        with stage.writer() as writer:
+            writer.add([Document("new", "tea")], encode(tiny, ["tea"]))
+            writer.publish()
+        publish = Adoption._publish
+
+        def searched_before(self: Adoption, *args: Any) -> None:
+            registry.snapshot("demo")
+            publish(self, *args)
+
+        monkeypatch.setattr(Adoption, "_publish", searched_before)
+        live.adopt(build, stage.layout)
+        found = await registry.open("demo")
+        assert [document.id for document in found.page(None, 100)] == ["new"]
     registry.close()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -282,3 +284,30 @@ def test_merges_and_writers_keep_what_is_being_adopted(
             live.adopt(build, source)
         assert [document.id for document in live.snapshot().page(None, 10)] == [*NAMES[:5], "z"]
     assert verify(root, "demo") == []
+
+
+def test_a_build_that_is_closed_waits_for_its_adoption(
+    collection: Collection, tmp_path: Path, texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a server ends while one of its threads adopts: deletes must not be forgotten in the middle."""
+    source = built(tmp_path / "build", collection, texts(["a", "b"], 1))
+    linked = adoption_module.Adoption._linked
+
+    @contextmanager
+    def closed_in_the_middle(self: Any, *args: Any) -> Iterator[Any]:
+        with linked(self, *args) as entries:
+            closing.start()
+            closing.join(0.2)
+            yield entries
+
+    monkeypatch.setattr(adoption_module.Adoption, "_linked", closed_in_the_middle)
+    with LiveCollection(collection) as live:
+        build = live.begin_build()
+        live.delete(["a"])
+        closing = threading.Thread(target=build.close)
+        live.adopt(build, source)
+        closing.join()
+        assert [each.id for each in live.snapshot().page(None, 9)] == ["b"]
+        with pytest.raises(CollectionBusyError, match="was closed"):
+            live.adopt(build, source)
+        assert [each.id for each in live.snapshot().page(None, 9)] == ["b"]
