@@ -125,6 +125,7 @@ class Upkeep:
             except Exception as error:  # noqa: BLE001 - whatever it is: all is as before
                 if not self._stopped.is_set():
                     self._failed("merge", error)
+                    self._merge_wanted.set()
             self.merging = False
 
     def _failed(self, what: str, error: Exception) -> None:

@@ -241,3 +241,38 @@ def test_background_threads_leave_the_processor_to_others(
         wait_until(lambda: "merge" in found)
     assert found["merge"] == max(own, upkeep_module.MERGE_NICENESS)
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
+
+
+def test_a_merge_that_fails_is_tried_again(
+    collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep_module, "RETRY_SECONDS", 0.01)
+    failures = [OSError(28, "No space left on device")]
+    publish = Merge._publish
+
+    def full_once(self: Merge, *args: Any) -> None:
+        if failures:
+            raise failures.pop()
+        publish(self, *args)
+
+    monkeypatch.setattr(Merge, "_publish", full_once)
+    noted = Noted()
+    with LiveCollection(collection, LiveLimits(merge_width=2), noted) as live:
+        for id in "ab":
+            put(live, random_texts, [id])
+            live.flush()
+        live.begin_merge()
+        wait_until(lambda: noted.merges == [2])
+        assert "No space left" in noted.failures[0]
+        assert live.stats().segments == 1
+
+
+def test_patches_wait_for_room_too(
+    collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LiveCollection(collection, LiveLimits(memory_documents=1, wait_seconds=0.05)) as live:
+        put(live, random_texts, ["a"])
+        with pytest.raises(WriteOverloadedError):
+            live.patch("a", {"year": 1})
+        live.flush()
+        live.patch("a", {"year": 1})
