@@ -109,6 +109,7 @@ def build_collection(
     lies beside the collection, in the stage of this mark, for a process that writes the collection to adopt.
 
     Raises SourceError for a bad record (with `on_error` "stop") or a source without documents,
+    CollectionNotFoundError where a staged build has none to lie beside,
     FingerprintMismatchError where the collection belongs to another encoder or adapter, CollectionExistsError
     where it has other settings than those asked for, UnsupportedError for windows that the encoder does not
     take, BuildCancelledError, and what encoder and index raise.
@@ -126,6 +127,8 @@ def build_collection(
         "window": window,
     }
     settings = {key: value for key, value in asked.items() if value is not None}
+    if staged:
+        Collection.open(collections_root, name)  # one that was deleted since the build began stays deleted
     collection, created = open_or_create(collections_root, name, encoder.info, settings)
     try:
         cutter = cutter_for(collection.settings, encoder.tokenizer)

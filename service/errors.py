@@ -168,7 +168,14 @@ class Failure:
 
 
 # Their messages are for the log: they tell paths of this machine, or addresses of others.
-LOGGED = (DamagedIndexError, StorageError, AdapterUnusableError, EncoderUnavailableError, OSError)
+LOGGED = (
+    DamagedIndexError,
+    StorageError,
+    UnforcedPublicationError,
+    AdapterUnusableError,
+    EncoderUnavailableError,
+    OSError,
+)
 INTERNAL = Failure(500, "an internal error; the server's log has the details", "internal")
 
 
@@ -192,6 +199,13 @@ def failure_of(error: Exception) -> Failure:
         )
     if isinstance(error, EncoderUnavailableError):  # the same
         return Failure(503, "no encoder worker answers; try again in a moment", "encoder_unavailable")
+    if isinstance(error, UnforcedPublicationError):  # the same
+        return Failure(
+            503,
+            "the server's storage failed: a snapshot was or may be published, but is not known to outlast a "
+            "loss of power; the server's log has the details",
+            "storage_unavailable",
+        )
     if isinstance(error, StorageError):  # the same
         return _storage_failure(error)
     if isinstance(error, OSError):  # the same, as a full disk or a folder that is read-only

@@ -182,7 +182,10 @@ def _error_of(code: int, path: Path, reason: str) -> SearchIndexError | None:
     if code in _DAMAGED:
         return DamagedIndexError(f"{path} is damaged ({reason}); restore it from a backup")
     if code in _BUSY:
-        return CollectionBusyError(f"{path} is held by another process ({reason}); try again later")
+        return CollectionBusyError(
+            f"the ledger of collection {path.parent.name!r} is held by another process ({reason}); try again "
+            "later"
+        )
     return None
 
 

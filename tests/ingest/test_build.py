@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from index.candidates import Document
-from index.collection import Collection, open_stage
+from index.collection import Collection, list_collections, open_stage
 from index.errors import CollectionExistsError, CollectionNotFoundError, FingerprintMismatchError
 from index.live.collection import LiveCollection
 from index.verify import verify
@@ -219,3 +219,11 @@ def test_a_staged_build_is_adopted_by_the_process_that_writes(tmp_path: Path, ti
     with LiveCollection(collection) as live:  # which removes what nobody can adopt any more
         assert not collection.layout.builds.exists()
         assert live.snapshot().documents == 9
+
+
+def test_a_staged_build_makes_no_collection(tmp_path: Path, tiny: Any) -> None:
+    """One that was deleted while the build waited for its encoder stays deleted."""
+    source = corpus(tmp_path / "y.jsonl", 2)
+    with pytest.raises(CollectionNotFoundError):
+        build_collection(LocalDocuments(tiny), tmp_path, "x", source, mark="abc", staged=True)
+    assert list_collections(tmp_path) == []

@@ -5,6 +5,8 @@ import errno
 import json
 import os
 import socket
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,6 +14,8 @@ import pytest
 
 import index.errors
 import models.errors
+from index.errors import CollectionBusyError, UnforcedPublicationError
+from index.ledger.file import index_errors
 from service.errors import TABLE, failure_of
 from service.exceptions import InvalidRequestError, OverloadedError
 from service.http.wire.protocol import MAX_HEAD_BYTES
@@ -399,3 +403,15 @@ async def test_weights_of_rerank_may_leave_bm25_null(client: httpx.AsyncClient) 
     assert (await client.post("/rerank", json=body)).status_code == 200
     schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
     assert list(schemas["RerankWeightsRequest"]["properties"]) == ["dense", "sparse", "colbert"]
+
+
+def test_what_the_index_says_of_its_files_stays_in_the_log() -> None:
+    """Of a publication that could not be forced, and of a ledger that another program holds."""
+    unforced = failure_of(UnforcedPublicationError("it was published ([Errno 5] failed: '/secret/CURRENT')"))
+    assert (unforced.status, unforced.code) == (503, "storage_unavailable")
+    assert "secret" not in unforced.message
+    locked = sqlite3.OperationalError("locked")
+    locked.sqlite_errorcode, locked.sqlite_errorname = sqlite3.SQLITE_BUSY, "SQLITE_BUSY"
+    with pytest.raises(CollectionBusyError) as busy, index_errors(Path("/secret/demo/ledger.sqlite")):
+        raise locked
+    assert "secret" not in failure_of(busy.value).message
