@@ -39,13 +39,15 @@ def remove_builds(layout: CollectionLayout) -> None:
 def remove_all_but(layout: CollectionLayout, manifest: Manifest, unnamed: Collection[str] = ()) -> None:
     """Removes manifests, segments and delete marks that the current manifest, which is sound, does not name.
 
-    unnamed: ids of segments that stay, since a manifest to come may name them.
+    unnamed: ids of segments that stay, since a manifest to come may name them. Other threads may add to it:
+    an id first, and then its folder. So it is read after the folders.
     Manifests go first, so that one that is there has its segments, whenever this is interrupted.
     """
     _remove_files(path for path in layout.manifests.iterdir() if path != layout.manifest(manifest.name))
+    folders = list(layout.segments.iterdir())
     named = {segment.id for segment in manifest.segments}
-    named |= {name for id in unnamed for name in (id, f"{id}.partial")}
-    _remove_folders(folder for folder in layout.segments.iterdir() if folder.name not in named)
+    named |= {name for id in tuple(unnamed) for name in (id, f"{id}.partial")}
+    _remove_folders(folder for folder in folders if folder.name not in named)
     marks = {segment.deletes.file for segment in manifest.segments if segment.deletes is not None}
     _remove_files(path for path in layout.deletes.glob("*") if path.name not in marks)
 

@@ -102,4 +102,4 @@ class Publisher:
 
     def remove_former(self) -> None:
         """Removes the files that the current manifest does not name; open ones stay mapped."""
-        remove_all_but(self.layout, self.manifest, tuple(self._unnamed))
+        remove_all_but(self.layout, self.manifest, self._unnamed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from index.candidates import Document
+from index.catalog import remains as remains_module
 from index.catalog.manifest import DeletesEntry, SegmentEntry
 from index.catalog.publication import Publication
 from index.collection import Collection
@@ -188,3 +190,27 @@ def test_readers_keep_what_they_opened(collection: Collection, random_texts: Any
         before = hits(here, random_texts)
         live.merge()
         assert hits(elsewhere, random_texts) == hits(here, random_texts) == before
+
+
+def test_a_segment_that_is_begun_while_others_are_removed_stays(
+    collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LiveCollection(collection) as live, ExitStack() as held:
+        put(live, random_texts, ["a"], 1)
+        publisher = live._running().publisher
+        begun = collection.layout.segment("000009-0000-0a.partial")
+        real = remains_module._remove_files
+
+        def begin_meanwhile(paths: Any) -> None:
+            monkeypatch.setattr(remains_module, "_remove_files", real)
+            held.enter_context(publisher.keeping(["000009-0000-0a"]))  # as another thread, without the lock
+            begun.mkdir()
+            real(paths)
+
+        monkeypatch.setattr(remains_module, "_remove_files", begin_meanwhile)
+        live.flush()
+        assert begun.is_dir()
+        held.close()
+        put(live, random_texts, ["b"], 2)
+        live.flush()
+        assert not begun.exists()
