@@ -59,10 +59,10 @@ def encoded_with(engine: str, texts: int, words: int, spare_megabytes: int) -> d
 
 @pytest.mark.parametrize("engine", ["onnx", "torch"])
 def test_a_batch_that_does_not_fit_is_encoded_in_halves(engine: str) -> None:
-    answer = encoded_with(engine, texts=48, words=240, spare_megabytes=110)
+    answer = encoded_with(engine, texts=96, words=240, spare_megabytes=220)
     assert answer["error"] is None
     assert answer["halved"]
-    assert answer["tokens"] == [242 - row for row in range(48)]
+    assert answer["tokens"] == [242 - row for row in range(96)]
     assert answer["same"]
     assert answer["after"] == 1
 
