@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from models.representations import Representations, SparseRows, TokenVectors
 
 DENSE, TERMS, TOKENS, COLBERT, VOCABULARY = 384, 100, 60, 128, 30_522
 TEXT = "some words of a passage that was written to be found again " * 5
-VARIETIES = 8
+POOL = 4096  # documents that are made; others are these, turned
 FINGERPRINT = "made-up"
 
 
@@ -41,17 +42,27 @@ def _unit(vectors: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> np.ndar
 
 
 class Batches:
-    """Batches of documents with ids of their own; their representations repeat after some batches."""
+    """Batches of documents with ids and representations of their own, but for token vectors.
+
+    What is made takes time, so past the first `POOL` documents dense vectors are those of the first with
+    their dimensions rotated, and lexical weights are scaled. Equal ones would tie with each other.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._made = [representations(size, seed) for seed in range(VARIETIES)]
+        made = representations(max(1, POOL // size) * size, 0)
+        self._made = [made.take(np.arange(size) + first) for first in range(0, len(made), size)]
 
     def of(self, number: int) -> tuple[list[Document], Representations]:
-        """The batch of this number: documents of ids that no other batch has."""
+        """The batch of this number, below 384 pools: documents of ids that no other batch has."""
         first = number * self._size
         documents = [Document(f"d{first + place:08d}", TEXT) for place in range(self._size)]
-        return documents, self._made[number % VARIETIES]
+        turn, place = divmod(number, len(self._made))
+        made = self._made[place]
+        assert made.dense is not None
+        assert made.sparse is not None
+        sparse = replace(made.sparse, weights=made.sparse.weights * np.float32(1 - turn / 1024))
+        return documents, replace(made, dense=np.roll(made.dense, turn, axis=1), sparse=sparse)
 
     def upto(self, documents: int) -> Iterator[tuple[list[Document], Representations]]:
         """Batches of so many documents together."""

@@ -49,7 +49,7 @@ class Bm25Statistics:
         frequencies = np.zeros(len(terms), np.int64)
         for segment, found in zip(segments, places, strict=True):
             found[:] = find_terms(segment.terms, encoded)
-            frequencies[found >= 0] += segment.frequencies[found[found >= 0]]
+            frequencies[found >= 0] += segment.frequencies.read()[found[found >= 0]]
         known = np.flatnonzero(frequencies)
         places = places[:, known]
         counts = np.array([counted[terms[term]] for term in known.tolist()], np.int64)

@@ -17,6 +17,7 @@ from index.scoring import lexical_scores
 from index.sparse.document_frequencies import open_document_frequencies
 from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
+from index.sparse.left_counts import LeftCounts
 from index.sparse.saturation import Saturation
 from models.representations import Bool, Float32, Float64, Int32, Int64, SparseRows
 
@@ -44,7 +45,7 @@ class Bm25Segment:
     """
 
     terms: PackedBytes
-    frequencies: Int32
+    frequencies: LeftCounts[Int32]
     forward: SparseRows
     inverted: InvertedIndex
     lengths: Int32
@@ -64,10 +65,16 @@ class Bm25Segment:
                 f"{arrays.path(LENGTHS)} holds a length below 0; restore it or rebuild the collection"
             )
         frequencies = open_document_frequencies(arrays, FREQUENCIES, len(terms), documents)
+
+        def subtracted(counts: Int32, rows: Int64) -> Int32:
+            left = counts.copy()
+            np.subtract.at(left, forward.take(rows).token_ids, 1)
+            return left
+
         total_length = int(lengths.sum(dtype=np.int64))
         return Bm25Segment(
             terms,
-            frequencies,
+            LeftCounts(frequencies, subtracted),
             forward,
             InvertedIndex.open(arrays, forward, INVERTED),
             lengths,
@@ -79,11 +86,9 @@ class Bm25Segment:
 
     def without(self, deleted: Int64) -> Bm25Segment:
         """The same, with these rows no longer counted."""
-        frequencies = self.frequencies.copy()
-        np.subtract.at(frequencies, self.forward.take(deleted).token_ids, 1)
         return replace(
             self,
-            frequencies=frequencies,
+            frequencies=self.frequencies.without(deleted),
             documents=self.documents - len(deleted),
             total_length=self.total_length - int(self.lengths[deleted].sum(dtype=np.int64)),
         )

@@ -253,6 +253,11 @@ class DenseIndex:
         gpu = _Gpu(vectors, index) if device == "gpu" and used != "hnsw" else None
         return DenseIndex(vectors, used, index, gpu)
 
+    @property
+    def scans(self) -> bool:
+        """Whether each search compares the query with all vectors, so that a large k costs little more."""
+        return self._used == "flat"
+
     def search(
         self, query: Float32, k: int, allowed: Bool | None = None, options: DenseOptions | None = None
     ) -> tuple[Int64, Float32]:

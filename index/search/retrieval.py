@@ -11,6 +11,7 @@ import numpy as np
 from index.candidates import CandidateLimits, DenseOptions
 from index.documents.filters import Filter, evaluate
 from index.fusion import best
+from index.search.dense_search import search_dense
 from index.search.query import CheckedQuery
 from index.segments.segment import Segment
 from models.representations import Float32, Float64, Int64
@@ -58,10 +59,14 @@ def retrieve(
     limits by score, then id, over all segments together, so that the division into segments does not show.
     """
     dense, sparse, bm25 = _Proposals(), _Proposals(), _Proposals()
-    for place, segment in enumerate(segments):
-        allowed = None if condition is None else evaluate(condition, segment.columns, len(segment))
-        if query.dense is not None and limits.dense > 0:
-            dense.add(place, *segment.search_dense(query.dense, limits.dense, allowed, options))
+    masks = [
+        None if condition is None else evaluate(condition, segment.columns, len(segment))
+        for segment in segments
+    ]
+    if segments and query.dense is not None and limits.dense > 0:
+        for place, found in enumerate(search_dense(segments, query.dense, limits.dense, masks, options)):
+            dense.add(place, *found)
+    for place, (segment, allowed) in enumerate(zip(segments, masks, strict=True)):
         if len(query.token_ids) and limits.sparse > 0:
             kept = segment.allowed(allowed)
             found = segment.inverted.search(query.token_ids, query.weights, limits.sparse, kept)

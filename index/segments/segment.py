@@ -12,6 +12,7 @@ from index.candidates import DenseOptions
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
+from index.dense.expectation import likely_at_most
 from index.dense.index import DenseIndex, Device
 from index.documents.fields import Column, open_columns
 from index.documents.store import DocumentStore
@@ -26,6 +27,7 @@ from index.segments.files import check_files, open_arrays
 from index.segments.rows import DocumentRows, Float16
 from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
+from index.sparse.left_counts import LeftCounts
 from index.sparse.term_statistics import TermStatistics
 from index.token_vectors.store import TokenVectorStore
 from index.windows.scores import Scorer, best_of_windows, scores_of_windows, search_documents
@@ -51,10 +53,11 @@ class Segment:
     """The parts of a segment of N documents.
 
     vectors: float16[N, D], or [W, D] of all windows; token_vectors: of documents, or of windows, None for the
-    codec none; statistics is None in a collection without idf, bm25 in one without that, windows in one
-    without them. positions: int64[N], the ledger's position that each document was written at, 0 by a build.
-    kept: bool[N], the rows that are not deleted, `documents_kept` in all; None where none is. entry: the
-    manifest's, by which it was opened; more rows may be deleted since then. None in memory.
+    codec none; statistics, of the rows that are not deleted, is None in a collection without idf, bm25 in one
+    without that, windows in one without them. positions: int64[N], the ledger's position that each document
+    was written at, 0 by a build. kept: bool[N], the rows that are not deleted, `documents_kept` in all; None
+    where none is. entry: the manifest's, by which it was opened; more rows may be deleted since then. None in
+    memory.
     """
 
     arrays: ArraySource
@@ -66,7 +69,7 @@ class Segment:
     documents: DocumentStore
     positions: Int64
     columns: Mapping[str, Column]
-    statistics: TermStatistics | None
+    statistics: LeftCounts[TermStatistics] | None
     bm25: Bm25Segment | None
     windows: WindowStore | None
     documents_kept: int
@@ -142,7 +145,8 @@ class Segment:
             )
         inverted, statistics = InvertedIndex.open(arrays, forward), None
         if settings.lexical == "idf":
-            statistics = TermStatistics.open(arrays, inverted.terms, documents, settings.vocabulary_size)
+            counted = TermStatistics.open(arrays, inverted.terms, documents, settings.vocabulary_size)
+            statistics = LeftCounts(counted, lambda counts, rows: counts.without(forward.take(rows)))
         return Segment(
             arrays,
             vectors,
@@ -167,7 +171,7 @@ class Segment:
         kept[rows] = False
         return replace(
             self,
-            statistics=None if self.statistics is None else self.statistics.without(self.forward.take(rows)),
+            statistics=None if self.statistics is None else self.statistics.without(rows),
             bm25=None if self.bm25 is None else self.bm25.without(rows),
             documents_kept=self.documents_kept - len(rows),
             kept=kept,
@@ -243,7 +247,7 @@ class Segment:
         deleted = len(self) - self.documents_kept
         if self.kept is None or allowed is not None or deleted > FEW_DELETED * len(self):
             return self._search_dense(query, k, self.allowed(allowed), options)
-        asked = k + min(k, deleted)
+        asked = k + min(deleted, likely_at_most(k * deleted / self.documents_kept))
         while True:
             rows, scores = self._search_dense(query, asked, None, options)
             kept = self.kept[rows]

@@ -19,6 +19,7 @@ import numpy as np
 
 from index.errors import SearchIndexError
 from index.files.arrays import frozen
+from index.sparse.left_counts import LeftCounts
 from index.sparse.statistics_kernels import add_statistics
 from index.sparse.term_statistics import TermStatistics
 from models.representations import Float32, Float64, Int32, Int64
@@ -31,10 +32,12 @@ class CollectionIdf:
     each write, and few of them are ever searched.
     """
 
-    def __init__(self, documents: int, segments: Sequence[TermStatistics], vocabulary_size: int) -> None:
+    def __init__(
+        self, documents: int, segments: Sequence[LeftCounts[TermStatistics]], vocabulary_size: int
+    ) -> None:
         self._documents = documents
         self._vocabulary_size = vocabulary_size
-        self._segments: Sequence[TermStatistics] | None = segments
+        self._segments: Sequence[LeftCounts[TermStatistics]] | None = segments
         self._factors: Float64 | None = None
         self._counting = threading.Lock()
 
@@ -55,7 +58,7 @@ class CollectionIdf:
         if segments is None:
             raise SearchIndexError("the idf of a closed snapshot was asked for; open another")
         frequencies, masses = (np.zeros(self._vocabulary_size, np.int64) for _ in range(2))
-        for segment in segments:
+        for segment in (each.read() for each in segments):
             add_statistics(
                 frozen(segment.terms),
                 frozen(segment.frequencies),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, Weights
+from index.candidates import CandidateLimits, DenseOptions, Weights
 from index.catalog.settings import CollectionSettings
 from index.documents.filters import parse_filter
 from index.segments.checks import check_batch
@@ -99,6 +99,16 @@ def test_deleted_rows_leave_what_a_build_without_them_has(
     # The first segment is as it was, and parts of it together answer as the whole.
     parts = [Segment.in_memory([rows.span(start, start + 20)], settings) for start in (0, 20, 40)]
     assert answers([whole], settings, queries) == answers(parts, settings, queries)
+
+
+def test_the_dense_side_goes_on_where_its_best_are_all_deleted(corpus: Any, random_texts: Any) -> None:
+    rows, settings = corpus()
+    whole, query = Segment.in_memory([rows], settings), random_texts(1, 5).dense[0]
+    best, _ = whole.search_dense(query, COUNT, None, DenseOptions())
+    marked = whole.without(np.sort(best[:12]))  # of 60: too few for a search that looks for the others alone
+    for k in (1, 5, COUNT):
+        found, _ = marked.search_dense(query, k, None, DenseOptions())
+        assert found[:k].tolist() == best[12 : 12 + k].tolist()
 
 
 def test_a_deleted_document_is_not_found_by_its_id(corpus: Any) -> None:

@@ -21,6 +21,7 @@ from index.errors import SearchIndexError
 from index.snapshot import Snapshot
 from index.sparse import idf as idf_module
 from index.sparse.idf import CollectionIdf, idf_factors
+from index.sparse.left_counts import LeftCounts
 from index.sparse.term_statistics import FREQUENCIES, MASSES, TermStatistics
 from models.representations import Representations
 
@@ -59,10 +60,11 @@ def test_without_any_weight_terms_count_as_they_are() -> None:
 
 
 def test_segments_add_up() -> None:
-    def segment(terms: list[int], frequencies: list[int], masses: list[int]) -> TermStatistics:
-        return TermStatistics(
+    def segment(terms: list[int], frequencies: list[int], masses: list[int]) -> LeftCounts[TermStatistics]:
+        counted = TermStatistics(
             np.array(terms, np.int32), np.array(frequencies, np.int32), np.array(masses, np.int64)
         )
+        return LeftCounts(counted, lambda counts, _: counts)
 
     found = CollectionIdf(9, [segment([0, 2], [3, 1], [70, 20]), segment([0, 1], [2, 2], [5, 8])], 4)
     expected = idf_factors(9, np.array([5, 2, 1, 0]), np.array([75, 8, 20, 0]))
