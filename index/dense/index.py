@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -51,6 +51,7 @@ FLAT_DOCUMENTS = 20_000  # up to here a scan is as fast as the graph, and exact
 HNSW_DOCUMENTS = 4_000_000  # of a collection; past here the vectors that a graph walks over seldom fit memory
 SMALLEST_INDEX = 1_000  # documents; fewer are scanned, whatever the kind: a part of the format
 HNSW_NEIGHBOURS = 32
+HNSW_ROWS = 512  # inserted between two questions whether to go on
 HNSW_EF_CONSTRUCTION = 200  # 100 builds in half the time, and loses a point of recall@200
 ROWS_PER_EF = 40  # vectors scanned in the time of one more efSearch, measured by benchmarks/dense.py
 PQ_DIMENSIONS = 4  # that one byte of a PQ code stands for
@@ -86,8 +87,17 @@ def _kind_used(kind: DenseKind, documents: int) -> DenseKind:
     return choose_kind(documents, documents) if kind == "auto" else kind
 
 
-def build_dense(kind: DenseKind, vectors: Float16, folder: Path) -> None:
+def leave_cores_to_others() -> None:
+    """From now on indexes that the calling thread builds take half of the cores at most."""
+    faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))
+
+
+def build_dense(
+    kind: DenseKind, vectors: Float16, folder: Path, require_going: Callable[[], None] = lambda: None
+) -> None:
     """Write `dense.faiss` for float16[N, D] into the folder; nothing where vectors are scanned.
+
+    require_going: is called now and then while a graph is built, and may raise to end that.
 
     HNSW holds a private copy of the vectors while it builds (2 · N · D bytes); IVF-PQ its training rows.
     Raises OSError where the file cannot be written whole, and DenseBuildError where FAISS fails or has too
@@ -96,7 +106,7 @@ def build_dense(kind: DenseKind, vectors: Float16, folder: Path) -> None:
     used = _kind_used(kind, len(vectors))
     try:
         if used == "hnsw":
-            _write(_build_hnsw(vectors), folder / INDEX_FILE, faiss.IO_FLAG_SKIP_STORAGE)
+            _write(_build_hnsw(vectors, require_going), folder / INDEX_FILE, faiss.IO_FLAG_SKIP_STORAGE)
         elif used == "ivfpq":
             _write(_build_ivfpq(vectors), folder / INDEX_FILE)
     except (RuntimeError, MemoryError) as error:
@@ -118,13 +128,14 @@ def _write(index: Any, path: Path, flags: int = 0) -> None:
         faiss.write_index(index, faiss.PyCallbackIOWriter(file.write), flags)
 
 
-def _build_hnsw(vectors: Float16) -> Any:
+def _build_hnsw(vectors: Float16, require_going: Callable[[], None]) -> Any:
     index = faiss.IndexHNSWSQ(
         vectors.shape[1], faiss.ScalarQuantizer.QT_fp16, HNSW_NEIGHBOURS, faiss.METRIC_INNER_PRODUCT
     )
     index.hnsw.efConstruction = HNSW_EF_CONSTRUCTION
-    for rows in _float32_chunks(vectors):
-        index.add(rows)
+    for first in range(0, len(vectors), HNSW_ROWS):
+        require_going()
+        index.add(vectors[first : first + HNSW_ROWS].astype(np.float32))
     return index
 
 

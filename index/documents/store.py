@@ -15,6 +15,7 @@ import numpy as np
 import orjson
 
 from index.candidates import Document
+from index.documents.id_filter import IdFilter
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.arrays import ArraySource, ArrayTarget, open_rows
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter, find_strings
@@ -140,15 +141,18 @@ class DocumentStore:
     ids: PackedBytes
     contents: PackedBytes
     id_order: Int64
+    id_filter: IdFilter
     arrays: ArraySource
 
     @staticmethod
     def open(arrays: ArraySource, documents: int) -> DocumentStore:
         """Opens those of `documents` rows. Raises DamagedIndexError naming the file."""
+        ids = PackedBytes.open(arrays, "ids", documents)
         return DocumentStore(
-            PackedBytes.open(arrays, "ids", documents),
+            ids,
             PackedBytes.open(arrays, "documents", documents),
             open_rows(arrays, "id_order", documents, rows=documents),
+            IdFilter(ids),
             arrays,
         )
 
@@ -157,7 +161,8 @@ class DocumentStore:
 
     def find_all(self, identifiers: PackedBytes) -> Int64:
         """The row of each id, int64[T]; -1 where it is not there."""
-        return find_strings(self.ids, self.id_order, identifiers)
+        likely = np.flatnonzero(self.id_filter.may_have(identifiers))
+        return find_strings(self.ids, self.id_order, identifiers, likely)
 
     def ids_of(self, rows: Int64) -> list[str]:
         """The ids of rows. Raises DamagedIndexError where one is not UTF-8."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayTarget, frozen
-from index.files.packed_kernels import find_packed
+from index.files.packed_kernels import find_packed, hash_packed
 from models.representations import Int32, Int64, offsets_of, ragged_positions
+
+UInt64 = npt.NDArray[np.uint64]
 
 IN_ORDER: Int64 = np.empty(0, np.int64)
 
@@ -78,6 +81,12 @@ class PackedBytes:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    @cached_property
+    def hashes(self) -> UInt64:
+        """A hash of each string, uint64[N]; the same in every process."""
+        hashes: UInt64 = hash_packed(frozen(self.data), frozen(self.offsets))
+        return hashes
+
     def __getitem__(self, position: int) -> bytes:
         return self.data[int(self.offsets[position]) : int(self.offsets[position + 1])].tobytes()
 
@@ -109,12 +118,16 @@ def first_not_below(count: int, key: Callable[[int], bytes], wanted: bytes) -> i
     return low
 
 
-def find_strings(strings: PackedBytes, order: Int64, wanted: PackedBytes) -> Int64:
+def find_strings(
+    strings: PackedBytes, order: Int64, wanted: PackedBytes, likely: Int64 | None = None
+) -> Int64:
     """The place of each of T wanted strings among distinct ones, int64[T]; -1 for one that is not there.
 
-    order: int64[N], the places by ascending string; IN_ORDER where the strings themselves ascend.
+    order: int64[N], the places by ascending string; IN_ORDER where the strings themselves ascend. likely: the
+    places of wanted strings that may be there, by default all.
     """
-    arrays = (strings.data, strings.offsets, order, wanted.data, wanted.offsets)
+    likely = np.arange(len(wanted)) if likely is None else likely
+    arrays = (strings.data, strings.offsets, order, wanted.data, wanted.offsets, likely)
     places: Int64 = find_packed(*(frozen(array) for array in arrays))
     return places
 

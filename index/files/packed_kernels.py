@@ -21,14 +21,17 @@ def _compared(left: Array, right: Array) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def find_packed(data: Array, offsets: Array, order: Array, wanted: Array, wanted_offsets: Array) -> Array:
+def find_packed(
+    data: Array, offsets: Array, order: Array, wanted: Array, wanted_offsets: Array, likely: Array
+) -> Array:
     """The place of each of T wanted byte strings among X distinct ones, int64[T]; -1 where it is not there.
 
     data, wanted: uint8, packed; offsets: int64[X+1]; wanted_offsets: int64[T+1]; order: int64[X], the places
-    by ascending string, or int64[0] where the strings themselves ascend.
+    by ascending string, or int64[0] where the strings themselves ascend; likely: int64, which of the wanted
+    to look for.
     """
     places = np.full(len(wanted_offsets) - 1, -1, np.int64)
-    for string in range(len(places)):
+    for string in likely:
         sought = wanted[wanted_offsets[string] : wanted_offsets[string + 1]]
         low, high = 0, len(offsets) - 1
         while low < high:
@@ -43,3 +46,38 @@ def find_packed(data: Array, offsets: Array, order: Array, wanted: Array, wanted
             else:
                 high = middle
     return places
+
+
+@njit(cache=True, nogil=True)
+def hash_packed(data: Array, offsets: Array) -> Array:
+    """A hash of each of N packed byte strings, uint64[N]: FNV-1a of 64 bits, its halves folded together.
+
+    data: uint8; offsets: int64[N+1].
+    """
+    hashes = np.empty(len(offsets) - 1, np.uint64)
+    for string in range(len(hashes)):
+        value = np.uint64(0xCBF29CE484222325)
+        for position in range(offsets[string], offsets[string + 1]):
+            value = (value ^ np.uint64(data[position])) * np.uint64(0x100000001B3)
+        hashes[string] = value ^ (value >> np.uint64(32))
+    return hashes
+
+
+@njit(cache=True, nogil=True)
+def mark_slots(slots: Array, hashes: Array) -> None:
+    """Sets the bit of each hash, uint64[N], in uint8[S]; S is a power of 2."""
+    last = np.uint64(8 * len(slots) - 1)
+    for value in hashes:
+        slot = value & last
+        slots[slot >> np.uint64(3)] |= np.uint8(1) << np.uint8(slot & np.uint64(7))
+
+
+@njit(cache=True, nogil=True)
+def marked_slots(slots: Array, hashes: Array) -> Array:
+    """Whether the bit of each hash, uint64[T], is set in uint8[S]: bool[T]."""
+    last = np.uint64(8 * len(slots) - 1)
+    marked = np.empty(len(hashes), np.bool_)
+    for place, value in enumerate(hashes):
+        slot = value & last
+        marked[place] = (slots[slot >> np.uint64(3)] >> np.uint8(slot & np.uint64(7))) & np.uint8(1)
+    return marked

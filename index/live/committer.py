@@ -52,6 +52,7 @@ class Committer:
         self._ledger = ledger
         self._observer = observer or NoObserver()
         self._state = state
+        self.busy_seconds = 0.0  # that operations have taken so far, with the waits for the disk
         self._queue: queue.SimpleQueue[_Waiting | _Change | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
@@ -159,8 +160,10 @@ class Committer:
             self._state = state
             for one in accepted:
                 one.written.set_result(one.answer)
+        logged = time.perf_counter()
+        self.busy_seconds += logged - started
         self._observer.wrote("apply", applied - started)
-        self._observer.wrote("log", time.perf_counter() - applied)
+        self._observer.wrote("log", logged - applied)
         if following:
             self._commit(following)
 

@@ -78,12 +78,12 @@ class Merge:
         self._observer = observer
         self._one_at_a_time = threading.Lock()
 
-    def run(self, stopped: Callable[[], bool] = lambda: False) -> bool:
+    def run(self, require_going: Callable[[], None] = lambda: None) -> bool:
         """Joins some segments, where it is time; False where nothing was to be done.
 
         Flushes may publish meanwhile: what was deleted since is marked in the result before it is published.
-        stopped: is asked between pieces. Raises OSError, DamagedIndexError, UnforcedPublicationError, or
-        MergeStoppedError; then all is as before.
+        require_going: is called between pieces of the work, and may raise MergeStoppedError to end it. Raises
+        that, OSError, DamagedIndexError or UnforcedPublicationError; then all is as before.
         """
         with self._one_at_a_time:
             started = time.perf_counter()
@@ -94,16 +94,15 @@ class Merge:
                 if not any(len(source.rows) for source in sources):
                     self._publish(sources, None)
                     return True
-            rows = _rows_of(sources, stopped)
-            writing = self._publisher.writing(rows, encodings)
+            writing = self._publisher.writing(_rows_of(sources), encodings, require_going)
             with writing as (entry, written), self._publisher.lock:
-                _require_going(stopped)
+                require_going()
                 self._publish(sources, (entry, written))
             self._observer.merged(len(written), time.perf_counter() - started)
             return True
 
     def settle(self) -> None:
-        """Returns once no publication is under way; after `stopped` says so, none begins any more."""
+        """Returns once no publication is under way; once `require_going` raises, none begins any more."""
         with self._publisher.lock:
             pass
 
@@ -153,13 +152,6 @@ class Merge:
         return replace(entry, deletes=write_deletes(layout, entry.id, name, np.flatnonzero(deleted)))
 
 
-def _rows_of(sources: Sequence[_Source], stopped: Callable[[], bool]) -> Iterator[DocumentRows]:
+def _rows_of(sources: Sequence[_Source]) -> Iterator[DocumentRows]:
     for source in sources:
-        for part in rows_in_parts(source.segment, source.rows):
-            _require_going(stopped)
-            yield part
-
-
-def _require_going(stopped: Callable[[], bool]) -> None:
-    if stopped():
-        raise MergeStoppedError("the merge was stopped; all is as before")
+        yield from rows_in_parts(source.segment, source.rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from index.catalog.layout import CollectionLayout
@@ -65,18 +65,24 @@ class Publisher:
             self._unnamed.difference_update(ids)
 
     @contextmanager
-    def writing(self, rows: Iterable[DocumentRows], encodings: int) -> Iterator[tuple[SegmentEntry, Segment]]:
+    def writing(
+        self,
+        rows: Iterable[DocumentRows],
+        encodings: int,
+        require_going: Callable[[], None] = lambda: None,
+    ) -> Iterator[tuple[SegmentEntry, Segment]]:
         """Writes a new segment and opens it; its files stay while the context lasts.
 
-        encodings: the encoded texts in segments before it.
+        encodings: the encoded texts in segments before it. require_going: may raise to end that.
         """
         identifier = segment_id(self.next_name, 0, secrets.token_hex(4))
         with self.keeping([identifier]):
             writer = SegmentWriter(self.layout.segments, identifier, self.settings, encodings)
             try:
                 for some in rows:
+                    require_going()
                     writer.append(some)
-                entry = writer.finish()
+                entry = writer.finish(require_going)
             finally:
                 writer.close()
             yield entry, self.open(entry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -56,12 +57,18 @@ class SegmentWriter:
         """Adds documents; one that continues has its row once its last window is here."""
         self._builder.append(rows)
 
-    def finish(self) -> SegmentEntry:
-        """Builds the indexes, forces every file to the disk, and describes the finished segment."""
+    def finish(self, require_going: Callable[[], None] = lambda: None) -> SegmentEntry:
+        """Builds the indexes, forces every file to the disk, and describes the finished segment.
+
+        require_going: is called now and then, and may raise to end that.
+        """
         self._builder.finish()
-        kind = self._build_dense()
+        kind = self._build_dense(require_going)
         pack_small(self._arrays)
-        files = {path.name: _complete(path) for path in sorted(self._folder.iterdir())}
+        files = {}
+        for path in sorted(self._folder.iterdir()):
+            require_going()
+            files[path.name] = _complete(path)
         sync_folder(self._folder)
         self._folder.rename(self._final)
         sync_folder(self._final.parent)
@@ -78,12 +85,12 @@ class SegmentWriter:
         """Closes what is open; the folder stays for the cleaner."""
         self._builder.close()
 
-    def _build_dense(self) -> DenseKind:
+    def _build_dense(self, require_going: Callable[[], None]) -> DenseKind:
         kind = self._settings.dense_kind
         if kind == "auto":
             kind = choose_kind(self.encodings, self._collection_encodings + self.encodings)
         vectors = self._arrays.open(DENSE, np.float16, (self._settings.dense_dimension,), self.encodings)
-        build_dense(kind, vectors, self._folder)
+        build_dense(kind, vectors, self._folder, require_going)
         return kind
 
 

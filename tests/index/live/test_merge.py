@@ -110,7 +110,7 @@ def test_flushes_publish_during_a_merge(
             live.flush()
         live.delete(["a0"])
 
-        def flush_meanwhile(self: SegmentWriter) -> Any:
+        def flush_meanwhile(self: SegmentWriter, *_: Any) -> Any:
             monkeypatch.setattr(SegmentWriter, "finish", real)
             live.delete(["a1", "a2", "b2"])  # of the segment of a2 nothing is left
             put(live, random_texts, ["b3", "new"], 50)
@@ -145,7 +145,7 @@ def test_a_merge_whose_documents_are_all_deleted_meanwhile(
             put(live, random_texts, [id], number)
             live.flush()
 
-        def delete_meanwhile(self: SegmentWriter) -> Any:
+        def delete_meanwhile(self: SegmentWriter, *_: Any) -> Any:
             monkeypatch.setattr(SegmentWriter, "finish", real)
             live.delete(ids)
             live.flush()

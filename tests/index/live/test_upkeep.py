@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,12 @@ import pytest
 from index.candidates import Document
 from index.catalog.publication import Publication
 from index.collection import Collection
+from index.dense import index as dense_module
+from index.dense.index import faiss
 from index.errors import WriteOverloadedError, WriteTooLargeError
 from index.live import upkeep as upkeep_module
 from index.live.collection import LiveCollection
-from index.live.merge import Merge
+from index.live.merge import Merge, MergeStoppedError
 from index.live.records import LiveLimits, NoObserver, WriteStage
 from index.segments.writer import SegmentWriter
 from index.verify import verify
@@ -197,7 +200,7 @@ def test_a_merge_that_cannot_be_stopped_publishes_nothing_after_the_end(
     begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
     real = SegmentWriter.finish
 
-    def long(self: SegmentWriter) -> Any:
+    def long(self: SegmentWriter, *_: Any) -> Any:
         if threading.current_thread().name == "tercet-merge":
             begun.set()
             assert go_on.wait(SECONDS)
@@ -230,9 +233,10 @@ def test_background_threads_leave_the_processor_to_others(
     found: dict[str, int] = {}
     real = Merge.run
 
-    def noting(self: Merge, **options: Any) -> bool:
+    def noting(self: Merge, *arguments: Any) -> bool:
         found["merge"] = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-        return real(self, **options)
+        found["cores"] = faiss.omp_get_max_threads()
+        return real(self, *arguments)
 
     monkeypatch.setattr(Merge, "run", noting)
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
@@ -240,7 +244,51 @@ def test_background_threads_leave_the_processor_to_others(
         put(live, random_texts, ["a"])
         wait_until(lambda: "merge" in found)
     assert found["merge"] == max(own, upkeep_module.MERGE_NICENESS)
+    assert found["cores"] == max(1, faiss.omp_get_max_threads() // 2)
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
+
+
+def test_a_merge_rests_while_writes_are_busy() -> None:
+    stopped = threading.Event()
+    waits: list[float] = []
+    monitored = SimpleNamespace(wait=waits.append, is_set=stopped.is_set)
+    committer = SimpleNamespace(busy_seconds=5.0)
+    pace = upkeep_module._Pace(monitored, committer)  # type: ignore[arg-type]
+    for busy in (5.0, 5.5, 5.5):
+        committer.busy_seconds = busy
+        pace()
+    assert waits == [0.0, 0.5 * upkeep_module.RESTS, 0.0]
+    stopped.set()
+    with pytest.raises(MergeStoppedError):
+        pace()
+
+
+def test_a_graph_that_is_built_at_the_end_is_given_up(
+    collection: Collection, root: Path, random_texts: Any, make_settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Collection.create(root, "graph", make_settings(random_texts(1, 0), "graph", dense_kind="hnsw"))
+    begun, rows = threading.Event(), []
+    real = faiss.IndexHNSWSQ.add
+
+    def slow(self: Any, vectors: Any) -> None:
+        rows.append(len(vectors))
+        begun.set()
+        assert live._running().upkeep._stopped.wait(SECONDS)
+        real(self, vectors)
+
+    monkeypatch.setattr(faiss.IndexHNSWSQ, "add", slow)
+    with LiveCollection(made, LiveLimits(flush_documents=10_000, merge_width=2)) as live:
+        for half in ("a", "b"):
+            put(live, random_texts, [f"{half}{number}" for number in range(600)])
+            live.flush()
+        live.begin_merge()
+        assert begun.wait(SECONDS)
+        merging = live._running().upkeep._merges
+    assert not merging.is_alive()
+    assert rows == [dense_module.HNSW_ROWS]  # of 1,200
+    assert made.snapshot().documents == 1_200
+    with LiveCollection(made):
+        assert [path.name for path in made.layout.segments.iterdir() if path.suffix == ".partial"] == []
 
 
 def test_a_merge_that_fails_is_tried_again(

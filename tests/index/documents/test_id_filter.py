@@ -1,0 +1,26 @@
+"""The filter of ids: it never denies one that is there, and passes few others."""
+
+import numpy as np
+import pytest
+
+from index.documents.id_filter import BITS, IdFilter
+from index.files.packed_bytes import PackedBytes
+
+
+@pytest.mark.parametrize("pattern", ["{}", "d{:08d}", "https://example.com/articles/{}.html", "문서-{}"])
+def test_ids_that_are_there_pass_and_few_others(pattern: str) -> None:
+    there, others = (
+        PackedBytes.of([pattern.format(number).encode() for number in range(first, first + 5_000)])
+        for first in (0, 10_000)
+    )
+    some = IdFilter(there)
+    assert some.may_have(there).all()
+    assert some.may_have(others).mean() < 1 / BITS
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_few_ids(count: int) -> None:
+    ids = PackedBytes.of([b"a", b"b", b"c"])
+    passing = IdFilter(ids.gather(np.arange(count))).may_have(ids)
+    assert passing[:count].all()
+    assert not passing[count:].any()
