@@ -18,7 +18,7 @@ from index.candidates import Document
 from index.documents.id_filter import IdFilter
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.arrays import ArraySource, ArrayTarget, open_rows
-from index.files.packed_bytes import PackedBytes, PackedBytesWriter, find_strings
+from index.files.packed_bytes import PackedBytes, PackedBytesWriter, find_strings, order_of
 from models.representations import Int64
 
 MAX_ID_BYTES = 512
@@ -123,10 +123,7 @@ class DocumentWriter:
         """Completes the arrays and writes the order of ids."""
         self._ids.finish()
         self._contents.finish()
-        packed = PackedBytes.open(self._arrays, "ids")
-        ids = packed.take(np.arange(len(packed), dtype=np.int64))
-        order = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
-        self._arrays.write("id_order", order)
+        self._arrays.write("id_order", order_of(PackedBytes.open(self._arrays, "ids")))
 
     def close(self) -> None:
         """Abandons the arrays."""
@@ -162,6 +159,8 @@ class DocumentStore:
     def find_all(self, identifiers: PackedBytes) -> Int64:
         """The row of each id, int64[T]; -1 where it is not there."""
         likely = np.flatnonzero(self.id_filter.may_have(identifiers))
+        if len(likely) == 0:
+            return np.full(len(identifiers), -1, np.int64)
         return find_strings(self.ids, self.id_order, identifiers, likely)
 
     def ids_of(self, rows: Int64) -> list[str]:

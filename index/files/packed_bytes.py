@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayTarget, frozen
-from index.files.packed_kernels import find_packed, hash_packed
+from index.files.packed_kernels import find_packed, hash_packed, sort_packed
 from models.representations import Int32, Int64, offsets_of, ragged_positions
 
 UInt64 = npt.NDArray[np.uint64]
@@ -116,6 +116,12 @@ def first_not_below(count: int, key: Callable[[int], bytes], wanted: bytes) -> i
         else:
             high = middle
     return low
+
+
+def order_of(strings: PackedBytes) -> Int64:
+    """The places of distinct strings by ascending string, int64[N]."""
+    order: Int64 = sort_packed(frozen(strings.data), frozen(strings.offsets))
+    return order
 
 
 def find_strings(

@@ -1,4 +1,8 @@
-"""Compiled loops over packed byte strings; compiled and cached like those of `index/sparse/kernels.py`."""
+"""Compiled loops over packed byte strings; compiled and cached like those of `index/sparse/kernels.py`.
+
+But for sorting they are over in microseconds, and keep the interpreter's lock: a thread that lets go of it
+for so short a time may wait milliseconds to have it back.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from numba import njit
 Array = npt.NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def _compared(left: Array, right: Array) -> Any:
     """Below 0, 0 or above 0, as the bytes on the left come before, equal or come after those on the right."""
     for position in range(min(len(left), len(right))):
@@ -20,7 +24,7 @@ def _compared(left: Array, right: Array) -> Any:
     return len(left) - len(right)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def find_packed(
     data: Array, offsets: Array, order: Array, wanted: Array, wanted_offsets: Array, likely: Array
 ) -> Array:
@@ -49,6 +53,38 @@ def find_packed(
 
 
 @njit(cache=True, nogil=True)
+def sort_packed(data: Array, offsets: Array) -> Array:
+    """The places of N distinct packed byte strings in ascending order, int64[N]: a merge sort.
+
+    data: uint8; offsets: int64[N+1].
+    """
+    count = len(offsets) - 1
+    order, merged = np.arange(count), np.empty(count, np.int64)
+    width = 1
+    while width < count:
+        for start in range(0, count, 2 * width):
+            middle, stop = min(start + width, count), min(start + 2 * width, count)
+            left, right = start, middle
+            for place in range(start, stop):
+                take_left = right >= stop
+                if left < middle and not take_left:
+                    one, other = order[left], order[right]
+                    compared = _compared(
+                        data[offsets[one] : offsets[one + 1]], data[offsets[other] : offsets[other + 1]]
+                    )
+                    take_left = compared < 0
+                if take_left:
+                    merged[place] = order[left]
+                    left += 1
+                else:
+                    merged[place] = order[right]
+                    right += 1
+        order, merged = merged, order
+        width *= 2
+    return order
+
+
+@njit(cache=True)
 def hash_packed(data: Array, offsets: Array) -> Array:
     """A hash of each of N packed byte strings, uint64[N]: FNV-1a of 64 bits, its halves folded together.
 
@@ -63,7 +99,7 @@ def hash_packed(data: Array, offsets: Array) -> Array:
     return hashes
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def mark_slots(slots: Array, hashes: Array) -> None:
     """Sets the bit of each hash, uint64[N], in uint8[S]; S is a power of 2."""
     last = np.uint64(8 * len(slots) - 1)
@@ -72,7 +108,7 @@ def mark_slots(slots: Array, hashes: Array) -> None:
         slots[slot >> np.uint64(3)] |= np.uint8(1) << np.uint8(slot & np.uint64(7))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def marked_slots(slots: Array, hashes: Array) -> Array:
     """Whether the bit of each hash, uint64[T], is set in uint8[S]: bool[T]."""
     last = np.uint64(8 * len(slots) - 1)

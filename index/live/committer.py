@@ -52,6 +52,7 @@ class Committer:
         self._ledger = ledger
         self._observer = observer or NoObserver()
         self._state = state
+        self.written_documents = 0
         self.busy_seconds = 0.0  # that operations have taken so far, with the waits for the disk
         self._queue: queue.SimpleQueue[_Waiting | _Change | None] = queue.SimpleQueue()
         self._closing = threading.Lock()
@@ -158,6 +159,7 @@ class Committer:
                 one.written.set_exception(error)
         else:
             self._state = state
+            self.written_documents += sum(one.answer.documents for one in accepted)
             for one in accepted:
                 one.written.set_result(one.answer)
         logged = time.perf_counter()

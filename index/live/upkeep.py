@@ -19,7 +19,8 @@ from index.live.records import LiveLimits, LiveObserver
 FLUSH_NICENESS, MERGE_NICENESS = 5, 10  # less claim to the processor than searches and writes have
 RETRY_SECONDS = 5.0
 MERGE_STOP_SECONDS = 10.0
-RESTS = 3.0  # seconds without work on a merge, for each that writes were busy
+FAST_WRITES = 2_000  # documents a second; one core builds a graph of about half as many
+RESTS = 3.0  # seconds without work on a merge, for each that such writes were busy
 
 log = logging.getLogger("tercet")
 
@@ -160,23 +161,29 @@ class Upkeep:
 
 
 class _Pace:
-    """Has work in the background rest after each piece, the longer the more writes were busy meanwhile.
+    """Has a merge rest after each piece of work, where documents are written faster than it can keep up with.
 
-    Priority alone does not keep caches and the way to memory free for them. Without rests, writes take a
-    quarter longer while a graph is built.
+    Priority alone does not keep caches and the way to memory free for the writes. Without rests they take a
+    quarter longer while a graph is built, and segments become more all the same.
     """
 
     def __init__(self, stopped: threading.Event, committer: Committer) -> None:
         self._stopped = stopped
         self._committer = committer
-        self._seen = committer.busy_seconds
+        self._note()
 
     def __call__(self) -> None:
         """To be called between pieces of the work. Raises MergeStoppedError."""
-        self._stopped.wait(RESTS * (self._committer.busy_seconds - self._seen))
+        written = self._committer.written_documents - self._documents
+        if written > FAST_WRITES * (time.perf_counter() - self._resumed):
+            self._stopped.wait(RESTS * (self._committer.busy_seconds - self._busy))
         if self._stopped.is_set():
             raise MergeStoppedError("the merge was stopped; all is as before")
-        self._seen = self._committer.busy_seconds
+        self._note()
+
+    def _note(self) -> None:
+        self._documents, self._busy = self._committer.written_documents, self._committer.busy_seconds
+        self._resumed = time.perf_counter()
 
 
 def _yield_to_others(niceness: int) -> None:

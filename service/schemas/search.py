@@ -109,7 +109,7 @@ class SearchOptions(Request):
     """Effort of the approximate dense search."""
 
     ef_search: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = Field(
-        None, description="For kind `hnsw`."
+        None, description="For kind `hnsw`; of several segments each takes its share."
     )
     nprobe: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = Field(
         None, description="For kind `ivfpq`."

@@ -9,7 +9,7 @@ import pytest
 
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
-from index.files.packed_bytes import PackedBytes, PackedBytesWriter, first_not_below, open_offsets
+from index.files.packed_bytes import PackedBytes, PackedBytesWriter, first_not_below, open_offsets, order_of
 
 STRINGS = [b"ab", b"", b"\x00\xff", "시조".encode(), b""]
 
@@ -63,3 +63,11 @@ def test_hashes_are_of_the_strings_alone() -> None:
     assert strings.hashes.tolist() == [value ^ (value >> 32) for value in published]
     assert strings.span(2, 4).hashes.tolist() == strings.hashes[2:].tolist()
     assert PackedBytes.of([]).hashes.tolist() == []
+
+
+def test_the_order_is_that_of_the_bytes() -> None:
+    random = np.random.default_rng(3)
+    strings = list({random.bytes(int(length)) for length in random.integers(0, 4, 500)} | {b"a\0", b"a", b""})
+    for count in (0, 1, 2, 3, len(strings)):
+        some = strings[:count]
+        assert order_of(PackedBytes.of(some)).tolist() == sorted(range(count), key=some.__getitem__)

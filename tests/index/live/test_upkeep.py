@@ -248,17 +248,20 @@ def test_background_threads_leave_the_processor_to_others(
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
 
 
-def test_a_merge_rests_while_writes_are_busy() -> None:
-    stopped = threading.Event()
+def test_a_merge_rests_where_it_cannot_keep_up(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monitored = SimpleNamespace(wait=waits.append, is_set=stopped.is_set)
-    committer = SimpleNamespace(busy_seconds=5.0)
-    pace = upkeep_module._Pace(monitored, committer)  # type: ignore[arg-type]
-    for busy in (5.0, 5.5, 5.5):
-        committer.busy_seconds = busy
+    stopped = SimpleNamespace(wait=waits.append, is_set=lambda: len(waits) > 1)
+    committer = SimpleNamespace(busy_seconds=5.0, written_documents=0)
+    now = 100.0
+    monkeypatch.setattr(upkeep_module.time, "perf_counter", lambda: now)
+    pace = upkeep_module._Pace(stopped, committer)  # type: ignore[arg-type]
+    for written, busy in ((0, 0.0), (upkeep_module.FAST_WRITES, 0.5), (upkeep_module.FAST_WRITES + 1, 0.25)):
+        now += 1.0
+        committer.written_documents += written
+        committer.busy_seconds += busy
         pace()
-    assert waits == [0.0, 0.5 * upkeep_module.RESTS, 0.0]
-    stopped.set()
+    assert waits == [0.25 * upkeep_module.RESTS]
+    committer.written_documents += 1  # in no time at all
     with pytest.raises(MergeStoppedError):
         pace()
 
