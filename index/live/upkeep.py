@@ -16,7 +16,7 @@ from index.live.flush import Flush
 from index.live.merge import Merge, MergeStoppedError
 from index.live.records import LiveLimits, LiveObserver
 
-FLUSH_NICENESS, MERGE_NICENESS = 5, 10  # less claim to the processor than searches and writes have
+FLUSH_NICENESS, MERGE_NICENESS = 5, 10  # above that of the process: less claim to the processor than searches and writes have
 RETRY_SECONDS = 5.0
 MERGE_STOP_SECONDS = 10.0
 FAST_WRITES = 2_000  # documents a second; one core builds a graph of about half as many
@@ -190,4 +190,5 @@ def _yield_to_others(niceness: int) -> None:
     """Lowers the priority of the calling thread and of those it starts, which leave half of the cores."""
     leave_cores_to_others()
     with suppress(OSError, AttributeError):  # elsewhere than on Linux, threads have no priority of their own
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + niceness)
