@@ -16,7 +16,7 @@ from index.live.flush import Flush
 from index.live.merge import Merge, MergeStoppedError
 from index.live.records import LiveLimits, LiveObserver
 
-FLUSH_NICENESS, MERGE_NICENESS = 5, 10  # above that of the process: less claim to the processor than searches and writes have
+FLUSH_NICENESS, MERGE_NICENESS = 5, 10  # more than the process has: less claim to the processor
 RETRY_SECONDS = 5.0
 MERGE_STOP_SECONDS = 10.0
 FAST_WRITES = 2_000  # documents a second; one core builds a graph of about half as many
