@@ -150,7 +150,7 @@ def test_too_little_memory_is_1_and_one_line(tercet: Run, monkeypatch: pytest.Mo
 def test_a_failure_of_faiss_is_1_and_one_line(
     tercet: Run, source: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(_: object) -> None:
+    def failing(*_: object) -> None:
         raise RuntimeError("Error in faiss:\nno progress")
 
     monkeypatch.setattr("index.dense.index.SMALLEST_INDEX", 1)
