@@ -1,8 +1,8 @@
 """The best documents of the dense side over all segments.
 
-What a graph costs grows with what is asked of it, and of many segments each has but a few of the best. So a
-segment is first asked for as many as fall to it where these are spread evenly, and some to spare; and again
-where all that it gave may be among the best.
+What a search costs grows with what is asked for, that of a graph much and a scan a little, and of many
+segments each has but a few of the best. So a segment is first asked for as many as fall to it where these are
+spread evenly, and some to spare; and again where all that it gave may be among the best.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from index.candidates import DenseOptions
 from index.dense.expectation import likely_at_most
+from index.search.threads import segment_threads
 from index.segments.segment import Segment
 from models.representations import Bool, Float32, Int64
 
@@ -42,11 +43,8 @@ def search_dense(
         effort = replace(options, ef_search=ef_search)
         return segments[place].search_dense(query, count, allowed[place], effort)
 
-    asked = [
-        k if segment.dense_index.scans else min(k, likely_at_most(k * count / total))
-        for segment, count in zip(segments, passing, strict=True)
-    ]
-    found = [ask(place, count) for place, count in enumerate(asked)]
+    asked = [min(k, likely_at_most(k * count / total)) for count in passing]
+    found = segment_threads().map(lambda place: ask(place, asked[place]), passing)
     while True:
         lowest = _lowest(found, k)
         short = [
@@ -57,7 +55,7 @@ def search_dense(
         if not short:
             return found
         for place in short:
-            asked[place] = min(k, 2 * asked[place])
+            asked[place] = k if segments[place].dense_index.scans else min(k, 2 * asked[place])
             found[place] = ask(place, asked[place])
 
 
@@ -68,5 +66,5 @@ def _passing(segment: Segment, allowed: Bool | None) -> int:
 
 def _lowest(found: Sequence[Found], k: int) -> float:
     """The score of the k-th best; less than any where there are fewer."""
-    scores = np.concatenate([scores for _, scores in found])
+    scores = np.concatenate([np.empty(0, np.float32), *(scores for _, scores in found)])
     return float(np.partition(scores, len(scores) - k)[len(scores) - k]) if len(scores) >= k else -math.inf

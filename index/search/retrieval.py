@@ -11,10 +11,13 @@ import numpy as np
 from index.candidates import CandidateLimits, DenseOptions
 from index.documents.filters import Filter, evaluate
 from index.fusion import best
-from index.search.dense_search import search_dense
+from index.search.dense_search import Found, search_dense
 from index.search.query import CheckedQuery
+from index.search.threads import segment_threads
 from index.segments.segment import Segment
-from models.representations import Float32, Float64, Int64
+from models.representations import Float64, Int64
+
+NOTHING: Found = np.empty(0, np.int64), np.empty(0, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +61,31 @@ def retrieve(
     Each segment proposes its best and all that tie with the last of them; the proposals are cut to the
     limits by score, then id, over all segments together, so that the division into segments does not show.
     """
-    dense, sparse, bm25 = _Proposals(), _Proposals(), _Proposals()
     masks = [
         None if condition is None else evaluate(condition, segment.columns, len(segment))
         for segment in segments
     ]
-    if segments and query.dense is not None and limits.dense > 0:
-        for place, found in enumerate(search_dense(segments, query.dense, limits.dense, masks, options)):
-            dense.add(place, *found)
-    for place, (segment, allowed) in enumerate(zip(segments, masks, strict=True)):
-        if len(query.token_ids) and limits.sparse > 0:
-            kept = segment.allowed(allowed)
-            found = segment.inverted.search(query.token_ids, query.weights, limits.sparse, kept)
-            sparse.add(place, *found)
-        if query.bm25 is not None and segment.bm25 is not None and limits.bm25 > 0:
-            kept = segment.allowed(allowed)
-            found = segment.bm25.search(query.bm25.parts[place], limits.bm25, kept)
-            bm25.add(place, *found)
-    proposed = [
-        dense.cut(limits.dense, segments),
-        sparse.cut(limits.sparse, segments),
-        bm25.cut(limits.bm25, segments),
-    ]
+    documents = [segment.documents_kept for segment in segments]
+
+    def lexical(place: int) -> Found:
+        segment = segments[place]
+        kept = segment.allowed(masks[place])
+        return segment.inverted.search(query.token_ids, query.weights, limits.sparse, kept)
+
+    def bm25(place: int) -> Found:
+        part = segments[place].bm25
+        if query.bm25 is None or part is None:
+            return NOTHING
+        return part.search(query.bm25.parts[place], limits.bm25, segments[place].allowed(masks[place]))
+
+    proposed = [_cut([], 0, segments)]
+    if query.dense is not None and limits.dense > 0:
+        found = search_dense(segments, query.dense, limits.dense, masks, options)
+        proposed.append(_cut(found, limits.dense, segments))
+    if len(query.token_ids) and limits.sparse > 0:
+        proposed.append(_cut(segment_threads().map(lexical, documents), limits.sparse, segments))
+    if query.bm25 is not None and limits.bm25 > 0:
+        proposed.append(_cut(segment_threads().map(bm25, documents), limits.bm25, segments))
     return _united(segments, query, proposed)
 
 
@@ -94,27 +100,13 @@ def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64) -> list[byte
     return ids
 
 
-class _Proposals:
-    """What one retriever proposes, segment by segment."""
-
-    def __init__(self) -> None:
-        self._segments: list[Int64] = [np.empty(0, np.int64)]
-        self._rows: list[Int64] = [np.empty(0, np.int64)]
-        self._scores: list[Float64] = [np.empty(0)]
-
-    def add(self, segment: int, rows: Int64, scores: Float32) -> None:
-        """Adds rows of the segment at this place with the retriever's scores."""
-        self._segments.append(np.full(len(rows), segment, np.int64))
-        self._rows.append(rows)
-        self._scores.append(scores.astype(np.float64))
-
-    def cut(self, limit: int, segments: Sequence[Segment]) -> tuple[Int64, Int64]:
-        """Segments and rows of the `limit` best."""
-        places, rows = np.concatenate(self._segments), np.concatenate(self._rows)
-        order = best(
-            np.concatenate(self._scores), limit, lambda inner: ids_at(segments, places[inner], rows[inner])
-        )
-        return places[order], rows[order]
+def _cut(found: Sequence[Found], limit: int, segments: Sequence[Segment]) -> tuple[Int64, Int64]:
+    """Segments and rows of the `limit` best of what each segment proposes."""
+    lengths = np.array([len(rows) for rows, _ in found], np.int64)
+    places = np.repeat(np.arange(len(found)), lengths)
+    rows, scores = (np.concatenate(parts) for parts in zip(NOTHING, *found, strict=True))
+    order = best(scores.astype(np.float64), limit, lambda inner: ids_at(segments, places[inner], rows[inner]))
+    return places[order], rows[order]
 
 
 def _united(
