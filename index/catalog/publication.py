@@ -24,11 +24,13 @@ class Publication:
         self._collection = collection
 
     def publish(self) -> None:
-        """Writes the manifest, whose segments are complete, and renames its name to CURRENT.
+        """Writes the manifest, whose segments and marks are complete, and renames its name to CURRENT.
 
         Raises UnforcedPublicationError where the snapshot is current, but that could not be forced to the
         disk. After any other exception the former snapshot is current.
         """
+        if any(entry.deletes is not None for entry in self.manifest.segments):
+            sync_folder(self._layout.deletes)
         self.manifest.write(self._layout.manifest(self.manifest.name))
         self.outcome = "unknown"  # whatever interrupts from here on
         try:

@@ -82,8 +82,7 @@ class Flush:
 
     def _marked(self, entry: SegmentEntry, segment: Segment) -> SegmentEntry:
         """The entry of a published segment with all its delete marks."""
-        if segment.documents_kept == entry.documents_kept:
+        if segment.kept is None or segment.documents_kept == entry.documents_kept:
             return entry
-        deleted = np.setdiff1d(np.arange(len(segment)), segment.rows_kept())
         layout, name = self._publisher.layout, self._publisher.next_name
-        return replace(entry, deletes=write_deletes(layout, entry.id, name, deleted))
+        return replace(entry, deletes=write_deletes(layout, entry.id, name, np.flatnonzero(~segment.kept)))

@@ -20,7 +20,7 @@ FLUSH_NICENESS, MERGE_NICENESS = 5, 10  # more than the process has: less claim 
 RETRY_SECONDS = 5.0
 MERGE_STOP_SECONDS = 10.0
 FAST_WRITES = 2_000  # documents a second; one core builds a graph of about half as many
-RESTS = 3.0  # seconds without work on a merge, for each that such writes were busy
+RESTS = 12.0  # seconds without work on a merge, for each that such writes were busy
 
 log = logging.getLogger("tercet")
 

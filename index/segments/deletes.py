@@ -12,12 +12,12 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import DeletesEntry, SegmentEntry
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
-from index.files.storage import make_folder, sha256_of, sync_file, sync_folder
+from index.files.storage import make_folder, sha256_of, sync_file
 from models.representations import Int64
 
 
 def write_deletes(layout: CollectionLayout, segment: str, manifest: str, rows: Int64) -> DeletesEntry:
-    """Writes the marks of a segment for a manifest to come, forced to the disk.
+    """Writes the marks of a segment for a manifest to come, which forces the file's name to the disk.
 
     rows: int64[deleted], ascending, at least one.
     """
@@ -27,7 +27,6 @@ def write_deletes(layout: CollectionLayout, segment: str, manifest: str, rows: I
     path.unlink(missing_ok=True)  # of a writer that was killed before its manifest was published
     ArrayFolder(layout.deletes).write(name, rows)
     sync_file(path)
-    sync_folder(layout.deletes)
     return DeletesEntry(path.name, len(rows), path.stat().st_size, sha256_of(path))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from models.representations import Int64
 
-PENDING_ROWS = 1_024  # deleted rows that wait to be subtracted at most
+PENDING_WRITES = 256  # whose deleted rows wait to be subtracted at most
 
 Counts = TypeVar("Counts")
 
@@ -32,7 +32,7 @@ class LeftCounts(Generic[Counts]):
         """Those without these rows, too: distinct ones that they have."""
         counts, pending = self._counted
         left = LeftCounts(counts, self._subtract, (*pending, rows))
-        if sum(map(len, pending)) + len(rows) > PENDING_ROWS:
+        if len(pending) >= PENDING_WRITES:
             left.read()
         return left
 

@@ -33,8 +33,8 @@ def test_deleted_rows_are_subtracted_once_when_the_counts_are_read() -> None:
     assert whole.read() == 53
 
 
-def test_no_more_than_a_bounded_number_of_rows_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(left_counts, "PENDING_ROWS", 2)
+def test_no_more_than_a_bounded_number_of_writes_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(left_counts, "PENDING_WRITES", 2)
     sums = Sums()
     left = LeftCounts(53, sums.subtract)
     for row, subtracted in ((0, 0), (1, 0), (2, 1), (3, 1), (4, 1)):
