@@ -167,7 +167,7 @@ class Settings(BaseSettings):
     )
     max_page_documents: int = Field(1000, ge=1, description="Documents of one page of a collection.")
     flush_documents: int = Field(
-        8192, ge=1, description="Written documents of a collection from which on they are published."
+        16_384, ge=1, description="Written documents of a collection from which on they are published."
     )
     flush_bytes: int = Field(1 << 28, ge=1, description="Their bytes, likewise.")
     flush_seconds: float = Field(60, gt=0, description="Longest time from a write to its publication.")

@@ -1,6 +1,7 @@
-"""Tells most ids that a segment does not have without looking for them: a Bloom filter of one hash.
+"""Tells most ids that a segment does not have without looking for them: a Bloom filter in words of 64 bits.
 
-Each write asks every segment for its ids, and almost all segments have none of them.
+Each write asks every segment for its ids, and almost all segments have none of them. All bits of an id are in
+one word, so that it costs one way to memory.
 """
 
 from __future__ import annotations
@@ -8,13 +9,12 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from index.files.packed_bytes import PackedBytes
-from index.files.packed_kernels import mark_slots, marked_slots
-from models.representations import Bool
+from index.files.packed_bytes import PackedBytes, UInt64
+from index.files.packed_kernels import add_hashes, passing_hashes
+from models.representations import Int64
 
-BITS = 16  # for each id, at least: an id that is not there passes at most one time in so many
+IDS_A_WORD = 4  # at most, on average; then about one in 50 ids that are not there passes
 
 
 class IdFilter:
@@ -23,15 +23,15 @@ class IdFilter:
     def __init__(self, ids: PackedBytes) -> None:
         self._ids = ids
 
-    def may_have(self, ids: PackedBytes) -> Bool:
-        """bool[T], False where the segment certainly does not have an id."""
-        passing: Bool = marked_slots(self._slots, ids.hashes)
-        return passing
+    def passing(self, ids: PackedBytes) -> Int64:
+        """The places of ids that the segment may have, int64, ascending; it has none of the others."""
+        places: Int64 = passing_hashes(self._words, ids.hashes)
+        return places
 
     @cached_property
-    def _slots(self) -> npt.NDArray[np.uint8]:
-        """uint8[S], a bit for each slot; S is a power of 2."""
-        slots = np.zeros(1 << (len(self._ids) * BITS // 8).bit_length(), np.uint8)
+    def _words(self) -> UInt64:
+        """uint64[W], the bits of the ids; W is a power of 2."""
+        words = np.zeros(1 << (len(self._ids) // IDS_A_WORD).bit_length(), np.uint64)
         ids = self._ids.span(0, len(self._ids))  # a view of its own, which does not keep their hashes
-        mark_slots(slots, ids.hashes)
-        return slots
+        add_hashes(words, ids.hashes)
+        return words

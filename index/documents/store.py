@@ -158,7 +158,7 @@ class DocumentStore:
 
     def find_all(self, identifiers: PackedBytes) -> Int64:
         """The row of each id, int64[T]; -1 where it is not there."""
-        likely = np.flatnonzero(self.id_filter.may_have(identifiers))
+        likely = self.id_filter.passing(identifiers)
         if len(likely) == 0:
             return np.full(len(identifiers), -1, np.int64)
         return find_strings(self.ids, self.id_order, identifiers, likely)

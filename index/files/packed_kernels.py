@@ -86,7 +86,7 @@ def sort_packed(data: Array, offsets: Array) -> Array:
 
 @njit(cache=True)
 def hash_packed(data: Array, offsets: Array) -> Array:
-    """A hash of each of N packed byte strings, uint64[N]: FNV-1a of 64 bits, its halves folded together.
+    """A hash of each of N packed byte strings, uint64[N]: FNV-1a of 64 bits, each of which then tells on all.
 
     data: uint8; offsets: int64[N+1].
     """
@@ -95,25 +95,36 @@ def hash_packed(data: Array, offsets: Array) -> Array:
         value = np.uint64(0xCBF29CE484222325)
         for position in range(offsets[string], offsets[string + 1]):
             value = (value ^ np.uint64(data[position])) * np.uint64(0x100000001B3)
+        value = (value ^ (value >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
         hashes[string] = value ^ (value >> np.uint64(32))
     return hashes
 
 
 @njit(cache=True)
-def mark_slots(slots: Array, hashes: Array) -> None:
-    """Sets the bit of each hash, uint64[N], in uint8[S]; S is a power of 2."""
-    last = np.uint64(8 * len(slots) - 1)
-    for value in hashes:
-        slot = value & last
-        slots[slot >> np.uint64(3)] |= np.uint8(1) << np.uint8(slot & np.uint64(7))
+def _bits_of(value: Any) -> Any:
+    """The bits that a hash sets in a word of 64: its upper 24 bits name four of them."""
+    bits = np.uint64(0)
+    for shift in (40, 46, 52, 58):
+        bits |= np.uint64(1) << ((value >> np.uint64(shift)) & np.uint64(63))
+    return bits
 
 
 @njit(cache=True)
-def marked_slots(slots: Array, hashes: Array) -> Array:
-    """Whether the bit of each hash, uint64[T], is set in uint8[S]: bool[T]."""
-    last = np.uint64(8 * len(slots) - 1)
-    marked = np.empty(len(hashes), np.bool_)
+def add_hashes(words: Array, hashes: Array) -> None:
+    """Sets the bits of each hash, uint64[N], in its word of uint64[W]; W is a power of 2."""
+    last = np.uint64(len(words) - 1)
+    for value in hashes:
+        words[value & last] |= _bits_of(value)
+
+
+@njit(cache=True)
+def passing_hashes(words: Array, hashes: Array) -> Array:
+    """The places of the hashes, uint64[T], all of whose bits are set in uint64[W]: int64, ascending."""
+    last = np.uint64(len(words) - 1)
+    places, count = np.empty(len(hashes), np.int64), 0
     for place, value in enumerate(hashes):
-        slot = value & last
-        marked[place] = (slots[slot >> np.uint64(3)] >> np.uint8(slot & np.uint64(7))) & np.uint8(1)
-    return marked
+        bits = _bits_of(value)
+        if words[value & last] & bits == bits:
+            places[count] = place
+            count += 1
+    return places[:count]

@@ -59,7 +59,7 @@ class LiveLimits:
     `wait_seconds`; then they are refused. merge_width: so many published segments of a size are joined.
     """
 
-    flush_documents: int = 8192
+    flush_documents: int = 16_384
     flush_bytes: int = 2**28
     flush_seconds: float = 60.0
     memory_documents: int = 65_536
