@@ -20,7 +20,7 @@ RATIO = 1.5
 
 
 def measure(work: Path, *, quick: bool) -> tuple[dict[str, Any], list[str]]:
-    """Puts a second, and medians of searches, whose turns alternate."""
+    """Puts a second, and medians of searches whose turns alternate: at once, and after the merges."""
     size, turns = (2_000, 50) if quick else (200_000, 400)
     made, batches, numbers, lock = collection(work), Batches(1), iter(range(size)), threading.Lock()
     built = collection(work, "built")
@@ -45,6 +45,10 @@ def measure(work: Path, *, quick: bool) -> tuple[dict[str, Any], list[str]]:
         rate = size / (time.perf_counter() - started)
         statistics_then = live.stats()
         live_ms, built_ms = alternating([live.snapshot(), built.snapshot()], queries(64), turns)
+        while live.stats().merging:
+            time.sleep(1)
+        merged_segments = live.stats().segments
+        merged_ms, beside_ms = alternating([live.snapshot(), built.snapshot()], queries(64), turns)
     figures = {
         "documents": size,
         "writers": WRITERS,
@@ -54,6 +58,8 @@ def measure(work: Path, *, quick: bool) -> tuple[dict[str, Any], list[str]]:
         "live_median_ms": round(live_ms, 2),
         "built_median_ms": round(built_ms, 2),
         "ratio": round(live_ms / built_ms, 2),
+        "segments_after_merges": merged_segments,
+        "ratio_after_merges": round(merged_ms / beside_ms, 2),
     }
     slow = live_ms > RATIO * built_ms
     return figures, [f"searches take {live_ms / built_ms:.2f} times as long, not {RATIO}"] if slow else []
