@@ -14,7 +14,7 @@ from index.live.collection import LiveCollection
 
 BATCH = 100
 SIZES, QUICK_SIZES = (10_000, 50_000, 100_000, 250_000, 500_000), (1_000, 5_000)
-MEASURED = 20_000  # documents that are upserted at each size
+MEASURED = 40_000  # documents that are upserted at each size, with some flushes among them
 SHARE = 0.9
 
 

@@ -93,6 +93,11 @@ class Bm25Segment:
             total_length=self.total_length - int(self.lengths[deleted].sum(dtype=np.int64)),
         )
 
+    @property
+    def words(self) -> WordRows:
+        """The words of all documents, as they are stored; of deleted ones, too."""
+        return WordRows(self.terms, self.forward, self.lengths)
+
     def words_of(self, rows: Int64) -> WordRows:
         """The words of some documents, as they are stored."""
         return WordRows(self.terms, self.forward.take(rows), self.lengths[rows])

@@ -10,8 +10,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -56,6 +57,29 @@ class MergeStoppedError(SearchIndexError):
     """The collection is about to be closed; all is as before the merge."""
 
 
+class Pace(Protocol):
+    """How fast a merge goes on, and whether it does."""
+
+    def rest(self) -> None:
+        """Called between pieces of the work, with no lock. Raises MergeStoppedError to end it."""
+
+    def require_going(self) -> None:
+        """Called at the publication, for which flushes wait. Raises MergeStoppedError to end it."""
+
+
+class FullPace:
+    """Without a rest to the end."""
+
+    def rest(self) -> None:
+        """Goes on."""
+
+    def require_going(self) -> None:
+        """Goes on."""
+
+
+FULL_PACE = FullPace()
+
+
 @dataclass(frozen=True, slots=True)
 class _Source:
     """A published segment that is merged: its id, and the rows int64[n] that are taken of it."""
@@ -78,12 +102,12 @@ class Merge:
         self._observer = observer
         self._one_at_a_time = threading.Lock()
 
-    def run(self, require_going: Callable[[], None] = lambda: None) -> bool:
+    def run(self, pace: Pace = FULL_PACE) -> bool:
         """Joins some segments, where it is time; False where nothing was to be done.
 
         Flushes may publish meanwhile: what was deleted since is marked in the result before it is published.
-        require_going: is called between pieces of the work, and may raise MergeStoppedError to end it. Raises
-        that, OSError, DamagedIndexError or UnforcedPublicationError; then all is as before.
+        Raises MergeStoppedError, OSError, DamagedIndexError or UnforcedPublicationError; then all is as
+        before.
         """
         with self._one_at_a_time:
             started = time.perf_counter()
@@ -94,15 +118,15 @@ class Merge:
                 if not any(len(source.rows) for source in sources):
                     self._publish(sources, None)
                     return True
-            writing = self._publisher.writing(_rows_of(sources), encodings, require_going)
+            writing = self._publisher.writing(_rows_of(sources), encodings, pace.rest)
             with writing as (entry, written), self._publisher.lock:
-                require_going()
+                pace.require_going()
                 self._publish(sources, (entry, written))
             self._observer.merged(len(written), time.perf_counter() - started)
             return True
 
     def settle(self) -> None:
-        """Returns once no publication is under way; once `require_going` raises, none begins any more."""
+        """Returns once no publication is under way; where `Pace.require_going` raises, none begins."""
         with self._publisher.lock:
             pass
 

@@ -1,8 +1,8 @@
 """What a live collection holds at one position of its ledger: an immutable value that each write replaces.
 
 Documents that no published segment has are in memory, in segments of growing size: one that is added takes
-those before it along that are less than `GROWTH` times as large. So there are few of them, about one for each
-doubling, and a document is copied about as often.
+those before it along that are less than `GROWTH` times as large, and take up at most `JOINED_BYTES`. So there
+are few of them, about one for each doubling, and a document is copied about as often.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from index.snapshot import Snapshot
 from models.representations import Bool, Int64
 
 GROWTH = 2
+JOINED_BYTES = 2**25  # to copy more than so much takes longer than to search one segment more
 
 Places = list[tuple[int, Int64, Int64]]
 """Of each segment that has some of the ids sought: its place, its rows, and which ids these have."""
@@ -63,8 +64,7 @@ class LiveState:
     @property
     def memory_bytes(self) -> int:
         """Bytes of their arrays."""
-        arrays = [segment.arrays for segment in self.aside + self.memory]
-        return sum(each.total_bytes for each in arrays if isinstance(each, MemoryArrays))
+        return sum(_bytes_of(segment) for segment in self.aside + self.memory)
 
     def snapshot(self) -> Snapshot:
         """What searches of this moment go through."""
@@ -171,11 +171,22 @@ def _with_rows(
 ) -> tuple[Segment, ...]:
     """The segments in memory with more documents."""
     first, documents = len(memory), len(rows)
-    while first and memory[first - 1].documents_kept < GROWTH * documents:
+    while first and _joins(memory[first - 1], documents):
         first -= 1
         documents += memory[first].documents_kept
     joined = [segment.take(segment.rows_kept()) for segment in memory[first:]]
     return (*memory[:first], Segment.in_memory([*joined, rows], settings))
+
+
+def _joins(segment: Segment, documents: int) -> bool:
+    """Whether so many documents after a segment in memory take it along."""
+    return segment.documents_kept < GROWTH * documents and _bytes_of(segment) <= JOINED_BYTES
+
+
+def _bytes_of(segment: Segment) -> int:
+    """Bytes of the arrays of a segment in memory."""
+    assert isinstance(segment.arrays, MemoryArrays)  # noqa: S101 - which no disk has
+    return segment.arrays.total_bytes
 
 
 def _without_deleted(written: Segment, sources: Sequence[Segment | None], rows: Sequence[Int64]) -> Segment:

@@ -172,14 +172,18 @@ class _Pace:
         self._committer = committer
         self._note()
 
-    def __call__(self) -> None:
-        """To be called between pieces of the work. Raises MergeStoppedError."""
+    def rest(self) -> None:
+        """Waits where writes are fast, in proportion to the time they took. Raises MergeStoppedError."""
         written = self._committer.written_documents - self._documents
         if written > FAST_WRITES * (time.perf_counter() - self._resumed):
             self._stopped.wait(RESTS * (self._committer.busy_seconds - self._busy))
+        self.require_going()
+        self._note()
+
+    def require_going(self) -> None:
+        """Raises MergeStoppedError once the collection is about to be closed."""
         if self._stopped.is_set():
             raise MergeStoppedError("the merge was stopped; all is as before")
-        self._note()
 
     def _note(self) -> None:
         self._documents, self._busy = self._committer.written_documents, self._committer.busy_seconds

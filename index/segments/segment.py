@@ -208,7 +208,9 @@ class Segment:
         return offsets[rows + 1] - offsets[rows]
 
     def take(self, rows: Int64) -> DocumentRows:
-        """Some documents as they are stored."""
+        """Some documents as they are stored: rows of distinct documents, ascending."""
+        if len(rows) == len(self) and self.windows is None:
+            return self._all()
         offsets, texts, sparse = np.arange(len(rows) + 1), rows, self.forward
         windows = None
         if self.windows is None:
@@ -227,6 +229,21 @@ class Segment:
             None if self.token_vectors is None else self.token_vectors.take(texts),
             None if self.bm25 is None else self.bm25.words_of(rows),
             windows,
+        )
+
+    def _all(self) -> DocumentRows:
+        """The documents of a segment without windows, over the same memory."""
+        return DocumentRows(
+            self.documents.ids,
+            self.documents.contents,
+            self.positions,
+            self.columns,
+            np.arange(len(self) + 1),
+            self.vectors,
+            self.forward,
+            self.token_vectors,
+            None if self.bm25 is None else self.bm25.words,
+            None,
         )
 
     def __len__(self) -> int:

@@ -15,7 +15,7 @@ from index.catalog.manifest import DeletesEntry, SegmentEntry
 from index.catalog.publication import Publication
 from index.collection import Collection
 from index.live.collection import LiveCollection
-from index.live.merge import to_merge
+from index.live.merge import FullPace, to_merge
 from index.segments.writer import SegmentWriter
 from index.verify import verify
 
@@ -134,6 +134,25 @@ def test_flushes_publish_during_a_merge(
         again.flush()
         assert hits(collection.snapshot(), random_texts) == after
     assert verify(root, "demo") == []
+
+
+def test_a_merge_holds_up_no_flush_while_it_rests(collection: Collection, random_texts: Any) -> None:
+    class Noting(FullPace):
+        rests = 0
+
+        def rest(self) -> None:
+            live.flush()  # which would wait for ever, were a lock held
+            self.rests += 1
+
+    with LiveCollection(collection) as live:
+        for number in range(8):
+            put(live, random_texts, [f"a{number}"], number)
+            live.flush()
+        put(live, random_texts, ["new"], 50)
+        pace = Noting()
+        assert live._running().merge.run(pace)
+        assert pace.rests
+        assert live.snapshot().documents == 9
 
 
 def test_a_merge_whose_documents_are_all_deleted_meanwhile(

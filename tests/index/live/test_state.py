@@ -10,6 +10,7 @@ import pytest
 from index.candidates import CandidateLimits, Weights
 from index.documents.filters import parse_filter
 from index.files.packed_bytes import PackedBytes
+from index.live import state as state_module
 from index.live.state import LiveState
 from index.segments.segment import Segment
 from index.snapshot import Snapshot
@@ -92,3 +93,19 @@ def test_documents_have_the_position_that_they_were_written_at(live_settings: An
         for row, number in zip(rows.tolist(), known.tolist(), strict=True):
             found["abcd"[number]] = int(state.segments[place].positions[row])
     assert found == {"a": 9, "b": 5, "c": 9}
+
+
+def test_large_segments_in_memory_are_left_as_they_are(
+    live_settings: Any, make_rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = live_settings()
+
+    def sizes() -> list[int]:
+        state = LiveState(settings, "000001", ())
+        for number in range(4):
+            state = state.put(make_rows(settings, [f"d{number}"], number), number + 1)
+        return [len(segment) for segment in state.memory]
+
+    assert sizes() == [4]
+    monkeypatch.setattr(state_module, "JOINED_BYTES", 1)
+    assert sizes() == [1, 1, 1, 1]

@@ -259,11 +259,14 @@ def test_a_merge_rests_where_it_cannot_keep_up(monkeypatch: pytest.MonkeyPatch) 
         now += 1.0
         committer.written_documents += written
         committer.busy_seconds += busy
-        pace()
+        pace.rest()
     assert waits == [0.25 * upkeep_module.RESTS]
     committer.written_documents += 1  # in no time at all
     with pytest.raises(MergeStoppedError):
-        pace()
+        pace.rest()
+    with pytest.raises(MergeStoppedError):
+        pace.require_going()
+    assert len(waits) == 2
 
 
 def test_a_graph_that_is_built_at_the_end_is_given_up(
