@@ -1,0 +1,90 @@
+"""The texts of a request: checked against the server's limits, then encoded in slices."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from models.encoder import EncoderInfo
+from models.errors import TextTooLongError, UnsupportedError
+from models.representations import OUTPUTS, InputType, Output, Representations
+from service.encoding.slices import encode_slices
+from service.exceptions import InvalidRequestError
+from service.load.admission import Ticket
+from service.load.deadlines import Deadline
+from service.routes.common import check_characters, check_count
+from service.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What a request calls its texts, the longest that they may be, and the values of a dense vector."""
+
+    texts: str
+    max_length: str = "max_length"
+    dimensions: str = "dimensions"
+
+
+async def encoded_texts(
+    services: Runtime,
+    texts: Sequence[str],
+    fields: Fields,
+    deadline: Deadline,
+    *,
+    input_type: InputType = "document",
+    outputs: Sequence[Output] = OUTPUTS,
+    max_length: int | None = None,
+    truncate: bool = True,
+    dimensions: int | None = None,
+    adapter: str | None = None,
+) -> tuple[EncoderInfo, AsyncGenerator[Representations]]:
+    """The encoder of the texts, at least one, and their representations as consecutive slices.
+
+    Raises RequestTooLargeError and InvalidRequestError, which name the field, here or at the first slice, and
+    what `encode_slices` raises.
+    """
+    encoding, limits = services.encoding, services.limits
+    check_count(texts, limits.texts, fields.texts, "max_texts")
+    check_characters(texts, limits.characters, fields.texts)
+    info = await encoding.info_of(adapter)
+    _check_against(info, fields, max_length, dimensions)
+    slices = encode_slices(
+        encoding,
+        services.pools.bodies,
+        texts,
+        input_type,
+        outputs,
+        request_tokens=limits.request_tokens,
+        max_length=max_length,
+        truncate=truncate,
+        adapter=adapter,
+        ticket=Ticket(deadline),
+    )
+    return info, _named(slices, fields, dimensions)
+
+
+async def _named(
+    slices: AsyncGenerator[Representations], fields: Fields, dimensions: int | None
+) -> AsyncGenerator[Representations]:
+    """The slices with so many values of each dense vector; errors name the request's fields."""
+    try:
+        async with aclosing(slices):
+            async for part in slices:
+                yield part if dimensions is None else part.with_dimensions(dimensions)
+    except TextTooLongError as error:
+        raise InvalidRequestError(str(error), fields.texts, "text_too_long") from error
+    except UnsupportedError as error:
+        raise InvalidRequestError(str(error), fields.max_length) from error
+
+
+def _check_against(info: EncoderInfo, fields: Fields, max_length: int | None, dimensions: int | None) -> None:
+    if dimensions is not None and dimensions > info.dense_dimension:
+        raise InvalidRequestError(
+            f"{fields.dimensions} is {dimensions}; {info.name} has {info.dense_dimension}", fields.dimensions
+        )
+    if max_length is not None and max_length > info.max_length:
+        raise InvalidRequestError(
+            f"{fields.max_length} is {max_length}; {info.name} takes at most {info.max_length} tokens",
+            fields.max_length,
+        )
