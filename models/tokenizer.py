@@ -33,8 +33,12 @@ TEXTS_AT_A_TIME = 32
 
 @dataclass(frozen=True, slots=True)
 class TokenSpans:
-    """Where the L tokens of a text lie in it: first characters and ends, int64[L]; begins_word: bool[L]."""
+    """The L tokens of a text, int32[L], and where they lie in it: first characters and ends, int64[L].
 
+    begins_word: bool[L].
+    """
+
+    token_ids: Int32
     starts: Int64
     ends: Int64
     begins_word: Bool
@@ -86,6 +90,16 @@ class Tokenizer:
         return self._json
 
     @property
+    def frame(self) -> tuple[Int32, Int32]:
+        """Ids of the special tokens before and after a text."""
+        return self._prefix, self._suffix
+
+    def instruction(self, input_type: InputType) -> str:
+        """What stands before a text of this type."""
+        settings = self.settings
+        return settings.query_instruction if input_type == "query" else settings.document_instruction
+
+    @property
     def digest(self) -> str:
         """sha256 of the tokenizer.json, hexadecimal."""
         return hashlib.sha256(self._json).hexdigest()
@@ -111,9 +125,7 @@ class Tokenizer:
         """
         limit = self._limit(max_length)
         room = self._room(limit)
-        instruction = (
-            self.settings.query_instruction if input_type == "query" else self.settings.document_instruction
-        )
+        instruction = self.instruction(input_type)
         contents = self._contents([valid_text(instruction + text) for text in texts], room)
         truncated: Bool = np.fromiter((len(c) > room for c in contents), np.bool_, len(contents))
         if not truncate and truncated.any():
@@ -141,7 +153,23 @@ class Tokenizer:
         words = np.array([-1 if word is None else word for word in encoding.word_ids], np.int64)
         begins_word = np.ones(len(words), np.bool_)
         begins_word[1:] = words[1:] != words[:-1]
-        return TokenSpans(offsets[:, 0], offsets[:, 1], begins_word)
+        return TokenSpans(np.array(encoding.ids, np.int32), offsets[:, 0], offsets[:, 1], begins_word)
+
+    def text_of(self, token_ids: Sequence[int]) -> str:
+        """The text of tokens, without special ones and those that the vocabulary does not have."""
+        text: str = self._vocabulary.decode([one for one in token_ids if one < self.vocabulary_size])
+        return text
+
+    def tail(self, text: str, input_type: InputType = "document") -> str:
+        """The last whole words of a text that fit into the length limit; the text where it does."""
+        instruction = self._vocabulary.encode(self.instruction(input_type), add_special_tokens=False)
+        room = self._room(self.settings.max_length) - len(instruction)
+        spans = self.spans(text)
+        if len(spans) <= room:
+            return text
+        first = len(spans) - room
+        begins = np.flatnonzero(spans.begins_word[first:])
+        return text[spans.starts[first + (int(begins[0]) if len(begins) else 0)] :]
 
     def document_room(self, limit: int) -> int:
         """Tokens of a document's text that fit into `limit` beside special tokens and instruction."""

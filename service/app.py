@@ -17,6 +17,7 @@ from fastapi import APIRouter, FastAPI, Security
 from fastapi_offline import FastAPIOffline
 
 from models.encoder import Encoder
+from service.compat import cohere, jina, openai, tei
 from service.errors import install_error_handlers
 from service.http.hosts import ANY, AllowedHosts
 from service.http.middleware.answer_encoding import AnswerEncodingMiddleware
@@ -58,6 +59,8 @@ SWITCH_SECONDS = 0.001
 
 log = logging.getLogger("tercet")
 
+OPEN_ROUTES = (operations.open_routes, tei.open_routes)
+
 TAGS = [
     {"name": "embed", "description": "Texts to dense, sparse and ColBERT representations."},
     {"name": "search", "description": "Queries to hits, each with its three scores."},
@@ -68,6 +71,10 @@ TAGS = [
     {"name": "backups", "description": "Copies of collections as they were, to be restored."},
     {"name": "jobs", "description": "Batch index builds."},
     {"name": "operations", "description": "Health, readiness, metrics."},
+    {"name": "openai", "description": "Routes that OpenAI's clients call."},
+    {"name": "tei", "description": "Routes that clients of Text Embeddings Inference call."},
+    {"name": "cohere", "description": "Routes that Cohere's clients call."},
+    {"name": "jina", "description": "Routes that Jina's clients call."},
     {"name": "worker", "description": "What encoder workers serve to search servers."},
 ]
 
@@ -89,6 +96,11 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
             jobs.routes,
             operations.routes,
             operations.open_routes,
+            openai.routes,
+            tei.routes,
+            tei.open_routes,
+            cohere.routes,
+            jina.routes,
         ],
     )
 
@@ -206,7 +218,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     )
     app.state.runtime = runtime
     for router in routers:
-        needs_key = settings.needs_key and router is not operations.open_routes
+        needs_key = settings.needs_key and router not in OPEN_ROUTES
         app.include_router(
             router,
             dependencies=[Security(bearer)] if needs_key else [],

@@ -55,6 +55,7 @@ from models.errors import (
     UnsupportedError,
     UnsupportedWindowError,
 )
+from service.compat.error_shapes import shape_of
 from service.exceptions import (
     BodyEncodingError,
     BodyTimeoutError,
@@ -69,6 +70,7 @@ from service.exceptions import (
     RequestTooLargeError,
     UnauthenticatedError,
 )
+from service.http.asgi import Receive, Scope, Send
 from service.invalid_values import is_another_kind, message_of
 
 log = logging.getLogger("tercet")
@@ -163,8 +165,25 @@ class Failure:
         return orjson.dumps({"error": error})
 
     def response(self) -> Response:
-        """The answer."""
-        return Response(self.body, self.status, dict(self.headers), "application/json")
+        """The answer, in the shape of the path that it is given to."""
+        return FailureResponse(self)
+
+
+class FailureResponse(Response):
+    """An error in the one shape, or in that of the service whose clients call the path."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.body, failure.status, dict(failure.headers), "application/json")
+        self._failure = failure
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends it."""
+        shape, failure = shape_of(scope["path"]), self._failure
+        if shape is not None:
+            self.status_code, content = shape(failure.status, failure.message, failure.code)
+            self.body = orjson.dumps(content)
+            self.headers["content-length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)
 
 
 # Their messages are for the log: they tell paths of this machine, or addresses of others.

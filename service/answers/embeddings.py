@@ -90,3 +90,8 @@ def packed_json(array: Float32) -> Iterator[bytes]:
     for start in range(0, len(values), PIECE_BYTES):
         yield base64.b64encode(values[start : start + PIECE_BYTES].data)
     yield b'","shape":' + orjson.dumps(array.shape) + b',"dtype":"float32"}'
+
+
+def base64_json(array: Float32) -> bytes:
+    """A small array as a string of base64 of its little-endian float32 values."""
+    return b'"' + base64.b64encode(np.ascontiguousarray(array, "<f4").data) + b'"'

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends, Header, Request, Response
+from pydantic import BaseModel
 
 from index.candidates import Weights
 from index.fusion import weights_preset
@@ -26,7 +27,8 @@ DESCRIPTIONS = {
     404: "There is no such thing.",
     409: "It conflicts with what exists.",
     413: "The request is too large.",
-    422: "A value is not valid; `param` names the field.",
+    422: "A value is not valid; the message names the field.",
+    424: "The encoder failed.",
     429: "Too much work waits; `Retry-After` says how many seconds to wait.",
     503: "The server is not ready.",
     507: "The server's disk is full.",
@@ -70,16 +72,20 @@ TimeLimit = Annotated[Deadline, Depends(_deadline)]
 WRITE = [Depends(require_write)]
 
 
-def router(tag: str, *statuses: int) -> APIRouter:
-    """A group of routes. statuses: of errors that any of them may answer; by default `EDGE` and 503."""
-    return APIRouter(tags=[tag], route_class=JsonRoute, responses=errors(*(statuses or (*EDGE, 503))))
+def router(tag: str, *statuses: int, shape: type[BaseModel] = ErrorResponse) -> APIRouter:
+    """A group of routes.
+
+    statuses: of errors that any of them may answer; by default `EDGE` and 503. shape: of these errors.
+    """
+    documented = errors(*(statuses or (*EDGE, 503)), shape=shape)
+    return APIRouter(tags=[tag], route_class=JsonRoute, responses=documented)
 
 
-def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def errors(*statuses: int, shape: type[BaseModel] = ErrorResponse) -> dict[int | str, dict[str, Any]]:
     """The documentation of error answers: of a route, those that only its handler gives."""
     return {
         status: {
-            "model": ErrorResponse,
+            "model": shape,
             "description": DESCRIPTIONS[status],
             **({"headers": {"Retry-After": RETRY_AFTER}} if status == OVERLOADED else {}),
         }

@@ -15,7 +15,7 @@ from service.exceptions import ForbiddenError, UnauthenticatedError
 from service.http.asgi import Application, Receive, Scope, Send, header
 
 Access = Literal["read", "write"]
-OPEN_PATHS = {"/health", "/ready"}
+OPEN_PATHS = {"/health", "/ready", "/tei/health"}
 
 bearer = HTTPBearer(
     auto_error=False,

@@ -9,7 +9,7 @@ from service.exceptions import OverloadedError, RefusalReason
 from service.http.asgi import Application, Message, Receive, Scope, Send, has_body, is_arriving
 
 # Small answers that need no encoder; a search node asks its workers for the last two before all else.
-ALWAYS_SERVED = {"/health", "/ready", "/metrics", "/info", "/tokenizer"}
+ALWAYS_SERVED = {"/health", "/ready", "/tei/health", "/metrics", "/info", "/tokenizer"}
 
 
 class RequestLimitMiddleware:

@@ -1,0 +1,253 @@
+"""Cohere's `POST /v2/embed`, `/v2/rerank` and `/v1/rerank`. https://docs.cohere.com/reference"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import orjson
+from fastapi import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.representations import Float32
+from service.answers.embeddings import base64_json, numbers_json
+from service.answers.pieces import response_of
+from service.compat.error_shapes import CohereError
+from service.compat.request import CompatibleRequest, Dimensions, ModelName, adapter_of, token_count, whole
+from service.compat.rerank import RerankedResult, ranked_texts, result_record, texts_of
+from service.exceptions import InvalidRequestError
+from service.routes.common import EDGE, Services, TimeLimit, json_response, router
+from service.routes.texts import Fields, encoded_texts
+from service.schemas.base import WHOLE
+
+FIELDS = Fields("texts", dimensions="output_dimension")
+RANKED_AT_ONCE = 100  # documents of one search unit, as Cohere counts them
+
+EmbeddingType = Literal["float", "base64", "binary", "ubinary", "int8", "uint8"]
+FLOAT: list[EmbeddingType] = ["float"]
+Truncate = Literal["NONE", "START", "END"]
+
+routes = router("cohere", *EDGE, 422, 503, shape=CohereError)
+
+
+class CohereTextPart(CompatibleRequest):
+    """A text within an input."""
+
+    type: Literal["text"]
+    text: str
+
+
+class CohereMixedInput(CompatibleRequest):
+    """An input of parts, whose texts are joined."""
+
+    content: Annotated[list[CohereTextPart], Field(min_length=1, max_length=100)]
+
+
+class CohereEmbedRequest(CompatibleRequest):
+    """Texts to embed, as Cohere's clients send them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "tercet",
+                    "input_type": "search_document",
+                    "texts": ["Tea is brewed with hot water."],
+                    "embedding_types": ["float"],
+                }
+            ]
+        }
+    )
+
+    texts: list[str] | None = Field(None, description="Texts; or give `inputs`.")
+    inputs: list[CohereMixedInput] | None = Field(None, description="Inputs of parts, all of them texts.")
+    model: ModelName = None
+    input_type: str = Field(
+        "search_document", description="`search_query` is a query, anything else a document."
+    )
+    embedding_types: list[EmbeddingType] | None = Field(
+        None,
+        description="`float` by default. `binary` and `ubinary` are the signs of the values, eight in a "
+        "byte; `int8` and `uint8` are refused, since this encoder has no scale for them.",
+        max_length=16,
+    )
+    output_dimension: Dimensions | None = Field(
+        None, description="Keep this many values of each vector, normalized again."
+    )
+    truncate: Truncate | None = Field(
+        "END", description="`END` cuts longer texts, `NONE` refuses them; `START` is not offered."
+    )
+    max_tokens: Annotated[int, Field(ge=1), WHOLE] | None = Field(
+        None, description="Tokens of a text; by default the encoder's limit."
+    )
+
+
+class CohereRerankRequest(CompatibleRequest):
+    """Texts to order, as Cohere's clients send them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "tercet",
+                    "query": "how is tea made",
+                    "documents": ["Tea is brewed with hot water.", "Coffee is ground."],
+                    "top_n": 1,
+                }
+            ]
+        }
+    )
+
+    query: str
+    documents: list[str | dict[str, Any]] = Field(
+        description="Texts, or objects with a `text`.", min_length=1
+    )
+    model: ModelName = None
+    top_n: Annotated[int, Field(ge=1), WHOLE] | None = Field(None, description="By default all.")
+    return_documents: bool | None = Field(False, description="Repeat each text in the answer (v1).")
+
+
+class CohereEmbedResponse(BaseModel):
+    """Embeddings by type, in the order of the texts."""
+
+    id: str
+    response_type: Literal["embeddings_by_type"]
+    embeddings: dict[str, list[list[float]] | list[str]]
+    texts: list[str]
+    meta: dict[str, Any]
+
+
+class CohereRerankResponse(BaseModel):
+    """Texts, best first."""
+
+    id: str
+    results: list[RerankedResult]
+    meta: dict[str, Any]
+
+
+@routes.post("/v2/embed", response_model=CohereEmbedResponse)
+async def cohere_embed(body: CohereEmbedRequest, services: Services, deadline: TimeLimit) -> Response:
+    """Dense vectors in the shape of Cohere's API."""
+    texts = _texts(body)
+    types = list(dict.fromkeys(body.embedding_types or FLOAT))
+    _check_offered(body, types)
+    _, slices = await encoded_texts(
+        services,
+        texts,
+        FIELDS,
+        deadline,
+        input_type="query" if body.input_type == "search_query" else "document",
+        outputs=["dense"],
+        max_length=body.max_tokens,
+        truncate=body.truncate != "NONE",
+        dimensions=body.output_dimension,
+        adapter=await adapter_of(services.encoding, body.model),
+    )
+    with services.telemetry.stage("encode"):
+        parts = await whole(slices)
+    vectors = np.concatenate([part.dense for part in parts if part.dense is not None])
+    return await response_of(_embeddings(vectors, types, texts, token_count(parts)))
+
+
+@routes.post("/v2/rerank", response_model=CohereRerankResponse)
+async def cohere_rerank(body: CohereRerankRequest, services: Services, deadline: TimeLimit) -> Response:
+    """Texts by their three-way score with a query, in the shape of Cohere's API.
+
+    `relevance_score` grows with the sum and lies between 0 and 1; `score` is the sum, `scores` its parts.
+    """
+    return await _reranked(body, services, deadline, "2")
+
+
+@routes.post("/v1/rerank", response_model=CohereRerankResponse)
+async def cohere_rerank_v1(body: CohereRerankRequest, services: Services, deadline: TimeLimit) -> Response:
+    """The same in the shape of version 1, which can repeat the texts."""
+    return await _reranked(body, services, deadline, "1")
+
+
+async def _reranked(
+    body: CohereRerankRequest, services: Services, deadline: TimeLimit, version: str
+) -> Response:
+    texts = texts_of(body.documents, "documents")
+    outcome = await ranked_texts(
+        services,
+        body.query,
+        texts,
+        deadline,
+        top_n=body.top_n,
+        adapter=await adapter_of(services.encoding, body.model),
+    )
+    results = [result_record(one) for one in outcome.results]
+    if body.return_documents:
+        for record in results:
+            record["document"] = {"text": texts[record["index"]]}
+    units = -(-len(texts) // RANKED_AT_ONCE)
+    return json_response(
+        {"id": str(uuid.uuid4()), "results": results, "meta": _meta(version, {"search_units": units})}
+    )
+
+
+def _texts(body: CohereEmbedRequest) -> list[str]:
+    if body.texts and not body.inputs:
+        return body.texts
+    if body.inputs and not body.texts:
+        return ["\n".join(part.text for part in one.content) for one in body.inputs]
+    raise InvalidRequestError("send either texts or inputs, with at least one text", "texts")
+
+
+def _check_offered(body: CohereEmbedRequest, types: Sequence[EmbeddingType]) -> None:
+    if body.truncate == "START":
+        raise InvalidRequestError(
+            "truncate is START; this encoder cuts at the END, or refuses with NONE", "truncate"
+        )
+    if scaled := {"int8", "uint8"} & set(types):
+        raise InvalidRequestError(
+            f"embedding_types has {min(scaled)}, for which this encoder has no scale; ask for float, base64, "
+            "binary or ubinary",
+            "embedding_types",
+        )
+    if {"binary", "ubinary"} & set(types) and (body.output_dimension or 8) % 8:
+        raise InvalidRequestError(
+            f"output_dimension is {body.output_dimension}; binary vectors take a multiple of 8",
+            "output_dimension",
+        )
+
+
+def _float(vector: Float32) -> bytes:
+    return b"".join(numbers_json(vector))
+
+
+def _ubinary(vector: Float32) -> bytes:
+    return orjson.dumps(np.packbits(vector > 0), option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _binary(vector: Float32) -> bytes:
+    signed = (np.packbits(vector > 0).astype(np.int16) - 128).astype(np.int8)
+    return orjson.dumps(signed, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+WRITTEN: dict[str, Callable[[Float32], bytes]] = {
+    "float": _float,
+    "base64": base64_json,
+    "ubinary": _ubinary,
+    "binary": _binary,
+}
+
+
+async def _embeddings(
+    vectors: Float32, types: Sequence[EmbeddingType], texts: Sequence[str], tokens: int
+) -> AsyncGenerator[bytes]:
+    """The answer's body, vector by vector."""
+    yield b'{"id":"%b","response_type":"embeddings_by_type","embeddings":{' % str(uuid.uuid4()).encode()
+    for place, kind in enumerate(types):
+        yield b'%b"%b":[' % (b"," if place else b"", kind.encode())
+        for row, vector in enumerate(vectors):
+            yield (b"," if row else b"") + WRITTEN[kind](vector)
+        yield b"]"
+    meta = _meta("2", {"input_tokens": tokens})
+    yield b'},"texts":' + orjson.dumps(texts) + b',"meta":' + orjson.dumps(meta) + b"}"
+
+
+def _meta(version: str, billed: dict[str, int]) -> dict[str, Any]:
+    return {"api_version": {"version": version}, "billed_units": billed}

@@ -1,0 +1,165 @@
+"""OpenAI's `POST /v1/embeddings` and `GET /v1/models`.
+
+https://platform.openai.com/docs/api-reference/embeddings
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Literal
+
+import orjson
+from fastapi import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.representations import Representations
+from service.answers.embeddings import base64_json, numbers_json
+from service.answers.pieces import response_of
+from service.compat.request import CompatibleRequest, Dimensions, ModelName, adapter_of
+from service.exceptions import InvalidRequestError, NotFoundError
+from service.routes.common import Services, TimeLimit, errors, json_response, router
+from service.routes.texts import Fields, encoded_texts
+from service.runtime import Runtime
+
+FIELDS = Fields("input")
+IDS_REFUSED = (
+    "input has token ids, and this server takes texts: it has another vocabulary. LangChain's "
+    "OpenAIEmbeddings sends texts with check_embedding_ctx_length=False"
+)
+
+routes = router("openai")
+
+
+class OpenAIEmbeddingsRequest(CompatibleRequest):
+    """Texts to embed, as OpenAI's clients send them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"input": ["Tea is brewed with hot water."], "model": "tercet"}]}
+    )
+
+    input: str | list[str] | list[int] | list[list[int]] = Field(
+        description="One text or several. Token ids are refused: they are of another vocabulary."
+    )
+    model: ModelName = None
+    encoding_format: Literal["float", "base64"] | None = Field(
+        "float", description="`base64`: little-endian float32, as the official clients ask for."
+    )
+    dimensions: Dimensions | None = Field(
+        None, description="Keep this many values of each vector, normalized again."
+    )
+
+
+class OpenAIEmbedding(BaseModel):
+    """The dense vector of one text."""
+
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+
+
+class OpenAIUsage(BaseModel):
+    """What a request cost."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class OpenAIEmbeddingsResponse(BaseModel):
+    """Dense vectors in the order of the texts."""
+
+    object: Literal["list"]
+    data: list[OpenAIEmbedding]
+    model: str
+    usage: OpenAIUsage
+
+
+class OpenAIModel(BaseModel):
+    """The encoder, or an adapter of it."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class OpenAIModelsResponse(BaseModel):
+    """What `model` may name."""
+
+    object: Literal["list"]
+    data: list[OpenAIModel]
+
+
+@routes.post("/v1/embeddings", response_model=OpenAIEmbeddingsResponse, responses=errors(422))
+async def openai_embeddings(
+    body: OpenAIEmbeddingsRequest, services: Services, deadline: TimeLimit
+) -> Response:
+    """Dense vectors in the shape of OpenAI's API. Longer texts are cut, as `/embed` does."""
+    adapter = await adapter_of(services.encoding, body.model)
+    info, slices = await encoded_texts(
+        services,
+        _texts(body.input),
+        FIELDS,
+        deadline,
+        outputs=["dense"],
+        dimensions=body.dimensions,
+        adapter=adapter,
+    )
+    pieces = _embeddings(slices, adapter or info.name, packed=body.encoding_format == "base64")
+    with services.telemetry.stage("encode"):
+        return await response_of(pieces)
+
+
+@routes.get("/v1/models", response_model=OpenAIModelsResponse)
+async def openai_models(services: Services) -> Response:
+    """The encoder, and its adapters and routers."""
+    return json_response({"object": "list", "data": [_model(name) for name in await _names(services)]})
+
+
+@routes.get("/v1/models/{model:path}", response_model=OpenAIModel, responses=errors(404, 422))
+async def openai_model(model: str, services: Services) -> Response:
+    """One of them."""
+    if model not in await _names(services):
+        raise NotFoundError(
+            f"there is no model {model[:100]!r}; GET /v1/models lists those there are", "model_not_found"
+        )
+    return json_response(_model(model))
+
+
+def _texts(given: str | list[str] | list[int] | list[list[int]]) -> list[str]:
+    if isinstance(given, str):
+        return [given]
+    texts = [text for text in given if isinstance(text, str)]
+    if len(texts) < len(given):
+        raise InvalidRequestError(IDS_REFUSED, "input", "token_ids")
+    if not texts:
+        raise InvalidRequestError("input is empty; send at least one text", "input")
+    return texts
+
+
+async def _embeddings(
+    slices: AsyncGenerator[Representations], model: str, *, packed: bool
+) -> AsyncGenerator[bytes]:
+    """The answer's body, some texts at a time."""
+    yield b'{"object":"list","data":['
+    index = tokens = 0
+    async with aclosing(slices):
+        async for part in slices:
+            assert part.dense is not None  # noqa: S101 - asked for
+            for vector in part.dense:
+                values = base64_json(vector) if packed else b"".join(numbers_json(vector))
+                comma = b"," if index else b""
+                yield b'%b{"object":"embedding","index":%d,"embedding":%b}' % (comma, index, values)
+                index += 1
+            tokens += int(part.tokens.sum())
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    yield b'],"model":' + orjson.dumps(model) + b',"usage":' + orjson.dumps(usage) + b"}"
+
+
+async def _names(services: Runtime) -> list[str]:
+    adapters = await services.encoding.adapters()
+    return [services.encoding.info.name, *(one.name for one in adapters if one.fingerprint is not None)]
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "tercet"}
