@@ -20,6 +20,7 @@ import cli.embed
 import cli.eval
 import cli.export
 import cli.index
+import cli.mcp
 import cli.search
 import cli.serve
 import cli.train
@@ -56,6 +57,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.add_typer(cli.index.app, name="index")
     app.command()(cli.search.search)
     app.command()(cli.embed.embed)
+    app.command()(cli.mcp.mcp)
     app.command("eval")(cli.eval.evaluate)
     app.command()(cli.tune.tune)
     app.command()(cli.export.export)

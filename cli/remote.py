@@ -39,11 +39,11 @@ class RemoteError(ServiceError):
 class Remote:
     """One server; used as a context manager."""
 
-    def __init__(self, url: str, settings: Settings) -> None:
-        """Raises RemoteError for what is no URL of a server."""
+    def __init__(self, url: str, settings: Settings, *, reads: bool = False) -> None:
+        """reads: prefers a read-only key. Raises RemoteError for what is no URL of a server."""
         import httpx
 
-        keys = settings.api_keys
+        keys = (settings.read_keys if reads else []) or settings.api_keys
         headers = {"Authorization": f"Bearer {keys[0].get_secret_value()}"} if keys else {}
         self._url = url.rstrip("/")
         if not self._url.startswith(("http://", "https://")):

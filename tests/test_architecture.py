@@ -84,6 +84,7 @@ HOMES = {
     "fastapi": {"service"},
     "pydantic": {"service", "training/settings"},
     "matplotlib": {"training/runs/plots.py"},
+    "mcp": {"cli/mcp.py"},
     "typer": {"cli"},
     "rich": {"cli"},
 }

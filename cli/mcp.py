@@ -1,0 +1,97 @@
+"""`tercet mcp`: the collections of a running server as tools of assistants, by the Model Context Protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli import options
+from cli.remote import Remote, RemoteError, path_of
+from service.exceptions import SettingsError
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+INSTRUCTIONS = (
+    "Search the collections of a Tercet server. Look at list_collections first, search in one of them, and "
+    "get a whole document where a hit is not enough. Queries may be questions or keywords, in any language "
+    "that the documents are in."
+)
+LARGEST_TOP_K = 50  # hits that an assistant can read
+
+
+def mcp(
+    url: Annotated[
+        str,
+        typer.Option(metavar="URL", help="The Tercet server. It is sent a read-only key where one is set."),
+    ] = "http://127.0.0.1:8080",
+    http: Annotated[
+        bool,
+        typer.Option("--http", help="Serve streamable HTTP at /mcp instead of standard input and output."),
+    ] = False,
+    host: Annotated[str, typer.Option(help="With --http: the address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="With --http: the port.", min=0, max=65535)] = 8765,
+) -> None:
+    """Offer a running server's collections to assistants: tools search, get_document, list_collections."""
+    settings = options.settings_from()
+    with Remote(url, settings, reads=True) as remote:
+        server = mcp_server(remote)
+        if http:
+            server.run("streamable-http", host=host, port=port, stateless_http=True, json_response=True)
+        else:
+            server.run()
+
+
+def mcp_server(remote: Remote) -> MCPServer:
+    """The tools, which ask a running server. Raises SettingsError where the package mcp is missing."""
+    try:
+        from mcp.server.mcpserver import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+    except ImportError as error:
+        raise SettingsError("tercet mcp needs the package mcp: pip install 'tercet[mcp]'") from error
+
+    server = MCPServer("tercet", instructions=INSTRUCTIONS, version=version("tercet"), log_level="WARNING")
+
+    async def ask(method: str, path: str, body: Any = None) -> Any:
+        try:
+            return await asyncio.to_thread(remote.ask, method, path, json=body)
+        except RemoteError as error:
+            raise ToolError(str(error)) from error
+
+    @server.tool()
+    async def list_collections() -> list[dict[str, Any]]:
+        """The collections that can be searched, with their number of documents and the fields of filters."""
+        found = (await ask("GET", "/collections"))["collections"]
+        return [{name: one.get(name) for name in ("name", "documents", "fields")} for one in found]
+
+    @server.tool()
+    async def search(
+        collection: str, query: str, top_k: int = 10, filter: dict[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        """The documents of a collection that match a query best, each with its text and scores.
+
+        filter: over declared fields, such as {"eq": {"language": "ko"}}, {"in": {"year": [2024, 2025]}},
+        {"gte": {"year": 2020}}, {"and": [...]}, {"or": [...]}, {"not": {...}}.
+        """
+        body = {
+            "collection": collection,
+            "query": query,
+            "top_k": max(1, min(top_k, LARGEST_TOP_K)),
+            **({} if filter is None else {"filter": filter}),
+        }
+        hits = (await ask("POST", "/search", body))["hits"]
+        return [
+            {name: hit.get(name) for name in ("id", "title", "text", "metadata", "score", "scores")}
+            for hit in hits
+        ]
+
+    @server.tool()
+    async def get_document(collection: str, id: str) -> dict[str, Any]:
+        """A whole document by its id."""
+        found: dict[str, Any] = await ask("GET", path_of(collection, "documents", id))
+        return found
+
+    return server

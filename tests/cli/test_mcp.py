@@ -1,0 +1,87 @@
+"""`tercet mcp`: an assistant's own client, over standard input and output and over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cli.mcp import LARGEST_TOP_K
+
+pytest.importorskip("mcp", reason="needs the extra mcp")
+
+from mcp import ClientSession, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+SECONDS = 60.0
+
+
+async def check_tools(session: ClientSession) -> None:
+    """Lists, searches and reads, as an assistant does."""
+    await session.initialize()
+    tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+    assert set(tools) == {"list_collections", "search", "get_document"}
+    assert all(tool.description for tool in tools.values())
+
+    async def call(tool: str, **arguments: Any) -> Any:
+        result = await session.call_tool(tool, arguments)
+        assert not result.is_error, result
+        assert result.structured_content is not None
+        return result.structured_content.get("result", result.structured_content)
+
+    (collection,) = await call("list_collections")
+    assert collection == {"name": "small", "documents": 4, "fields": {"year": "integer"}}
+    hits = await call("search", collection="small", query="how is tea made", top_k=2)
+    assert [hit["id"] for hit in hits][:1] == ["tea"]
+    assert len(hits) == 2
+    assert set(hits[0]["scores"]) == {"dense", "sparse", "colbert"}
+    assert len(await call("search", collection="small", query="tea", top_k=10 * LARGEST_TOP_K)) == 4
+    old = await call("search", collection="small", query="tea", filter={"lt": {"year": 1900}})
+    assert [hit["id"] for hit in old] == ["rail"]
+    assert (await call("get_document", collection="small", id="korea"))["title"] == "김치"
+    missing = await session.call_tool("get_document", {"collection": "small", "id": "none"})
+    assert missing.is_error
+    assert "none" in missing.content[0].text
+
+
+async def test_over_standard_input_and_output(server: str, environment: dict[str, str]) -> None:
+    started = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "cli.main", "mcp", "--url", server],
+        env={**environment, "TERCET_API_KEYS": "secret"},
+    )
+    async with stdio_client(started) as streams, ClientSession(*streams[:2]) as session:
+        await asyncio.wait_for(check_tools(session), SECONDS)
+
+
+async def test_over_http(server: str, start: Callable[..., subprocess.Popen[str]]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    process = start("mcp", "--url", server, "--http", "--port", str(port), TERCET_API_KEYS="secret")
+    url, deadline = f"http://127.0.0.1:{port}/mcp", time.monotonic() + SECONDS
+    try:
+        while True:
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                await asyncio.sleep(0.1)
+        async with streamable_http_client(url) as streams, ClientSession(*streams[:2]) as session:
+            await asyncio.wait_for(check_tools(session), SECONDS)
+    finally:
+        process.terminate()
+        process.communicate(timeout=SECONDS)
+
+
+def test_what_cannot_be_is_one_line(tercet: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = tercet("mcp", "--url", "nowhere")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "nowhere" in done.stderr
