@@ -1,0 +1,671 @@
+// Requests and answers, as the server describes them. Made by clients/generate_types.py.
+
+/** An adapter or router. `fingerprint`: of the encoder with it, or null where it cannot be used; see
+`problem`. `router`: a router's settings, such as the adapters that it chooses among. */
+export interface AdapterResponse {
+  name: string;
+  kind: string | null;
+  fingerprint: string | null;
+  description: string;
+  language: string | null;
+  domain: string | null;
+  problem: string | null;
+  router: Record<string, unknown> | null;
+}
+
+/** All aliases, in order of name. */
+export interface AliasList {
+  aliases: Array<AliasResponse>;
+}
+
+/** What an alias means. */
+export interface AliasRequest {
+  collection: string;
+}
+
+/** An alias, and the collection that it means. */
+export interface AliasResponse {
+  alias: string;
+  collection: string;
+}
+
+/** All of the filters match. */
+export interface AndFilter {
+  and: Array<Filter>;
+}
+
+/** The backups of a collection, the newest first. */
+export interface BackupList {
+  backups: Array<BackupResponse>;
+}
+
+/** A backup of a collection. */
+export interface BackupResponse {
+  id: string;
+  collection: string;
+  position: number;
+  documents: number;
+  size_bytes: number;
+  created: string;
+}
+
+/** How many documents each retriever proposes, at most `max_candidates`; 0 turns one off.
+
+By default those that are stored with the collection, or else 200; always enough for `top_k`. BM25
+proposes only where it has a weight. */
+export interface CandidatesRequest {
+  dense?: number | null;
+  sparse?: number | null;
+  bm25?: number | null;
+}
+
+/** How many documents each retriever proposes, at most. */
+export interface CandidatesResponse {
+  dense: number;
+  sparse: number;
+  bm25?: number | null;
+}
+
+/** All collections, in order of name. */
+export interface CollectionList {
+  collections: Array<CollectionResponse>;
+}
+
+/** Settings of a new collection; they never change afterwards. */
+export interface CollectionRequest {
+  dense_kind?: "auto" | "flat" | "hnsw" | "ivfpq" | null;
+  token_codec?: "float16" | "int8" | "none" | null;
+  lexical?: "plain" | "idf" | null;
+  bm25?: boolean | null;
+  bm25_language?: "none" | "arabic" | "armenian" | "basque" | "catalan" | "czech" | "danish" | "dutch" | "english" | "esperanto" | "estonian" | "finnish" | "french" | "german" | "greek" | "hindi" | "hungarian" | "indonesian" | "irish" | "italian" | "lithuanian" | "nepali" | "norwegian" | "persian" | "polish" | "portuguese" | "romanian" | "russian" | "serbian" | "sesotho" | "spanish" | "swedish" | "tamil" | "turkish" | "yiddish" | null;
+  adapter?: string | null;
+  window?: WindowRequest | null;
+  fields?: Record<string, "keyword" | "integer" | "number" | "boolean"> | null;
+}
+
+/** A collection's settings and state; `snapshot` is null before its first publication. */
+export interface CollectionResponse {
+  name: string;
+  snapshot: string | null;
+  documents: number;
+  encoder: string;
+  adapter: string | null;
+  fingerprint: string;
+  dense_dimension: number;
+  colbert_dimension: number;
+  vocabulary_size: number;
+  dense_kind: "auto" | "flat" | "hnsw" | "ivfpq";
+  token_codec: "float16" | "int8" | "none";
+  lexical: "plain" | "idf";
+  bm25: boolean;
+  bm25_language: "none" | "arabic" | "armenian" | "basque" | "catalan" | "czech" | "danish" | "dutch" | "english" | "esperanto" | "estonian" | "finnish" | "french" | "german" | "greek" | "hindi" | "hungarian" | "indonesian" | "irish" | "italian" | "lithuanian" | "nepali" | "norwegian" | "persian" | "polish" | "portuguese" | "romanian" | "russian" | "serbian" | "sesotho" | "spanish" | "swedish" | "tamil" | "turkish" | "yiddish" | null;
+  window: WindowResponse | null;
+  fields: Record<string, "keyword" | "integer" | "number" | "boolean">;
+  defaults: DefaultsResponse | null;
+}
+
+/** What searches use where they give no weights or candidates; `tercet tune` stores it. */
+export interface DefaultsResponse {
+  weights: WeightsResponse;
+  candidates: CandidatesResponse;
+}
+
+/** Which documents to delete: by their ids, or by a filter. */
+export interface DeleteDocumentsRequest {
+  ids?: Array<string> | null;
+  filter?: Filter | null;
+  idempotency_key?: string | null;
+}
+
+/** What was there and is no longer. */
+export interface DeleteDocumentsResponse {
+  deleted: number;
+  position: number;
+}
+
+/** Some documents, in order of their ids' bytes. */
+export interface DocumentPage {
+  documents: Array<DocumentResponse>;
+  next: string | null;
+}
+
+/** Ready representations of a document, made with the collection's encoder: nothing is encoded then. */
+export interface DocumentRepresentations {
+  dense?: Array<number> | PackedVectors | null;
+  sparse?: SparseQuery | null;
+  colbert?: Array<Array<number>> | PackedVectors | null;
+  tokens?: number | null;
+  truncated?: boolean | null;
+  fingerprint: string;
+  windows?: Array<WindowRepresentations> | null;
+  position?: number | null;
+}
+
+/** A document. */
+export interface DocumentRequest {
+  id: string;
+  text: string;
+  title?: string | null;
+  metadata?: Record<string, unknown> | null;
+  representations?: DocumentRepresentations | null;
+}
+
+/** A stored document. */
+export interface DocumentResponse {
+  id: string;
+  title: string | null;
+  text: string;
+  metadata: Record<string, unknown>;
+  representations?: StoredDocumentRepresentations | null;
+}
+
+/** Texts to encode. */
+export interface EmbedRequest {
+  inputs: string | Array<string>;
+  input_type?: "document" | "query" | null;
+  outputs?: Array<"dense" | "sparse" | "colbert"> | null;
+  truncate?: boolean | null;
+  max_length?: number | null;
+  dimensions?: number | null;
+  adapter?: string | null;
+  encoding?: "float" | "base64" | null;
+}
+
+/** One embedding for each text, in order. */
+export interface EmbedResponse {
+  model: string;
+  adapter: string | null;
+  fingerprint: string;
+  usage: Usage;
+  embeddings: Array<Embedding>;
+}
+
+/** What was asked for of one text. */
+export interface Embedding {
+  dense?: Array<number> | PackedArray | null;
+  sparse?: SparseEmbedding | null;
+  colbert?: Array<Array<number>> | PackedArray | null;
+  tokens: number;
+  truncated: boolean;
+  adapter?: string | null;
+  adapters?: Array<WeighedAdapter> | null;
+}
+
+/** The encoder: its identity, its sizes, its limit in tokens. */
+export interface EncoderResponse {
+  name: string;
+  fingerprint: string;
+  engine: string;
+  precision: string;
+  dense_dimension: number;
+  colbert_dimension: number;
+  vocabulary_size: number;
+  max_length: number;
+  pooling: string;
+  lexical: "plain" | "idf";
+  adapter: null;
+}
+
+/** The field, or one of a list's strings, has the value. */
+export interface EqFilter {
+  eq: Record<string, string | boolean | number>;
+}
+
+/** What went wrong. */
+export interface ErrorDetail {
+  type: string;
+  message: string;
+  param: string | null;
+  code: string;
+}
+
+/** The shape of every error. */
+export interface ErrorResponse {
+  error: ErrorDetail;
+}
+
+/** The field has a value. */
+export interface ExistsFilter {
+  exists: string;
+}
+
+/** Where a hit's scores come from. */
+export interface ExplanationResponse {
+  terms: Array<TermMatch>;
+  alignment: Array<TokenAlignment>;
+  bm25?: Array<WordMatch> | null;
+}
+
+/** A tree over the collection's declared fields, told apart by its one key; at most 16 levels, 1,000 conditions and 10,000 values. */
+export type Filter = AndFilter | OrFilter | NotFilter | EqFilter | InFilter | GteFilter | GtFilter | LteFilter | LtFilter | ExistsFilter;
+
+/** The field's value is more than the limit. */
+export interface GtFilter {
+  gt: Record<string, string | boolean | number>;
+}
+
+/** The field's value is the limit or more; strings compare by their UTF-8 bytes. */
+export interface GteFilter {
+  gte: Record<string, string | boolean | number>;
+}
+
+/** A document found. */
+export interface HitResponse {
+  id: string;
+  score: number;
+  scores: HitScoresResponse;
+  window?: HitWindowResponse | null;
+  title: string | null;
+  text: string;
+  metadata: Record<string, unknown>;
+  explanation?: ExplanationResponse | null;
+}
+
+/** The scores before weighting; null where the collection does not store a side, or the query lacks it. */
+export interface HitScoresResponse {
+  dense: number | null;
+  sparse: number | null;
+  colbert: number | null;
+  bm25?: number | null;
+}
+
+/** The window of a document that matches best: the one that would score highest by itself. */
+export interface HitWindowResponse {
+  index: number;
+  start: number;
+  end: number;
+}
+
+/** The field, or one of a list's strings, has one of the values. */
+export interface InFilter {
+  in: Record<string, Array<string | boolean | number>>;
+}
+
+/** What this server is. */
+export interface InfoResponse {
+  name: "tercet";
+  version: string;
+  encoder: EncoderResponse;
+  adapters: Array<AdapterResponse>;
+  encoding_settings: Record<string, unknown>;
+  limits: LimitsResponse;
+}
+
+/** All jobs, the newest first. */
+export interface JobList {
+  jobs: Array<JobResponse>;
+}
+
+/** A batch build of a collection, which takes effect in one step when it is done. */
+export interface JobRequest {
+  source: string;
+  mode?: "replace" | "upsert" | null;
+  encoder?: string | null;
+  adapter?: string | null;
+  on_error?: "stop" | "skip" | null;
+}
+
+/** A job's progress and outcome. Times are ISO 8601 in UTC. */
+export interface JobResponse {
+  id: string;
+  collection: string;
+  source: string;
+  adapter: string | null;
+  mode: "replace" | "upsert";
+  state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+  documents_done: number;
+  documents_total: number | null;
+  fraction: number;
+  tokens: number;
+  on_error: "stop" | "skip";
+  skipped: number;
+  skips: Array<string>;
+  truncated: number;
+  snapshot: string | null;
+  error: string | null;
+  created_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+}
+
+/** Writes on the disk that no segment has yet; `bytes` are those of its files. */
+export interface LedgerResponse {
+  entries: number;
+  bytes: number;
+}
+
+/** What one request may ask for. */
+export interface LimitsResponse {
+  body_bytes: number;
+  texts: number;
+  characters: number;
+  documents: number;
+  top_k: number;
+  candidates: number;
+  request_tokens: number;
+  write_documents: number;
+  write_tokens: number;
+  page_documents: number;
+}
+
+/** The field's value is less than the limit. */
+export interface LtFilter {
+  lt: Record<string, string | boolean | number>;
+}
+
+/** The field's value is the limit or less. */
+export interface LteFilter {
+  lte: Record<string, string | boolean | number>;
+}
+
+/** A flush and merges have begun. */
+export interface MergeResponse {
+  merging: true;
+}
+
+/** The filter does not match; so it is where the document has no value. */
+export interface NotFilter {
+  not: Filter;
+}
+
+/** At least one of the filters matches. */
+export interface OrFilter {
+  or: Array<Filter>;
+}
+
+/** An array as base64 of its little-endian float32 values, row by row. */
+export interface PackedArray {
+  data: string;
+  shape: Array<number>;
+  dtype?: "float32";
+}
+
+/** A vector, or one vector for each token, as `/embed` gives it for `"encoding": "base64"`. */
+export interface PackedVectors {
+  data: string;
+  shape: Array<number>;
+  dtype?: "float32" | null;
+}
+
+/** What to change of a document. */
+export interface PatchDocumentRequest {
+  metadata: Record<string, unknown>;
+  idempotency_key?: string | null;
+  if_position?: number | null;
+}
+
+/** The change is on the disk. */
+export interface PatchDocumentResponse {
+  position: number;
+}
+
+/** Documents to add, or to replace where their ids are there. */
+export interface PutDocumentsRequest {
+  documents: Array<DocumentRequest>;
+  idempotency_key?: string | null;
+  if_position?: number | null;
+}
+
+/** Documents that are on the disk, and that the next search sees. */
+export interface PutDocumentsResponse {
+  upserted: number;
+  position: number;
+  usage: Usage;
+  truncated?: number | null;
+}
+
+/** The query's lexical weights, and what the collection multiplies each by; one place for each term. */
+export interface QueryTermsResponse {
+  token_ids: Array<number>;
+  tokens: Array<string>;
+  weights: Array<number>;
+  idf: Array<number>;
+}
+
+/** How the query was encoded; 0 tokens for ready representations. */
+export interface QueryUsage {
+  tokens: number;
+  truncated: boolean;
+  terms?: QueryTermsResponse | null;
+}
+
+/** Ready representations of a query, made with the collection's encoder: an item of `embeddings` as
+`/embed` gives it for `"input_type": "query"`.
+
+A side may be missing only where its weight and its number of candidates are 0. */
+export interface RepresentationsQuery {
+  dense?: Array<number> | PackedVectors | null;
+  sparse?: SparseQuery | null;
+  colbert?: Array<Array<number>> | PackedVectors | null;
+  text?: string | null;
+  tokens?: number | null;
+  truncated?: boolean | null;
+}
+
+/** Documents to order by their scores with a query. */
+export interface RerankRequest {
+  query: string;
+  documents: Array<string>;
+  top_n?: number | null;
+  collection?: string | null;
+  weights?: RerankWeightsRequest | "sum" | "miracl" | "mldr" | "flag" | null;
+  adapter?: string | null;
+}
+
+/** Results, best first; ties in the request's order. */
+export interface RerankResponse {
+  query: QueryUsage;
+  results: Array<RerankResult>;
+  usage: Usage;
+}
+
+/** One document's scores; `index` is its place in the request. */
+export interface RerankResult {
+  index: number;
+  score: number;
+  scores: ScoresResponse;
+  truncated: boolean;
+}
+
+/** Weights of the three scores in the sum; one that is not given is 1, and 0 leaves a side out. */
+export interface RerankWeightsRequest {
+  dense?: number | null;
+  sparse?: number | null;
+  colbert?: number | null;
+}
+
+/** Where a backup is restored to. */
+export interface RestoreRequest {
+  name?: string | null;
+}
+
+/** The three scores before weighting; null where the collection does not store that side. */
+export interface ScoresResponse {
+  dense: number | null;
+  sparse: number | null;
+  colbert: number | null;
+}
+
+/** Effort of the approximate dense search. */
+export interface SearchOptions {
+  ef_search?: number | null;
+  nprobe?: number | null;
+}
+
+/** A query to a collection. */
+export interface SearchRequest {
+  collection: string;
+  query: string | RepresentationsQuery;
+  top_k?: number | null;
+  weights?: SearchWeightsRequest | "sum" | "miracl" | "mldr" | "flag" | null;
+  candidates?: CandidatesRequest | null;
+  filter?: Filter | null;
+  adapter?: string | null;
+  explain?: boolean | null;
+  search_options?: SearchOptions | null;
+}
+
+/** Hits, best first; ties in order of id. `weights` and `candidates` are those that were used. */
+export interface SearchResponse {
+  collection: string;
+  snapshot: string;
+  query: QueryUsage;
+  weights: WeightsResponse;
+  candidates: CandidatesResponse;
+  took_ms: TookMs;
+  hits: Array<HitResponse>;
+}
+
+/** Weights of the scores in the sum; 0 leaves a side out. One of the three that is not given is 1, and
+`bm25`, of a collection that was created with it, is 0. */
+export interface SearchWeightsRequest {
+  dense?: number | null;
+  sparse?: number | null;
+  colbert?: number | null;
+  bm25?: number | null;
+}
+
+/** Lexical weights of a text; ids ascend, and the three lists go together. */
+export interface SparseEmbedding {
+  token_ids: Array<number>;
+  weights: Array<number>;
+  tokens: Array<string>;
+}
+
+/** Lexical weights of a query, as `/embed` gives them. */
+export interface SparseQuery {
+  token_ids: Array<number>;
+  weights: Array<number>;
+  tokens?: Array<string> | null;
+}
+
+/** What a collection holds, and how far its upkeep is. */
+export interface StatisticsResponse {
+  name: string;
+  documents: number;
+  deleted: number;
+  segments: number;
+  bytes: Record<string, number>;
+  unpublished: UnpublishedResponse;
+  ledger: LedgerResponse;
+  position: number;
+  published_position: number;
+  flushing: boolean;
+  merging: boolean;
+}
+
+/** The process answers. */
+export interface StatusResponse {
+  status: "ok" | "ready";
+}
+
+/** What is stored of a document: its three representations, or in a collection with windows those of each.
+`PUT` takes it as it is. */
+export interface StoredDocumentRepresentations {
+  fingerprint: string;
+  position: number;
+  dense?: Array<number> | PackedArray | null;
+  sparse?: SparseEmbedding | null;
+  colbert?: Array<Array<number>> | PackedArray | null;
+  windows?: Array<StoredWindow> | null;
+}
+
+/** What is stored of a window. */
+export interface StoredWindow {
+  dense: Array<number> | PackedArray;
+  sparse: SparseEmbedding;
+  colbert?: Array<Array<number>> | PackedArray | null;
+  start: number;
+  end: number;
+}
+
+/** A token that query and document share. `product` is that of the two weights and `idf`; the products add
+up to the sparse score. */
+export interface TermMatch {
+  token_id: number;
+  token: string;
+  query_weight: number;
+  idf: number;
+  document_weight: number;
+  product: number;
+  window?: number | null;
+}
+
+/** A query token's best document token; the mean of the similarities is the colbert score.
+
+Positions count token vectors. A token is null where its text is not known. */
+export interface TokenAlignment {
+  query_position: number;
+  query_token: string | null;
+  document_position: number;
+  document_token: string | null;
+  similarity: number;
+  window?: number | null;
+}
+
+/** Milliseconds of each stage. */
+export interface TookMs {
+  encode: number;
+  retrieve: number;
+  score: number;
+  total: number;
+}
+
+/** Documents in memory that no segment has yet. */
+export interface UnpublishedResponse {
+  documents: number;
+  bytes: number;
+}
+
+/** What a request cost. */
+export interface Usage {
+  tokens: number;
+}
+
+/** An adapter, null for the base, and its weight for a text; a text's weights sum to 1. */
+export interface WeighedAdapter {
+  adapter: string | null;
+  weight: number;
+}
+
+/** Weights of the scores in the sum. */
+export interface WeightsResponse {
+  dense: number;
+  sparse: number;
+  colbert: number;
+  bm25?: number | null;
+}
+
+/** Those of a document's window. */
+export interface WindowRepresentations {
+  dense?: Array<number> | PackedVectors | null;
+  sparse?: SparseQuery | null;
+  colbert?: Array<Array<number>> | PackedVectors | null;
+  tokens?: number | null;
+  truncated?: boolean | null;
+  start: number;
+  end: number;
+}
+
+/** Windows in which documents beyond them are encoded. */
+export interface WindowRequest {
+  tokens: number;
+  overlap?: number | null;
+}
+
+/** Windows in which documents beyond them are encoded. */
+export interface WindowResponse {
+  tokens: number;
+  overlap: number;
+}
+
+/** A term of BM25, a stem or a pair of characters, that query and document share. `product` is the scaled
+product of `query_count`, `idf` and `document_weight`; the products add up to the BM25 score. */
+export interface WordMatch {
+  term: string;
+  query_count: number;
+  idf: number;
+  frequency: number;
+  document_weight: number;
+  product: number;
+}

@@ -1,0 +1,410 @@
+"""The asynchronous client. `client.py` is made from it by `clients/python/make_sync.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self, cast
+from urllib.parse import quote
+
+import httpx
+
+from tercet_client.embeddings import MEDIA_TYPE, Embeddings, documents_body
+from tercet_client.errors import ConnectionFailedError, error_of
+from tercet_client.retries import pause_before
+from tercet_client.types import (
+    AliasResponse,
+    BackupResponse,
+    CandidatesRequest,
+    CollectionRequest,
+    CollectionResponse,
+    DeleteDocumentsResponse,
+    DocumentRequest,
+    DocumentResponse,
+    Filter,
+    InfoResponse,
+    JobResponse,
+    MergeResponse,
+    PatchDocumentResponse,
+    PutDocumentsResponse,
+    RepresentationsQuery,
+    RerankResponse,
+    RerankWeightsRequest,
+    SearchOptions,
+    SearchResponse,
+    SearchWeightsRequest,
+    StatisticsResponse,
+)
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+PAGE = 100
+POLL_SECONDS = 0.5
+ENDED = ("succeeded", "failed", "cancelled")
+
+Preset = Literal["sum", "miracl", "mldr", "flag"]
+Output = Literal["dense", "sparse", "colbert"]
+
+
+class AsyncClient:
+    """A Tercet server. Use as a context manager, or call `close`. Safe for many tasks at once.
+
+    Busy servers (429, 503) are asked again after the time that they name, and so is one that cannot be
+    reached, where a repeat does no harm: writes bear an idempotency key for that. Methods raise ApiError with
+    the server's message, and ConnectionFailedError.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        key: str | None = None,
+        timeout: float = 60.0,
+        retries: int = 8,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """key: where the server needs one; timeout: seconds of one attempt; retries: repeats at most."""
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._retries = retries
+        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=timeout, transport=transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        await self._http.aclose()
+
+    async def embed(
+        self,
+        inputs: str | Sequence[str],
+        *,
+        input_type: Literal["document", "query"] = "document",
+        outputs: Sequence[Output] | None = None,
+        truncate: bool = True,
+        max_length: int | None = None,
+        dimensions: int | None = None,
+        adapter: str | None = None,
+    ) -> Embeddings:
+        """Dense vectors, lexical weights and token vectors of texts, as NumPy arrays."""
+        body = {
+            "inputs": inputs if isinstance(inputs, str) else list(inputs),
+            "input_type": input_type,
+            "outputs": None if outputs is None else list(outputs),
+            "truncate": truncate,
+            "max_length": max_length,
+            "dimensions": dimensions,
+            "adapter": adapter,
+        }
+        answer = await self._send("POST", "/embed", json=body, headers={"Accept": MEDIA_TYPE})
+        return Embeddings.of(answer.content)
+
+    async def search(
+        self,
+        collection: str,
+        query: str | RepresentationsQuery,
+        *,
+        top_k: int | None = None,
+        weights: SearchWeightsRequest | Preset | None = None,
+        candidates: CandidatesRequest | None = None,
+        filter: Filter | None = None,
+        adapter: str | None = None,
+        explain: bool = False,
+        search_options: SearchOptions | None = None,
+    ) -> SearchResponse:
+        """The best documents of a collection, each with its scores."""
+        body = {
+            "collection": collection,
+            "query": query,
+            "top_k": top_k,
+            "weights": weights,
+            "candidates": candidates,
+            "filter": filter,
+            "adapter": adapter,
+            "explain": explain,
+            "search_options": search_options,
+        }
+        return cast(SearchResponse, await self._json("POST", "/search", body))
+
+    async def rerank(
+        self,
+        query: str,
+        documents: Sequence[str],
+        *,
+        top_n: int | None = None,
+        collection: str | None = None,
+        weights: RerankWeightsRequest | Preset | None = None,
+        adapter: str | None = None,
+    ) -> RerankResponse:
+        """Texts by their three-way score with a query."""
+        body = {
+            "query": query,
+            "documents": list(documents),
+            "top_n": top_n,
+            "collection": collection,
+            "weights": weights,
+            "adapter": adapter,
+        }
+        return cast(RerankResponse, await self._json("POST", "/rerank", body))
+
+    async def collections(self) -> list[CollectionResponse]:
+        """All collections."""
+        found = await self._json("GET", "/collections")
+        return cast(list[CollectionResponse], found["collections"])
+
+    async def collection(self, name: str) -> CollectionResponse:
+        """One of them, by its name or an alias."""
+        return cast(CollectionResponse, await self._json("GET", _path("collections", name)))
+
+    async def create_collection(
+        self, name: str, settings: CollectionRequest | None = None
+    ) -> CollectionResponse:
+        """Makes an empty collection. Raises ConflictError where it exists."""
+        path = _path("collections", name)
+        return cast(CollectionResponse, await self._json("PUT", path, settings or {}, again=False))
+
+    async def delete_collection(self, name: str) -> None:
+        """Deletes a collection."""
+        await self._send("DELETE", _path("collections", name), again=False)
+
+    async def statistics(self, name: str) -> StatisticsResponse:
+        """What a collection holds: documents, segments, bytes, unpublished writes."""
+        return cast(StatisticsResponse, await self._json("GET", _path("collections", name, "stats")))
+
+    async def merge(self, name: str) -> MergeResponse:
+        """Publishes what was written and joins segments, in the background."""
+        return cast(MergeResponse, await self._json("POST", _path("collections", name, "merge"), {}))
+
+    async def put_documents(
+        self,
+        collection: str,
+        documents: Sequence[DocumentRequest],
+        *,
+        embeddings: Embeddings | None = None,
+        idempotency_key: str | None = None,
+        if_position: int | None = None,
+    ) -> PutDocumentsResponse:
+        """Adds or replaces documents, all of them or none; on the disk once this returns.
+
+        embeddings: of the documents by the collection's encoder, so that the server need not encode them.
+        if_position: only if none of them was written after it, else ConflictError.
+        """
+        path, key = _path("collections", collection, "documents"), idempotency_key or uuid.uuid4().hex
+        if embeddings is None:
+            body = {"documents": list(documents), "idempotency_key": key, "if_position": if_position}
+            return cast(PutDocumentsResponse, await self._json("PUT", path, body))
+        metadata = {"idempotency_key": key}
+        if if_position is not None:
+            metadata["if_position"] = str(if_position)
+        content = documents_body(documents, embeddings, metadata)
+        answer = await self._send("PUT", path, content=content, headers={"Content-Type": MEDIA_TYPE})
+        return cast(PutDocumentsResponse, answer.json())
+
+    async def document(self, collection: str, id: str, *, representations: bool = False) -> DocumentResponse:
+        """A stored document. Raises NotFoundError. representations: with all that is stored of it."""
+        params = {"representations": "true"} if representations else {}
+        path = _path("collections", collection, "documents", id)
+        return cast(DocumentResponse, await self._json("GET", path, params=params))
+
+    async def documents(
+        self, collection: str, *, filter: Filter | None = None, page: int = PAGE
+    ) -> AsyncIterator[DocumentResponse]:
+        """All documents in order of id, fetched page by page."""
+        params: dict[str, str] = {"limit": str(page)}
+        if filter is not None:
+            params["filter"] = json.dumps(filter)
+        while True:
+            found = await self._json("GET", _path("collections", collection, "documents"), params=params)
+            for document in found["documents"]:
+                yield cast(DocumentResponse, document)
+            if found["next"] is None:
+                return
+            params["after"] = found["next"]
+
+    async def patch_document(
+        self,
+        collection: str,
+        id: str,
+        metadata: Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
+        if_position: int | None = None,
+    ) -> PatchDocumentResponse:
+        """Replaces a document's metadata; nothing is encoded again."""
+        body = {
+            "metadata": dict(metadata),
+            "idempotency_key": idempotency_key or uuid.uuid4().hex,
+            "if_position": if_position,
+        }
+        path = _path("collections", collection, "documents", id)
+        return cast(PatchDocumentResponse, await self._json("PATCH", path, body))
+
+    async def delete_documents(
+        self,
+        collection: str,
+        *,
+        ids: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        idempotency_key: str | None = None,
+    ) -> DeleteDocumentsResponse:
+        """Deletes documents by ids or by a filter; ids that are not there are no error."""
+        body: dict[str, Any] = {"idempotency_key": idempotency_key or uuid.uuid4().hex}
+        if ids is not None:
+            body["ids"] = list(ids)
+        if filter is not None:
+            body["filter"] = filter
+        path = _path("collections", collection, "documents", "delete")
+        return cast(DeleteDocumentsResponse, await self._json("POST", path, body))
+
+    async def aliases(self) -> list[AliasResponse]:
+        """All aliases."""
+        return cast(list[AliasResponse], (await self._json("GET", "/aliases"))["aliases"])
+
+    async def alias(self, name: str) -> AliasResponse:
+        """What an alias means."""
+        return cast(AliasResponse, await self._json("GET", _path("aliases", name)))
+
+    async def put_alias(self, name: str, collection: str) -> AliasResponse:
+        """Makes an alias, or switches it in one step."""
+        body = {"collection": collection}
+        return cast(AliasResponse, await self._json("PUT", _path("aliases", name), body))
+
+    async def delete_alias(self, name: str) -> None:
+        """Removes an alias."""
+        await self._send("DELETE", _path("aliases", name), again=False)
+
+    async def create_backup(self, collection: str) -> BackupResponse:
+        """Copies a collection as it is now."""
+        path = _path("collections", collection, "backups")
+        return cast(BackupResponse, await self._json("POST", path, again=False))
+
+    async def backups(self, collection: str) -> list[BackupResponse]:
+        """The backups of a collection, the newest first."""
+        found = await self._json("GET", _path("collections", collection, "backups"))
+        return cast(list[BackupResponse], found["backups"])
+
+    async def restore_backup(
+        self, collection: str, backup: str, *, name: str | None = None
+    ) -> CollectionResponse:
+        """Restores a backup in place, or as the new collection `name`."""
+        path = _path("collections", collection, "backups", backup, "restore")
+        body = {} if name is None else {"name": name}
+        return cast(CollectionResponse, await self._json("POST", path, body, again=False))
+
+    async def delete_backup(self, collection: str, backup: str) -> None:
+        """Removes a backup."""
+        await self._send("DELETE", _path("collections", collection, "backups", backup), again=False)
+
+    async def start_job(
+        self,
+        collection: str,
+        source: str,
+        *,
+        mode: Literal["replace", "upsert"] = "replace",
+        on_error: Literal["fail", "skip"] = "fail",
+        adapter: str | None = None,
+    ) -> JobResponse:
+        """Builds a collection from a source below the server's data root, in the background."""
+        body = {"source": source, "mode": mode, "on_error": on_error, "adapter": adapter}
+        path = _path("collections", collection, "jobs")
+        return cast(JobResponse, await self._json("POST", path, body, again=False))
+
+    async def jobs(self) -> list[JobResponse]:
+        """All jobs."""
+        return cast(list[JobResponse], (await self._json("GET", "/jobs"))["jobs"])
+
+    async def job(self, id: str) -> JobResponse:
+        """One job."""
+        return cast(JobResponse, await self._json("GET", _path("jobs", id)))
+
+    async def wait_for_job(self, id: str, *, poll_seconds: float = POLL_SECONDS) -> JobResponse:
+        """The job once it has ended: succeeded, failed or cancelled."""
+        while True:
+            found = await self.job(id)
+            if found["state"] in ENDED:
+                return found
+            await asyncio.sleep(poll_seconds)
+
+    async def cancel_job(self, id: str) -> JobResponse:
+        """Cancels a job."""
+        return cast(JobResponse, await self._json("DELETE", _path("jobs", id)))
+
+    async def info(self) -> InfoResponse:
+        """The server's version, encoder and limits."""
+        return cast(InfoResponse, await self._json("GET", "/info"))
+
+    async def healthy(self) -> bool:
+        """Whether the process answers."""
+        return await self._says_yes("/health")
+
+    async def ready(self) -> bool:
+        """Whether the server can encode and search now."""
+        return await self._says_yes("/ready")
+
+    async def metrics(self) -> str:
+        """Counters and timers in Prometheus' text format."""
+        return (await self._send("GET", "/metrics")).text
+
+    async def _says_yes(self, path: str) -> bool:
+        try:
+            return (await self._http.get(path)).is_success
+        except httpx.HTTPError:
+            return False
+
+    async def _json(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        params: Mapping[str, str] | None = None,
+        again: bool = True,
+    ) -> Any:
+        return (await self._send(method, path, json=body, params=params, again=again)).json()
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: object = None,
+        content: bytes | None = None,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        again: bool = True,
+    ) -> httpx.Response:
+        """The answer. again: a repeat does no harm where nobody knows whether the request arrived."""
+        attempt = 0
+        while True:
+            attempt += 1
+            answer: httpx.Response | None = None
+            try:
+                answer = await self._http.request(
+                    method, path, json=json, content=content, params=params, headers=headers
+                )
+            except httpx.HTTPError as error:
+                if not again or attempt > self._retries:
+                    raise ConnectionFailedError(
+                        f"{self._http.base_url} does not answer: {error or type(error).__name__}"
+                    ) from error
+            if answer is not None and answer.is_success:
+                return answer
+            pause = pause_before(attempt, answer)
+            if answer is not None and (pause is None or attempt > self._retries):
+                raise error_of(answer)
+            await asyncio.sleep(pause or 0.0)
+
+
+def _path(*parts: str) -> str:
+    """A path of these parts, which may hold any characters."""
+    return "/" + "/".join(quote(part, safe="") for part in parts)

@@ -1,0 +1,53 @@
+"""What can go wrong between a client and its server."""
+
+from __future__ import annotations
+
+import httpx
+
+
+class TercetError(Exception):
+    """Anything of this package."""
+
+
+class ConnectionFailedError(TercetError):
+    """The server cannot be reached, or did not answer in time."""
+
+
+class ApiError(TercetError):
+    """The server refused. status: of HTTP; code: for programs; param: the field that is wrong, if any."""
+
+    def __init__(self, status: int, message: str, code: str = "", param: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.param = param
+
+
+class NotFoundError(ApiError):
+    """404: there is no such collection, document, alias, backup or job."""
+
+
+class ConflictError(ApiError):
+    """409: it conflicts with what exists."""
+
+
+class OverloadedError(ApiError):
+    """429 or 503, still after all retries."""
+
+
+KINDS: dict[int, type[ApiError]] = {
+    404: NotFoundError,
+    409: ConflictError,
+    429: OverloadedError,
+    503: OverloadedError,
+}
+
+
+def error_of(answer: httpx.Response) -> ApiError:
+    """The exception for an answer that is no success."""
+    kind = KINDS.get(answer.status_code, ApiError)
+    try:
+        error = answer.json()["error"]
+        return kind(answer.status_code, str(error["message"]), str(error["code"]), error["param"])
+    except (ValueError, KeyError, TypeError):
+        return kind(answer.status_code, f"{answer.url} answered {answer.status_code}: {answer.text[:200]!r}")

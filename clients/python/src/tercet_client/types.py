@@ -1,0 +1,914 @@
+"""Requests and answers, as the server describes them. Made by `clients/generate_types.py`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict, Union
+
+# An adapter or router. `fingerprint`: of the encoder with it, or null where it cannot be used; see
+# `problem`. `router`: a router's settings, such as the adapters that it chooses among.
+AdapterResponse = TypedDict(
+    "AdapterResponse",
+    {
+        "name": "str",
+        "kind": "str | None",
+        "fingerprint": "str | None",
+        "description": "str",
+        "language": "str | None",
+        "domain": "str | None",
+        "problem": "str | None",
+        "router": "dict[str, Any] | None",
+    },
+)
+
+# All aliases, in order of name.
+AliasList = TypedDict(
+    "AliasList",
+    {
+        "aliases": "list[AliasResponse]",
+    },
+)
+
+# What an alias means.
+AliasRequest = TypedDict(
+    "AliasRequest",
+    {
+        "collection": "str",
+    },
+)
+
+# An alias, and the collection that it means.
+AliasResponse = TypedDict(
+    "AliasResponse",
+    {
+        "alias": "str",
+        "collection": "str",
+    },
+)
+
+# All of the filters match.
+AndFilter = TypedDict(
+    "AndFilter",
+    {
+        "and": "list[Filter]",
+    },
+)
+
+# The backups of a collection, the newest first.
+BackupList = TypedDict(
+    "BackupList",
+    {
+        "backups": "list[BackupResponse]",
+    },
+)
+
+# A backup of a collection.
+BackupResponse = TypedDict(
+    "BackupResponse",
+    {
+        "id": "str",
+        "collection": "str",
+        "position": "int",
+        "documents": "int",
+        "size_bytes": "int",
+        "created": "str",
+    },
+)
+
+# How many documents each retriever proposes, at most `max_candidates`; 0 turns one off.  By default
+# those that are stored with the collection, or else 200; always enough for `top_k`. BM25 proposes
+# only where it has a weight.
+CandidatesRequest = TypedDict(
+    "CandidatesRequest",
+    {
+        "dense": "NotRequired[int | None]",
+        "sparse": "NotRequired[int | None]",
+        "bm25": "NotRequired[int | None]",
+    },
+)
+
+# How many documents each retriever proposes, at most.
+CandidatesResponse = TypedDict(
+    "CandidatesResponse",
+    {
+        "dense": "int",
+        "sparse": "int",
+        "bm25": "NotRequired[int | None]",
+    },
+)
+
+# All collections, in order of name.
+CollectionList = TypedDict(
+    "CollectionList",
+    {
+        "collections": "list[CollectionResponse]",
+    },
+)
+
+# Settings of a new collection; they never change afterwards.
+CollectionRequest = TypedDict(
+    "CollectionRequest",
+    {
+        "dense_kind": "NotRequired[Literal['auto', 'flat', 'hnsw', 'ivfpq'] | None]",
+        "token_codec": "NotRequired[Literal['float16', 'int8', 'none'] | None]",
+        "lexical": "NotRequired[Literal['plain', 'idf'] | None]",
+        "bm25": "NotRequired[bool | None]",
+        "bm25_language": "NotRequired[Literal['none', 'arabic', 'armenian', 'basque', 'catalan', 'czech', 'danish', 'dutch', 'english', 'esperanto', 'estonian', 'finnish', 'french', 'german', 'greek', 'hindi', 'hungarian', 'indonesian', 'irish', 'italian', 'lithuanian', 'nepali', 'norwegian', 'persian', 'polish', 'portuguese', 'romanian', 'russian', 'serbian', 'sesotho', 'spanish', 'swedish', 'tamil', 'turkish', 'yiddish'] | None]",
+        "adapter": "NotRequired[str | None]",
+        "window": "NotRequired[WindowRequest | None]",
+        "fields": "NotRequired[dict[str, Literal['keyword', 'integer', 'number', 'boolean']] | None]",
+    },
+)
+
+# A collection's settings and state; `snapshot` is null before its first publication.
+CollectionResponse = TypedDict(
+    "CollectionResponse",
+    {
+        "name": "str",
+        "snapshot": "str | None",
+        "documents": "int",
+        "encoder": "str",
+        "adapter": "str | None",
+        "fingerprint": "str",
+        "dense_dimension": "int",
+        "colbert_dimension": "int",
+        "vocabulary_size": "int",
+        "dense_kind": "Literal['auto', 'flat', 'hnsw', 'ivfpq']",
+        "token_codec": "Literal['float16', 'int8', 'none']",
+        "lexical": "Literal['plain', 'idf']",
+        "bm25": "bool",
+        "bm25_language": "Literal['none', 'arabic', 'armenian', 'basque', 'catalan', 'czech', 'danish', 'dutch', 'english', 'esperanto', 'estonian', 'finnish', 'french', 'german', 'greek', 'hindi', 'hungarian', 'indonesian', 'irish', 'italian', 'lithuanian', 'nepali', 'norwegian', 'persian', 'polish', 'portuguese', 'romanian', 'russian', 'serbian', 'sesotho', 'spanish', 'swedish', 'tamil', 'turkish', 'yiddish'] | None",
+        "window": "WindowResponse | None",
+        "fields": "dict[str, Literal['keyword', 'integer', 'number', 'boolean']]",
+        "defaults": "DefaultsResponse | None",
+    },
+)
+
+# What searches use where they give no weights or candidates; `tercet tune` stores it.
+DefaultsResponse = TypedDict(
+    "DefaultsResponse",
+    {
+        "weights": "WeightsResponse",
+        "candidates": "CandidatesResponse",
+    },
+)
+
+# Which documents to delete: by their ids, or by a filter.
+DeleteDocumentsRequest = TypedDict(
+    "DeleteDocumentsRequest",
+    {
+        "ids": "NotRequired[list[str] | None]",
+        "filter": "NotRequired[Filter | None]",
+        "idempotency_key": "NotRequired[str | None]",
+    },
+)
+
+# What was there and is no longer.
+DeleteDocumentsResponse = TypedDict(
+    "DeleteDocumentsResponse",
+    {
+        "deleted": "int",
+        "position": "int",
+    },
+)
+
+# Some documents, in order of their ids' bytes.
+DocumentPage = TypedDict(
+    "DocumentPage",
+    {
+        "documents": "list[DocumentResponse]",
+        "next": "str | None",
+    },
+)
+
+# Ready representations of a document, made with the collection's encoder: nothing is encoded then.
+DocumentRepresentations = TypedDict(
+    "DocumentRepresentations",
+    {
+        "dense": "NotRequired[list[float] | PackedVectors | None]",
+        "sparse": "NotRequired[SparseQuery | None]",
+        "colbert": "NotRequired[list[list[float]] | PackedVectors | None]",
+        "tokens": "NotRequired[int | None]",
+        "truncated": "NotRequired[bool | None]",
+        "fingerprint": "str",
+        "windows": "NotRequired[list[WindowRepresentations] | None]",
+        "position": "NotRequired[int | None]",
+    },
+)
+
+# A document.
+DocumentRequest = TypedDict(
+    "DocumentRequest",
+    {
+        "id": "str",
+        "text": "str",
+        "title": "NotRequired[str | None]",
+        "metadata": "NotRequired[dict[str, Any] | None]",
+        "representations": "NotRequired[DocumentRepresentations | None]",
+    },
+)
+
+# A stored document.
+DocumentResponse = TypedDict(
+    "DocumentResponse",
+    {
+        "id": "str",
+        "title": "str | None",
+        "text": "str",
+        "metadata": "dict[str, Any]",
+        "representations": "NotRequired[StoredDocumentRepresentations | None]",
+    },
+)
+
+# Texts to encode.
+EmbedRequest = TypedDict(
+    "EmbedRequest",
+    {
+        "inputs": "str | list[str]",
+        "input_type": "NotRequired[Literal['document', 'query'] | None]",
+        "outputs": "NotRequired[list[Literal['dense', 'sparse', 'colbert']] | None]",
+        "truncate": "NotRequired[bool | None]",
+        "max_length": "NotRequired[int | None]",
+        "dimensions": "NotRequired[int | None]",
+        "adapter": "NotRequired[str | None]",
+        "encoding": "NotRequired[Literal['float', 'base64'] | None]",
+    },
+)
+
+# One embedding for each text, in order.
+EmbedResponse = TypedDict(
+    "EmbedResponse",
+    {
+        "model": "str",
+        "adapter": "str | None",
+        "fingerprint": "str",
+        "usage": "Usage",
+        "embeddings": "list[Embedding]",
+    },
+)
+
+# What was asked for of one text.
+Embedding = TypedDict(
+    "Embedding",
+    {
+        "dense": "NotRequired[list[float] | PackedArray | None]",
+        "sparse": "NotRequired[SparseEmbedding | None]",
+        "colbert": "NotRequired[list[list[float]] | PackedArray | None]",
+        "tokens": "int",
+        "truncated": "bool",
+        "adapter": "NotRequired[str | None]",
+        "adapters": "NotRequired[list[WeighedAdapter] | None]",
+    },
+)
+
+# The encoder: its identity, its sizes, its limit in tokens.
+EncoderResponse = TypedDict(
+    "EncoderResponse",
+    {
+        "name": "str",
+        "fingerprint": "str",
+        "engine": "str",
+        "precision": "str",
+        "dense_dimension": "int",
+        "colbert_dimension": "int",
+        "vocabulary_size": "int",
+        "max_length": "int",
+        "pooling": "str",
+        "lexical": "Literal['plain', 'idf']",
+        "adapter": "None",
+    },
+)
+
+# The field, or one of a list's strings, has the value.
+EqFilter = TypedDict(
+    "EqFilter",
+    {
+        "eq": "dict[str, str | bool | float]",
+    },
+)
+
+# What went wrong.
+ErrorDetail = TypedDict(
+    "ErrorDetail",
+    {
+        "type": "str",
+        "message": "str",
+        "param": "str | None",
+        "code": "str",
+    },
+)
+
+# The shape of every error.
+ErrorResponse = TypedDict(
+    "ErrorResponse",
+    {
+        "error": "ErrorDetail",
+    },
+)
+
+# The field has a value.
+ExistsFilter = TypedDict(
+    "ExistsFilter",
+    {
+        "exists": "str",
+    },
+)
+
+# Where a hit's scores come from.
+ExplanationResponse = TypedDict(
+    "ExplanationResponse",
+    {
+        "terms": "list[TermMatch]",
+        "alignment": "list[TokenAlignment]",
+        "bm25": "NotRequired[list[WordMatch] | None]",
+    },
+)
+
+# The field's value is more than the limit.
+GtFilter = TypedDict(
+    "GtFilter",
+    {
+        "gt": "dict[str, str | bool | float]",
+    },
+)
+
+# The field's value is the limit or more; strings compare by their UTF-8 bytes.
+GteFilter = TypedDict(
+    "GteFilter",
+    {
+        "gte": "dict[str, str | bool | float]",
+    },
+)
+
+# A document found.
+HitResponse = TypedDict(
+    "HitResponse",
+    {
+        "id": "str",
+        "score": "float",
+        "scores": "HitScoresResponse",
+        "window": "NotRequired[HitWindowResponse | None]",
+        "title": "str | None",
+        "text": "str",
+        "metadata": "dict[str, Any]",
+        "explanation": "NotRequired[ExplanationResponse | None]",
+    },
+)
+
+# The scores before weighting; null where the collection does not store a side, or the query lacks it.
+HitScoresResponse = TypedDict(
+    "HitScoresResponse",
+    {
+        "dense": "float | None",
+        "sparse": "float | None",
+        "colbert": "float | None",
+        "bm25": "NotRequired[float | None]",
+    },
+)
+
+# The window of a document that matches best: the one that would score highest by itself.
+HitWindowResponse = TypedDict(
+    "HitWindowResponse",
+    {
+        "index": "int",
+        "start": "int",
+        "end": "int",
+    },
+)
+
+# The field, or one of a list's strings, has one of the values.
+InFilter = TypedDict(
+    "InFilter",
+    {
+        "in": "dict[str, list[str | bool | float]]",
+    },
+)
+
+# What this server is.
+InfoResponse = TypedDict(
+    "InfoResponse",
+    {
+        "name": "Literal['tercet']",
+        "version": "str",
+        "encoder": "EncoderResponse",
+        "adapters": "list[AdapterResponse]",
+        "encoding_settings": "dict[str, Any]",
+        "limits": "LimitsResponse",
+    },
+)
+
+# All jobs, the newest first.
+JobList = TypedDict(
+    "JobList",
+    {
+        "jobs": "list[JobResponse]",
+    },
+)
+
+# A batch build of a collection, which takes effect in one step when it is done.
+JobRequest = TypedDict(
+    "JobRequest",
+    {
+        "source": "str",
+        "mode": "NotRequired[Literal['replace', 'upsert'] | None]",
+        "encoder": "NotRequired[str | None]",
+        "adapter": "NotRequired[str | None]",
+        "on_error": "NotRequired[Literal['stop', 'skip'] | None]",
+    },
+)
+
+# A job's progress and outcome. Times are ISO 8601 in UTC.
+JobResponse = TypedDict(
+    "JobResponse",
+    {
+        "id": "str",
+        "collection": "str",
+        "source": "str",
+        "adapter": "str | None",
+        "mode": "Literal['replace', 'upsert']",
+        "state": "Literal['queued', 'running', 'succeeded', 'failed', 'cancelled']",
+        "documents_done": "int",
+        "documents_total": "int | None",
+        "fraction": "float",
+        "tokens": "int",
+        "on_error": "Literal['stop', 'skip']",
+        "skipped": "int",
+        "skips": "list[str]",
+        "truncated": "int",
+        "snapshot": "str | None",
+        "error": "str | None",
+        "created_at": "str",
+        "started_at": "str | None",
+        "finished_at": "str | None",
+    },
+)
+
+# Writes on the disk that no segment has yet; `bytes` are those of its files.
+LedgerResponse = TypedDict(
+    "LedgerResponse",
+    {
+        "entries": "int",
+        "bytes": "int",
+    },
+)
+
+# What one request may ask for.
+LimitsResponse = TypedDict(
+    "LimitsResponse",
+    {
+        "body_bytes": "int",
+        "texts": "int",
+        "characters": "int",
+        "documents": "int",
+        "top_k": "int",
+        "candidates": "int",
+        "request_tokens": "int",
+        "write_documents": "int",
+        "write_tokens": "int",
+        "page_documents": "int",
+    },
+)
+
+# The field's value is less than the limit.
+LtFilter = TypedDict(
+    "LtFilter",
+    {
+        "lt": "dict[str, str | bool | float]",
+    },
+)
+
+# The field's value is the limit or less.
+LteFilter = TypedDict(
+    "LteFilter",
+    {
+        "lte": "dict[str, str | bool | float]",
+    },
+)
+
+# A flush and merges have begun.
+MergeResponse = TypedDict(
+    "MergeResponse",
+    {
+        "merging": "Literal[True]",
+    },
+)
+
+# The filter does not match; so it is where the document has no value.
+NotFilter = TypedDict(
+    "NotFilter",
+    {
+        "not": "Filter",
+    },
+)
+
+# At least one of the filters matches.
+OrFilter = TypedDict(
+    "OrFilter",
+    {
+        "or": "list[Filter]",
+    },
+)
+
+# An array as base64 of its little-endian float32 values, row by row.
+PackedArray = TypedDict(
+    "PackedArray",
+    {
+        "data": "str",
+        "shape": "list[int]",
+        "dtype": "NotRequired[Literal['float32']]",
+    },
+)
+
+# A vector, or one vector for each token, as `/embed` gives it for `"encoding": "base64"`.
+PackedVectors = TypedDict(
+    "PackedVectors",
+    {
+        "data": "str",
+        "shape": "list[int]",
+        "dtype": "NotRequired[Literal['float32'] | None]",
+    },
+)
+
+# What to change of a document.
+PatchDocumentRequest = TypedDict(
+    "PatchDocumentRequest",
+    {
+        "metadata": "dict[str, Any]",
+        "idempotency_key": "NotRequired[str | None]",
+        "if_position": "NotRequired[int | None]",
+    },
+)
+
+# The change is on the disk.
+PatchDocumentResponse = TypedDict(
+    "PatchDocumentResponse",
+    {
+        "position": "int",
+    },
+)
+
+# Documents to add, or to replace where their ids are there.
+PutDocumentsRequest = TypedDict(
+    "PutDocumentsRequest",
+    {
+        "documents": "list[DocumentRequest]",
+        "idempotency_key": "NotRequired[str | None]",
+        "if_position": "NotRequired[int | None]",
+    },
+)
+
+# Documents that are on the disk, and that the next search sees.
+PutDocumentsResponse = TypedDict(
+    "PutDocumentsResponse",
+    {
+        "upserted": "int",
+        "position": "int",
+        "usage": "Usage",
+        "truncated": "NotRequired[int | None]",
+    },
+)
+
+# The query's lexical weights, and what the collection multiplies each by; one place for each term.
+QueryTermsResponse = TypedDict(
+    "QueryTermsResponse",
+    {
+        "token_ids": "list[int]",
+        "tokens": "list[str]",
+        "weights": "list[float]",
+        "idf": "list[float]",
+    },
+)
+
+# How the query was encoded; 0 tokens for ready representations.
+QueryUsage = TypedDict(
+    "QueryUsage",
+    {
+        "tokens": "int",
+        "truncated": "bool",
+        "terms": "NotRequired[QueryTermsResponse | None]",
+    },
+)
+
+# Ready representations of a query, made with the collection's encoder: an item of `embeddings` as
+# `/embed` gives it for `"input_type": "query"`.  A side may be missing only where its weight and its
+# number of candidates are 0.
+RepresentationsQuery = TypedDict(
+    "RepresentationsQuery",
+    {
+        "dense": "NotRequired[list[float] | PackedVectors | None]",
+        "sparse": "NotRequired[SparseQuery | None]",
+        "colbert": "NotRequired[list[list[float]] | PackedVectors | None]",
+        "text": "NotRequired[str | None]",
+        "tokens": "NotRequired[int | None]",
+        "truncated": "NotRequired[bool | None]",
+    },
+)
+
+# Documents to order by their scores with a query.
+RerankRequest = TypedDict(
+    "RerankRequest",
+    {
+        "query": "str",
+        "documents": "list[str]",
+        "top_n": "NotRequired[int | None]",
+        "collection": "NotRequired[str | None]",
+        "weights": "NotRequired[RerankWeightsRequest | Literal['sum', 'miracl', 'mldr', 'flag'] | None]",
+        "adapter": "NotRequired[str | None]",
+    },
+)
+
+# Results, best first; ties in the request's order.
+RerankResponse = TypedDict(
+    "RerankResponse",
+    {
+        "query": "QueryUsage",
+        "results": "list[RerankResult]",
+        "usage": "Usage",
+    },
+)
+
+# One document's scores; `index` is its place in the request.
+RerankResult = TypedDict(
+    "RerankResult",
+    {
+        "index": "int",
+        "score": "float",
+        "scores": "ScoresResponse",
+        "truncated": "bool",
+    },
+)
+
+# Weights of the three scores in the sum; one that is not given is 1, and 0 leaves a side out.
+RerankWeightsRequest = TypedDict(
+    "RerankWeightsRequest",
+    {
+        "dense": "NotRequired[float | None]",
+        "sparse": "NotRequired[float | None]",
+        "colbert": "NotRequired[float | None]",
+    },
+)
+
+# Where a backup is restored to.
+RestoreRequest = TypedDict(
+    "RestoreRequest",
+    {
+        "name": "NotRequired[str | None]",
+    },
+)
+
+# The three scores before weighting; null where the collection does not store that side.
+ScoresResponse = TypedDict(
+    "ScoresResponse",
+    {
+        "dense": "float | None",
+        "sparse": "float | None",
+        "colbert": "float | None",
+    },
+)
+
+# Effort of the approximate dense search.
+SearchOptions = TypedDict(
+    "SearchOptions",
+    {
+        "ef_search": "NotRequired[int | None]",
+        "nprobe": "NotRequired[int | None]",
+    },
+)
+
+# A query to a collection.
+SearchRequest = TypedDict(
+    "SearchRequest",
+    {
+        "collection": "str",
+        "query": "str | RepresentationsQuery",
+        "top_k": "NotRequired[int | None]",
+        "weights": "NotRequired[SearchWeightsRequest | Literal['sum', 'miracl', 'mldr', 'flag'] | None]",
+        "candidates": "NotRequired[CandidatesRequest | None]",
+        "filter": "NotRequired[Filter | None]",
+        "adapter": "NotRequired[str | None]",
+        "explain": "NotRequired[bool | None]",
+        "search_options": "NotRequired[SearchOptions | None]",
+    },
+)
+
+# Hits, best first; ties in order of id. `weights` and `candidates` are those that were used.
+SearchResponse = TypedDict(
+    "SearchResponse",
+    {
+        "collection": "str",
+        "snapshot": "str",
+        "query": "QueryUsage",
+        "weights": "WeightsResponse",
+        "candidates": "CandidatesResponse",
+        "took_ms": "TookMs",
+        "hits": "list[HitResponse]",
+    },
+)
+
+# Weights of the scores in the sum; 0 leaves a side out. One of the three that is not given is 1, and
+# `bm25`, of a collection that was created with it, is 0.
+SearchWeightsRequest = TypedDict(
+    "SearchWeightsRequest",
+    {
+        "dense": "NotRequired[float | None]",
+        "sparse": "NotRequired[float | None]",
+        "colbert": "NotRequired[float | None]",
+        "bm25": "NotRequired[float | None]",
+    },
+)
+
+# Lexical weights of a text; ids ascend, and the three lists go together.
+SparseEmbedding = TypedDict(
+    "SparseEmbedding",
+    {
+        "token_ids": "list[int]",
+        "weights": "list[float]",
+        "tokens": "list[str]",
+    },
+)
+
+# Lexical weights of a query, as `/embed` gives them.
+SparseQuery = TypedDict(
+    "SparseQuery",
+    {
+        "token_ids": "list[int]",
+        "weights": "list[float]",
+        "tokens": "NotRequired[list[str] | None]",
+    },
+)
+
+# What a collection holds, and how far its upkeep is.
+StatisticsResponse = TypedDict(
+    "StatisticsResponse",
+    {
+        "name": "str",
+        "documents": "int",
+        "deleted": "int",
+        "segments": "int",
+        "bytes": "dict[str, int]",
+        "unpublished": "UnpublishedResponse",
+        "ledger": "LedgerResponse",
+        "position": "int",
+        "published_position": "int",
+        "flushing": "bool",
+        "merging": "bool",
+    },
+)
+
+# The process answers.
+StatusResponse = TypedDict(
+    "StatusResponse",
+    {
+        "status": "Literal['ok', 'ready']",
+    },
+)
+
+# What is stored of a document: its three representations, or in a collection with windows those of
+# each. `PUT` takes it as it is.
+StoredDocumentRepresentations = TypedDict(
+    "StoredDocumentRepresentations",
+    {
+        "fingerprint": "str",
+        "position": "int",
+        "dense": "NotRequired[list[float] | PackedArray | None]",
+        "sparse": "NotRequired[SparseEmbedding | None]",
+        "colbert": "NotRequired[list[list[float]] | PackedArray | None]",
+        "windows": "NotRequired[list[StoredWindow] | None]",
+    },
+)
+
+# What is stored of a window.
+StoredWindow = TypedDict(
+    "StoredWindow",
+    {
+        "dense": "list[float] | PackedArray",
+        "sparse": "SparseEmbedding",
+        "colbert": "NotRequired[list[list[float]] | PackedArray | None]",
+        "start": "int",
+        "end": "int",
+    },
+)
+
+# A token that query and document share. `product` is that of the two weights and `idf`; the products
+# add up to the sparse score.
+TermMatch = TypedDict(
+    "TermMatch",
+    {
+        "token_id": "int",
+        "token": "str",
+        "query_weight": "float",
+        "idf": "float",
+        "document_weight": "float",
+        "product": "float",
+        "window": "NotRequired[int | None]",
+    },
+)
+
+# A query token's best document token; the mean of the similarities is the colbert score.  Positions
+# count token vectors. A token is null where its text is not known.
+TokenAlignment = TypedDict(
+    "TokenAlignment",
+    {
+        "query_position": "int",
+        "query_token": "str | None",
+        "document_position": "int",
+        "document_token": "str | None",
+        "similarity": "float",
+        "window": "NotRequired[int | None]",
+    },
+)
+
+# Milliseconds of each stage.
+TookMs = TypedDict(
+    "TookMs",
+    {
+        "encode": "float",
+        "retrieve": "float",
+        "score": "float",
+        "total": "float",
+    },
+)
+
+# Documents in memory that no segment has yet.
+UnpublishedResponse = TypedDict(
+    "UnpublishedResponse",
+    {
+        "documents": "int",
+        "bytes": "int",
+    },
+)
+
+# What a request cost.
+Usage = TypedDict(
+    "Usage",
+    {
+        "tokens": "int",
+    },
+)
+
+# An adapter, null for the base, and its weight for a text; a text's weights sum to 1.
+WeighedAdapter = TypedDict(
+    "WeighedAdapter",
+    {
+        "adapter": "str | None",
+        "weight": "float",
+    },
+)
+
+# Weights of the scores in the sum.
+WeightsResponse = TypedDict(
+    "WeightsResponse",
+    {
+        "dense": "float",
+        "sparse": "float",
+        "colbert": "float",
+        "bm25": "NotRequired[float | None]",
+    },
+)
+
+# Those of a document's window.
+WindowRepresentations = TypedDict(
+    "WindowRepresentations",
+    {
+        "dense": "NotRequired[list[float] | PackedVectors | None]",
+        "sparse": "NotRequired[SparseQuery | None]",
+        "colbert": "NotRequired[list[list[float]] | PackedVectors | None]",
+        "tokens": "NotRequired[int | None]",
+        "truncated": "NotRequired[bool | None]",
+        "start": "int",
+        "end": "int",
+    },
+)
+
+# Windows in which documents beyond them are encoded.
+WindowRequest = TypedDict(
+    "WindowRequest",
+    {
+        "tokens": "int",
+        "overlap": "NotRequired[int | None]",
+    },
+)
+
+# Windows in which documents beyond them are encoded.
+WindowResponse = TypedDict(
+    "WindowResponse",
+    {
+        "tokens": "int",
+        "overlap": "int",
+    },
+)
+
+# A term of BM25, a stem or a pair of characters, that query and document share. `product` is the
+# scaled product of `query_count`, `idf` and `document_weight`; the products add up to the BM25 score.
+WordMatch = TypedDict(
+    "WordMatch",
+    {
+        "term": "str",
+        "query_count": "int",
+        "idf": "float",
+        "frequency": "int",
+        "document_weight": "float",
+        "product": "float",
+    },
+)
+
+Filter = Union['AndFilter', 'OrFilter', 'NotFilter', 'EqFilter', 'InFilter', 'GteFilter', 'GtFilter', 'LteFilter', 'LtFilter', 'ExistsFilter']

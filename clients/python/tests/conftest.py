@@ -1,0 +1,74 @@
+"""A real server on a free port, with the embedded checkpoint."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tercet_client import Client
+
+KEY = "a-key-of-these-tests"
+SECONDS = 120
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that needs KEY."""
+    tercet = shutil.which("tercet", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if tercet is None:
+        pytest.skip("the command tercet is not installed here; install the server to run these tests")
+    folder, url = tmp_path_factory.mktemp("server"), f"http://127.0.0.1:{free_port()}"
+    command = [tercet, "serve", "--port", url.rpartition(":")[2], "--data", str(folder / "data")]
+    keys = folder / "keys"
+    keys.write_text(KEY + "\n")
+    keys.chmod(0o600)
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen([*command, "--api-keys-file", str(keys)], stdout=log, stderr=log)
+    try:
+        wait_until_ready(url, process, folder / "log")
+        yield url
+    finally:
+        process.terminate()
+        process.wait(SECONDS)
+
+
+def wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        assert process.poll() is None, log.read_text()
+        try:
+            if httpx.get(f"{url}/ready").is_success:
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())
+
+
+@pytest.fixture
+def client(server: str) -> Iterator[Client]:
+    with Client(server, key=KEY) as client:
+        yield client
+
+
+@pytest.fixture
+def collection(client: Client, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of an empty collection."""
+    name = f"c{abs(hash(request.node.name)) % 10**9}"
+    client.create_collection(name, {"fields": {"year": "integer"}})
+    yield name
+    client.delete_collection(name)

@@ -1,0 +1,264 @@
+"""Every method against a real server."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from tercet_client import (
+    ApiError,
+    AsyncClient,
+    Client,
+    ConflictError,
+    ConnectionFailedError,
+    EmbeddedDocuments,
+    NotFoundError,
+    OverloadedError,
+    Upserted,
+    upsert,
+    upsert_async,
+)
+from tercet_client.types import DocumentRequest
+
+KEY = "a-key-of-these-tests"
+TEXTS = ["Green tea is brewed with hot water.", "A steam train crosses the bridge."]
+
+
+def documents(count: int) -> list[DocumentRequest]:
+    return [{"id": f"d{n:03d}", "text": f"{TEXTS[n % 2]} {n}", "metadata": {"year": n}} for n in range(count)]
+
+
+def test_embeddings_are_arrays(client: Client) -> None:
+    embeddings = client.embed(TEXTS)
+    assert len(embeddings) == 2
+    assert embeddings.dense is not None
+    assert embeddings.dense.dtype == np.float32
+    assert np.allclose(np.linalg.norm(embeddings.dense, axis=1), 1, atol=1e-5)
+    assert len(embeddings.token_vectors(0)) == embeddings.tokens[0] - 1  # not of the CLS
+    ids, weights = embeddings.sparse(1)
+    assert len(ids) == len(weights) > 3
+    only = client.embed(TEXTS[0], outputs=["dense"], dimensions=64)
+    assert only.dense is not None
+    assert only.dense.shape == (1, 64)
+    with pytest.raises(ValueError, match="ask for colbert"):
+        only.token_vectors(0)
+
+
+def test_documents_are_written_searched_read_and_deleted(client: Client, collection: str) -> None:
+    written = client.put_documents(collection, documents(3))
+    assert written["upserted"] == 3
+    hits = client.search(collection, "how is tea brewed", top_k=2, explain=True)["hits"]
+    assert hits[0]["id"] in ("d000", "d002")
+    assert set(hits[0]["scores"]) >= {"dense", "sparse", "colbert"}
+    assert "explanation" in hits[0]
+    late = client.search(collection, "tea", filter={"gte": {"year": 2}})["hits"]
+    assert [hit["id"] for hit in late] == ["d002"]
+    assert client.document(collection, "d001")["metadata"] == {"year": 1}
+    assert "representations" in client.document(collection, "d001", representations=True)
+    client.patch_document(collection, "d001", {"year": 1830})
+    assert [one["id"] for one in client.documents(collection, page=2)] == ["d000", "d001", "d002"]
+    assert [one["id"] for one in client.documents(collection, filter={"eq": {"year": 1830}})] == ["d001"]
+    assert client.delete_documents(collection, ids=["d001", "none"])["deleted"] == 1
+    assert client.delete_documents(collection, filter={"gte": {"year": 0}})["deleted"] == 2
+    with pytest.raises(NotFoundError, match="d001"):
+        client.document(collection, "d001")
+
+
+def test_a_stale_position_is_a_conflict(client: Client, collection: str) -> None:
+    position = client.put_documents(collection, documents(1))["position"]
+    client.put_documents(collection, documents(1))
+    with pytest.raises(ConflictError) as raised:
+        client.put_documents(collection, documents(1), if_position=position)
+    assert raised.value.code == "document_changed"
+    with pytest.raises(ConflictError):
+        client.patch_document(collection, "d000", {}, if_position=position)
+
+
+def test_a_repeat_under_a_key_changes_nothing(client: Client, collection: str) -> None:
+    first = client.put_documents(collection, documents(1), idempotency_key="once")
+    assert client.put_documents(collection, documents(1), idempotency_key="once") == first
+
+
+def test_ready_embeddings_are_scored_as_if_the_server_had_made_them(client: Client, collection: str) -> None:
+    some = documents(4)
+    client.put_documents(collection, some[:2])
+    client.put_documents(collection, some[2:], embeddings=client.embed([one["text"] for one in some[2:]]))
+    hits = {hit["id"]: hit["score"] for hit in client.search(collection, "hot tea")["hits"]}
+    client.put_documents(collection, some[2:])
+    again = {hit["id"]: hit["score"] for hit in client.search(collection, "hot tea")["hits"]}
+    assert hits.keys() == again.keys() == {"d000", "d001", "d002", "d003"}
+    assert hits == pytest.approx(again, abs=1e-5)
+    with pytest.raises(ValueError, match="4 documents and 1 embeddings"):
+        client.put_documents(collection, some, embeddings=client.embed("tea"))
+
+
+def test_bulk_upserts_report_progress_and_read_no_further_than_they_send(
+    client: Client, collection: str
+) -> None:
+    read, told = 0, list[tuple[int, int]]()
+
+    def items() -> object:
+        nonlocal read
+        for one in documents(50):
+            read += 1
+            yield one
+
+    def note(done: Upserted) -> None:
+        told.append((done.documents, read))
+
+    done = upsert(client, collection, items(), batch=5, in_flight=2, progress=note)  # type: ignore[arg-type]
+    assert done.documents == 50
+    assert done.position > 0
+    assert [documents for documents, _ in told] == list(range(5, 51, 5))
+    assert all(read <= documents + 3 * 5 for documents, read in told)
+    assert client.collection(collection)["documents"] == 50
+
+
+def test_bulk_upserts_take_embedded_documents(client: Client, collection: str) -> None:
+    some = documents(4)
+    embedded = EmbeddedDocuments(some[:2], client.embed([one["text"] for one in some[:2]]))
+    assert upsert(client, collection, [embedded, *some[2:]]).documents == 4
+    assert client.collection(collection)["documents"] == 4
+
+
+def test_a_failed_batch_is_raised(client: Client, collection: str) -> None:
+    bad: list[DocumentRequest] = [{"id": "", "text": "no id"}]
+    with pytest.raises(ApiError) as raised:
+        upsert(client, collection, bad)
+    assert raised.value.status == 422
+
+
+def test_collections_aliases_and_backups(client: Client, collection: str) -> None:
+    client.put_documents(collection, documents(2))
+    assert collection in [one["name"] for one in client.collections()]
+    assert client.statistics(collection)["documents"] == 2
+    client.merge(collection)
+    client.put_alias("current", collection)
+    assert client.alias("current")["collection"] == collection
+    assert [one["alias"] for one in client.aliases()] == ["current"]
+    client.delete_alias("current")
+    backup = client.create_backup(collection)
+    assert [one["id"] for one in client.backups(collection)] == [backup["id"]]
+    client.delete_documents(collection, ids=["d000"])
+    restored = client.restore_backup(collection, backup["id"], name="restored")
+    assert restored["documents"] == 2
+    client.delete_collection("restored")
+    assert client.restore_backup(collection, backup["id"])["documents"] == 2
+    client.delete_backup(collection, backup["id"])
+    assert client.backups(collection) == []
+    with pytest.raises(ConflictError):
+        client.create_collection(collection)
+
+
+def test_jobs(client: Client, collection: str) -> None:
+    assert isinstance(client.jobs(), list)
+    with pytest.raises(ApiError):
+        client.wait_for_job(client.start_job(collection, "missing.jsonl")["id"])
+    with pytest.raises(NotFoundError):
+        client.job("none")
+    with pytest.raises(NotFoundError):
+        client.cancel_job("none")
+
+
+def test_reranking_and_operations(client: Client) -> None:
+    results = client.rerank("how is tea made", TEXTS, top_n=1)["results"]
+    assert [one["index"] for one in results] == [0]
+    assert client.info()["name"] == "tercet"
+    assert client.healthy()
+    assert client.ready()
+    assert "tercet_requests_total" in client.metrics()
+
+
+def test_a_missing_key_is_said(server: str) -> None:
+    with Client(server) as client, pytest.raises(ApiError) as raised:
+        client.collections()
+    assert raised.value.status == 401
+
+
+async def test_the_asynchronous_client(server: str, collection: str) -> None:
+    async with AsyncClient(server, key=KEY) as client:
+
+        async def items():  # type: ignore[no-untyped-def]
+            for one in documents(12):
+                yield one
+
+        done = await upsert_async(client, collection, items(), batch=5, in_flight=2)
+        assert done.documents == 12
+        assert [one["id"] async for one in client.documents(collection, page=5)] == [
+            one["id"] for one in documents(12)
+        ]
+        hits = (await client.search(collection, "tea", top_k=3))["hits"]
+        assert len(hits) == 3
+        with pytest.raises(NotFoundError):
+            await client.collection("none")
+
+
+def answering(*answers: httpx.Response | Exception) -> tuple[httpx.MockTransport, list[httpx.Request]]:
+    """A transport that gives these answers, one after the other, and what it was asked."""
+    asked: list[httpx.Request] = []
+    left = iter(answers)
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        answer = next(left)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return httpx.MockTransport(handle), asked
+
+
+def overloaded(seconds: str) -> httpx.Response:
+    error = {"type": "overloaded", "message": "too much waits", "param": None, "code": "overloaded"}
+    return httpx.Response(429, json={"error": error}, headers={"Retry-After": seconds})
+
+
+def test_a_busy_server_is_asked_again_after_the_time_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("tercet_client.client.time.sleep", pauses.append)
+    transport, asked = answering(overloaded("7"), overloaded("3"), httpx.Response(200, json={"aliases": []}))
+    with Client("http://tercet", transport=transport) as client:
+        assert client.aliases() == []
+    assert pauses == [7.0, 3.0]
+    assert len(asked) == 3
+
+
+def test_retries_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tercet_client.client.time.sleep", lambda _: None)
+    transport, asked = answering(*[overloaded("1")] * 3)
+    with (
+        Client("http://tercet", transport=transport, retries=2) as client,
+        pytest.raises(OverloadedError, match="too much waits"),
+    ):
+        client.aliases()
+    assert len(asked) == 3
+
+
+def test_a_write_whose_connection_is_lost_is_repeated_under_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tercet_client.client.time.sleep", lambda _: None)
+    done = httpx.Response(200, json={"upserted": 1, "position": 1, "usage": {"tokens": 3}})
+    transport, asked = answering(httpx.ReadError("lost"), done)
+    with Client("http://tercet", transport=transport) as client:
+        client.put_documents("c", [{"id": "a", "text": "b"}])
+    assert asked[0].content == asked[1].content
+    assert b"idempotency_key" in asked[0].content
+
+
+def test_what_a_repeat_might_do_twice_is_not_repeated() -> None:
+    transport, asked = answering(httpx.ConnectError("refused"))
+    with (
+        Client("http://tercet", transport=transport) as client,
+        pytest.raises(ConnectionFailedError, match="http://tercet does not answer: refused"),
+    ):
+        client.create_backup("c")
+    assert len(asked) == 1
+
+
+def test_the_synchronous_client_is_made_from_the_asynchronous_one() -> None:
+    folder = Path(__file__).resolve().parents[1]
+    sync_text = runpy.run_path(str(folder / "make_sync.py"))["sync_text"]
+    made = sync_text((folder / "src/tercet_client/async_client.py").read_text())
+    assert made == (folder / "src/tercet_client/client.py").read_text()
