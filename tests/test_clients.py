@@ -75,3 +75,20 @@ def test_every_route_has_a_method() -> None:
 def _matches(operation: tuple[str, str], asked: tuple[str, str]) -> bool:
     pattern = re.sub(r"{\w+}", "[^/]+", operation[1])
     return operation[0] == asked[0] and re.fullmatch(pattern, asked[1]) is not None
+
+
+def test_the_javascript_client_has_the_same_methods() -> None:
+    """`upsert` is a function in Python."""
+    names = {name for name, _ in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_")}
+    expected = {re.sub("_(.)", lambda found: found[1].upper(), name) for name in names - {"close"}} | {
+        "upsert"
+    }
+    folder = ROOT / "clients" / "javascript"
+    for file, method in (
+        ("tercet.js", r"^  (?:async )?\*?(\w+)\(.*\) \{$"),
+        ("tercet.d.ts", r"^  (\w+)\("),
+    ):
+        text = (folder / file).read_text(encoding="utf-8")
+        body = text[text.index("export class Client") :]
+        body = body[: body.index("\n}\n")]
+        assert set(re.findall(method, body, re.M)) - {"constructor"} == expected, file

@@ -1,0 +1,138 @@
+// The client of a Tercet server. Requests and answers are described in types.d.ts.
+
+import type * as t from "./types.js";
+
+export type * from "./types.js";
+
+export class TercetError extends Error {}
+export class ConnectionFailedError extends TercetError {}
+export class ApiError extends TercetError {
+  readonly status: number;
+  readonly code: string;
+  readonly param: string | null;
+}
+export class NotFoundError extends ApiError {}
+export class ConflictError extends ApiError {}
+export class OverloadedError extends ApiError {}
+
+export interface ClientOptions {
+  /** Of the server, where it needs one. */
+  key?: string;
+  /** Seconds of one attempt; 60 by default. */
+  timeout?: number;
+  /** Repeats of a request to a busy server at most; 8 by default. */
+  retries?: number;
+  fetch?: typeof fetch;
+}
+
+export interface TextEmbedding {
+  tokens: number;
+  truncated: boolean;
+  dense?: Float32Array;
+  sparse?: { tokenIds: Int32Array; weights: Float32Array };
+  /** One vector for each token. */
+  colbert?: Float32Array[];
+}
+
+export interface Embeddings {
+  model: string;
+  fingerprint: string;
+  embeddings: TextEmbedding[];
+}
+
+export interface EmbedOptions {
+  inputType?: "document" | "query";
+  outputs?: Array<"dense" | "sparse" | "colbert">;
+  truncate?: boolean;
+  maxLength?: number;
+  dimensions?: number;
+  adapter?: string;
+}
+
+export interface SearchRequestOptions {
+  topK?: number;
+  weights?: t.SearchRequest["weights"];
+  candidates?: t.CandidatesRequest;
+  filter?: t.Filter;
+  adapter?: string;
+  explain?: boolean;
+  searchOptions?: t.SearchOptions;
+}
+
+export interface RerankOptions {
+  topN?: number;
+  collection?: string;
+  weights?: t.RerankRequest["weights"];
+  adapter?: string;
+}
+
+export interface WriteOptions {
+  idempotencyKey?: string;
+  ifPosition?: number;
+}
+
+export interface Upserted {
+  documents: number;
+  tokens: number;
+  position: number;
+}
+
+export interface UpsertOptions {
+  /** Documents of a request; 100 by default. */
+  batch?: number;
+  /** Requests at a time; 4 by default. */
+  inFlight?: number;
+  progress?: (done: Upserted) => void;
+}
+
+export class Client {
+  constructor(url?: string, options?: ClientOptions);
+  embed(inputs: string | string[], options?: EmbedOptions): Promise<Embeddings>;
+  search(collection: string, query: string | t.RepresentationsQuery, options?: SearchRequestOptions): Promise<t.SearchResponse>;
+  rerank(query: string, documents: string[], options?: RerankOptions): Promise<t.RerankResponse>;
+  collections(): Promise<t.CollectionResponse[]>;
+  collection(name: string): Promise<t.CollectionResponse>;
+  createCollection(name: string, settings?: t.CollectionRequest): Promise<t.CollectionResponse>;
+  deleteCollection(name: string): Promise<void>;
+  statistics(name: string): Promise<t.StatisticsResponse>;
+  merge(name: string): Promise<t.MergeResponse>;
+  putDocuments(collection: string, documents: t.DocumentRequest[], options?: WriteOptions): Promise<t.PutDocumentsResponse>;
+  upsert(
+    collection: string,
+    documents: Iterable<t.DocumentRequest> | AsyncIterable<t.DocumentRequest>,
+    options?: UpsertOptions,
+  ): Promise<Upserted>;
+  document(collection: string, id: string, options?: { representations?: boolean }): Promise<t.DocumentResponse>;
+  documents(collection: string, options?: { filter?: t.Filter; page?: number }): AsyncGenerator<t.DocumentResponse, void>;
+  patchDocument(
+    collection: string,
+    id: string,
+    metadata: Record<string, unknown>,
+    options?: WriteOptions,
+  ): Promise<t.PatchDocumentResponse>;
+  deleteDocuments(
+    collection: string,
+    which: { ids?: string[]; filter?: t.Filter; idempotencyKey?: string },
+  ): Promise<t.DeleteDocumentsResponse>;
+  aliases(): Promise<t.AliasResponse[]>;
+  alias(name: string): Promise<t.AliasResponse>;
+  putAlias(name: string, collection: string): Promise<t.AliasResponse>;
+  deleteAlias(name: string): Promise<void>;
+  createBackup(collection: string): Promise<t.BackupResponse>;
+  backups(collection: string): Promise<t.BackupResponse[]>;
+  restoreBackup(collection: string, backup: string, options?: { name?: string }): Promise<t.CollectionResponse>;
+  deleteBackup(collection: string, backup: string): Promise<void>;
+  startJob(
+    collection: string,
+    source: string,
+    options?: { mode?: "replace" | "upsert"; onError?: "fail" | "skip"; adapter?: string },
+  ): Promise<t.JobResponse>;
+  jobs(): Promise<t.JobResponse[]>;
+  job(id: string): Promise<t.JobResponse>;
+  waitForJob(id: string, options?: { pollSeconds?: number }): Promise<t.JobResponse>;
+  cancelJob(id: string): Promise<t.JobResponse>;
+  info(): Promise<t.InfoResponse>;
+  healthy(): Promise<boolean>;
+  ready(): Promise<boolean>;
+  metrics(): Promise<string>;
+}

@@ -1,0 +1,344 @@
+// The client of a Tercet server, for Node and browsers. Types are in tercet.d.ts.
+
+const DEFAULT_URL = "http://127.0.0.1:8080";
+const BINARY = "application/x-safetensors";
+const BUSY = [429, 503];
+const FIRST_PAUSE = 0.5; // seconds, where the server names none
+const LONGEST_PAUSE = 30;
+const ENDED = ["succeeded", "failed", "cancelled"];
+
+/** Anything of this package. */
+export class TercetError extends Error {
+  name = this.constructor.name;
+}
+
+/** The server cannot be reached, or did not answer in time. */
+export class ConnectionFailedError extends TercetError {}
+
+/** The server refused. */
+export class ApiError extends TercetError {
+  constructor(status, message, code = "", param = null) {
+    super(message);
+    Object.assign(this, { status, code, param });
+  }
+}
+
+/** 404: there is no such collection, document, alias, backup or job. */
+export class NotFoundError extends ApiError {}
+
+/** 409: it conflicts with what exists. */
+export class ConflictError extends ApiError {}
+
+/** 429 or 503, still after all retries. */
+export class OverloadedError extends ApiError {}
+
+const KINDS = { 404: NotFoundError, 409: ConflictError, 429: OverloadedError, 503: OverloadedError };
+
+/** A Tercet server. */
+export class Client {
+  #url;
+  #headers;
+  #timeout;
+  #retries;
+  #fetch;
+
+  constructor(url = DEFAULT_URL, { key, timeout = 60, retries = 8, fetch = globalThis.fetch } = {}) {
+    this.#url = url.replace(/\/+$/, "");
+    this.#headers = key === undefined ? {} : { Authorization: `Bearer ${key}` };
+    this.#timeout = timeout;
+    this.#retries = retries;
+    this.#fetch = fetch.bind(globalThis);
+  }
+
+  async embed(inputs, options = {}) {
+    const answer = await this.#send("POST", "/embed", {
+      body: { inputs, ...named(options) },
+      headers: { Accept: BINARY },
+    });
+    return embeddingsOf(await answer.arrayBuffer());
+  }
+
+  search(collection, query, options = {}) {
+    return this.#json("POST", "/search", { body: { collection, query, ...named(options) } });
+  }
+
+  rerank(query, documents, options = {}) {
+    return this.#json("POST", "/rerank", { body: { query, documents, ...named(options) } });
+  }
+
+  async collections() {
+    return (await this.#json("GET", "/collections")).collections;
+  }
+
+  collection(name) {
+    return this.#json("GET", path("collections", name));
+  }
+
+  createCollection(name, settings = {}) {
+    return this.#json("PUT", path("collections", name), { body: settings, again: false });
+  }
+
+  async deleteCollection(name) {
+    await this.#send("DELETE", path("collections", name), { again: false });
+  }
+
+  statistics(name) {
+    return this.#json("GET", path("collections", name, "stats"));
+  }
+
+  merge(name) {
+    return this.#json("POST", path("collections", name, "merge"), { body: {} });
+  }
+
+  putDocuments(collection, documents, options = {}) {
+    const body = { idempotency_key: crypto.randomUUID(), ...named(options), documents };
+    return this.#json("PUT", path("collections", collection, "documents"), { body });
+  }
+
+  /** Puts all documents of an iterable, which is read no further ahead than requests are under way. */
+  async upsert(collection, documents, { batch = 100, inFlight = 4, progress } = {}) {
+    const done = { documents: 0, tokens: 0, position: 0 };
+    const waiting = [];
+    const settle = async () => {
+      const answer = await waiting.shift();
+      done.documents += answer.upserted;
+      done.tokens += answer.usage.tokens;
+      done.position = Math.max(done.position, answer.position);
+      progress?.({ ...done });
+    };
+    try {
+      for await (const some of batches(documents, batch)) {
+        if (waiting.length === inFlight) await settle();
+        waiting.push(this.putDocuments(collection, some));
+      }
+      while (waiting.length > 0) await settle();
+    } finally {
+      await Promise.allSettled(waiting);
+    }
+    return done;
+  }
+
+  document(collection, id, { representations = false } = {}) {
+    const query = representations ? { representations: "true" } : {};
+    return this.#json("GET", path("collections", collection, "documents", id), { query });
+  }
+
+  /** All documents in order of id, fetched page by page. */
+  async *documents(collection, { filter, page = 100 } = {}) {
+    const query = { limit: String(page) };
+    if (filter !== undefined) query.filter = JSON.stringify(filter);
+    for (;;) {
+      const found = await this.#json("GET", path("collections", collection, "documents"), { query });
+      yield* found.documents;
+      if (found.next === null) return;
+      query.after = found.next;
+    }
+  }
+
+  patchDocument(collection, id, metadata, options = {}) {
+    const body = { idempotency_key: crypto.randomUUID(), ...named(options), metadata };
+    return this.#json("PATCH", path("collections", collection, "documents", id), { body });
+  }
+
+  deleteDocuments(collection, { ids, filter, idempotencyKey = crypto.randomUUID() }) {
+    const body = { ids, filter, idempotency_key: idempotencyKey };
+    return this.#json("POST", path("collections", collection, "documents", "delete"), { body });
+  }
+
+  async aliases() {
+    return (await this.#json("GET", "/aliases")).aliases;
+  }
+
+  alias(name) {
+    return this.#json("GET", path("aliases", name));
+  }
+
+  putAlias(name, collection) {
+    return this.#json("PUT", path("aliases", name), { body: { collection } });
+  }
+
+  async deleteAlias(name) {
+    await this.#send("DELETE", path("aliases", name), { again: false });
+  }
+
+  createBackup(collection) {
+    return this.#json("POST", path("collections", collection, "backups"), { again: false });
+  }
+
+  async backups(collection) {
+    return (await this.#json("GET", path("collections", collection, "backups"))).backups;
+  }
+
+  restoreBackup(collection, backup, { name } = {}) {
+    const where = path("collections", collection, "backups", backup, "restore");
+    return this.#json("POST", where, { body: { name }, again: false });
+  }
+
+  async deleteBackup(collection, backup) {
+    await this.#send("DELETE", path("collections", collection, "backups", backup), { again: false });
+  }
+
+  startJob(collection, source, options = {}) {
+    const body = { source, ...named(options) };
+    return this.#json("POST", path("collections", collection, "jobs"), { body, again: false });
+  }
+
+  async jobs() {
+    return (await this.#json("GET", "/jobs")).jobs;
+  }
+
+  job(id) {
+    return this.#json("GET", path("jobs", id));
+  }
+
+  /** The job once it has ended: succeeded, failed or cancelled. */
+  async waitForJob(id, { pollSeconds = 0.5 } = {}) {
+    for (;;) {
+      const found = await this.job(id);
+      if (ENDED.includes(found.state)) return found;
+      await pause(pollSeconds);
+    }
+  }
+
+  cancelJob(id) {
+    return this.#json("DELETE", path("jobs", id));
+  }
+
+  info() {
+    return this.#json("GET", "/info");
+  }
+
+  healthy() {
+    return this.#saysYes("/health");
+  }
+
+  ready() {
+    return this.#saysYes("/ready");
+  }
+
+  async metrics() {
+    return (await this.#send("GET", "/metrics")).text();
+  }
+
+  async #saysYes(where) {
+    try {
+      return (await this.#attempt(`${this.#url}${where}`, { method: "GET" })).ok;
+    } catch {
+      return false;
+    }
+  }
+
+  async #json(method, where, options) {
+    return (await this.#send(method, where, options)).json();
+  }
+
+  /** The answer. again: a repeat does no harm where nobody knows whether the request arrived. */
+  async #send(method, where, { body, query = {}, headers = {}, again = true } = {}) {
+    const search = new URLSearchParams(query).toString();
+    const url = `${this.#url}${where}${search && `?${search}`}`;
+    const init = { method, headers: { ...this.#headers, ...headers } };
+    if (body !== undefined) {
+      init.body = JSON.stringify(body);
+      init.headers["Content-Type"] = "application/json";
+    }
+    for (let attempt = 1; ; attempt += 1) {
+      let answer;
+      try {
+        answer = await this.#attempt(url, init);
+      } catch (error) {
+        if (!again || attempt > this.#retries) {
+          throw new ConnectionFailedError(`${this.#url} does not answer: ${error.cause ?? error}`, { cause: error });
+        }
+      }
+      if (answer?.ok) return answer;
+      if (answer && (!BUSY.includes(answer.status) || attempt > this.#retries)) throw await errorOf(answer);
+      await answer?.body?.cancel();
+      await pause(pauseBefore(attempt, answer));
+    }
+  }
+
+  #attempt(url, init) {
+    return this.#fetch(url, { ...init, signal: AbortSignal.timeout(this.#timeout * 1000) });
+  }
+}
+
+/** Options under the server's names: idempotencyKey is idempotency_key. */
+function named(options) {
+  return Object.fromEntries(
+    Object.entries(options).map(([name, value]) => [name.replace(/[A-Z]/g, (big) => `_${big.toLowerCase()}`), value]),
+  );
+}
+
+function path(...parts) {
+  return `/${parts.map(encodeURIComponent).join("/")}`;
+}
+
+function pause(seconds) {
+  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+}
+
+function pauseBefore(attempt, answer) {
+  const waits = answer?.headers.get("Retry-After");
+  return /^\d+$/.test(waits ?? "") ? Number(waits) : Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1));
+}
+
+async function errorOf(answer) {
+  const Kind = KINDS[answer.status] ?? ApiError;
+  const text = await answer.text();
+  try {
+    const { message, code, param } = JSON.parse(text).error;
+    return new Kind(answer.status, message, code, param);
+  } catch {
+    return new Kind(answer.status, `${answer.url} answered ${answer.status}: ${text.slice(0, 200)}`);
+  }
+}
+
+async function* batches(documents, size) {
+  let some = [];
+  for await (const document of documents) {
+    some.push(document);
+    if (some.length === size) {
+      yield some;
+      some = [];
+    }
+  }
+  if (some.length > 0) yield some;
+}
+
+const ARRAYS = {
+  F32: (buffer, start, length) => new Float32Array(buffer.slice(start, start + length)),
+  I32: (buffer, start, length) => new Int32Array(buffer.slice(start, start + length)),
+  I64: (buffer, start, length) => Array.from(new BigInt64Array(buffer.slice(start, start + length)), Number),
+  BOOL: (buffer, start, length) => Array.from(new Uint8Array(buffer, start, length), Boolean),
+};
+
+/** Reads the binary answer of /embed: for each text what was asked for. */
+function embeddingsOf(buffer) {
+  const size = Number(new DataView(buffer).getBigUint64(0, true));
+  const { __metadata__: metadata, ...entries } = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size)));
+  const arrays = {};
+  for (const [name, { dtype, data_offsets: [start, end] }] of Object.entries(entries)) {
+    arrays[name] = ARRAYS[dtype](buffer, 8 + size + start, end - start);
+  }
+  const rows = arrays.tokens.map((tokens, row) => {
+    const found = { tokens, truncated: arrays.truncated[row] };
+    if (arrays.dense) found.dense = rowsOf(arrays.dense, entries.dense.shape[1], row, row + 1)[0];
+    if (arrays.sparse_indptr) {
+      const [start, end] = arrays.sparse_indptr.slice(row, row + 2);
+      found.sparse = {
+        tokenIds: arrays.sparse_token_ids.subarray(start, end),
+        weights: arrays.sparse_weights.subarray(start, end),
+      };
+    }
+    if (arrays.colbert) {
+      const [start, end] = arrays.colbert_offsets.slice(row, row + 2);
+      found.colbert = rowsOf(arrays.colbert, entries.colbert.shape[1], start, end);
+    }
+    return found;
+  });
+  return { model: metadata.model, fingerprint: metadata.fingerprint, embeddings: rows };
+}
+
+function rowsOf(values, width, start, end) {
+  return Array.from({ length: end - start }, (_, row) => values.subarray((start + row) * width, (start + row + 1) * width));
+}

@@ -1,0 +1,170 @@
+// Every method against a real server, whose address and key are TERCET_URL and TERCET_KEY.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { ApiError, Client, ConflictError, ConnectionFailedError, NotFoundError, OverloadedError } from "../tercet.js";
+
+const url = process.env.TERCET_URL;
+const key = process.env.TERCET_KEY;
+const server = { skip: url === undefined && "set TERCET_URL and TERCET_KEY to those of a server" };
+const client = new Client(url, { key });
+const TEXTS = ["Green tea is brewed with hot water.", "A steam train crosses the bridge."];
+
+function documents(count) {
+  return Array.from({ length: count }, (_, n) => ({ id: `d${n}`, text: `${TEXTS[n % 2]} ${n}`, metadata: { year: n } }));
+}
+
+async function withCollection(name, work) {
+  await client.createCollection(name, { fields: { year: "integer" } });
+  try {
+    await work(name);
+  } finally {
+    await client.deleteCollection(name);
+  }
+}
+
+async function all(iterable) {
+  const found = [];
+  for await (const one of iterable) found.push(one);
+  return found;
+}
+
+test("embeddings are typed arrays", server, async () => {
+  const { model, embeddings } = await client.embed(TEXTS);
+  assert.equal(typeof model, "string");
+  assert.equal(embeddings.length, 2);
+  const [{ dense, sparse, colbert, tokens, truncated }] = embeddings;
+  assert.ok(dense instanceof Float32Array);
+  assert.ok(Math.abs(Math.hypot(...dense) - 1) < 1e-4);
+  assert.equal(sparse.tokenIds.length, sparse.weights.length);
+  assert.equal(colbert.length, tokens - 1);
+  assert.equal(truncated, false);
+  const plain = await (
+    await fetch(`${url}/embed`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Authorization: `Bearer ${key}` },
+      body: JSON.stringify({ inputs: TEXTS }),
+    })
+  ).json();
+  assert.deepEqual(Array.from(embeddings[1].dense, Math.fround), plain.embeddings[1].dense.map(Math.fround));
+  const [only] = (await client.embed(TEXTS[0], { outputs: ["dense"], dimensions: 64 })).embeddings;
+  assert.equal(only.dense.length, 64);
+  assert.equal(only.colbert, undefined);
+});
+
+test("documents are written, searched, read and deleted", server, () =>
+  withCollection("js-documents", async (name) => {
+    assert.equal((await client.putDocuments(name, documents(3))).upserted, 3);
+    const { hits } = await client.search(name, "how is tea brewed", { topK: 2, explain: true });
+    assert.ok(["d0", "d2"].includes(hits[0].id));
+    assert.ok("explanation" in hits[0]);
+    const late = await client.search(name, "tea", { filter: { gte: { year: 2 } } });
+    assert.deepEqual(late.hits.map((hit) => hit.id), ["d2"]);
+    assert.deepEqual((await client.document(name, "d1")).metadata, { year: 1 });
+    assert.ok("representations" in (await client.document(name, "d1", { representations: true })));
+    await client.patchDocument(name, "d1", { year: 1830 });
+    assert.deepEqual((await all(client.documents(name, { page: 2 }))).map((one) => one.id), ["d0", "d1", "d2"]);
+    assert.equal((await all(client.documents(name, { filter: { eq: { year: 1830 } } }))).length, 1);
+    assert.equal((await client.deleteDocuments(name, { ids: ["d1", "none"] })).deleted, 1);
+    assert.equal((await client.deleteDocuments(name, { filter: { gte: { year: 0 } } })).deleted, 2);
+    await assert.rejects(client.document(name, "d1"), NotFoundError);
+  }));
+
+test("writes keep to positions and idempotency keys", server, () =>
+  withCollection("js-writes", async (name) => {
+    const first = await client.putDocuments(name, documents(1), { idempotencyKey: "once" });
+    assert.deepEqual(await client.putDocuments(name, documents(1), { idempotencyKey: "once" }), first);
+    await client.putDocuments(name, documents(1));
+    await assert.rejects(client.putDocuments(name, documents(1), { ifPosition: first.position }), ConflictError);
+    await assert.rejects(client.patchDocument(name, "d0", {}, { ifPosition: first.position }), ConflictError);
+  }));
+
+test("bulk upserts report progress and read no further than they send", server, () =>
+  withCollection("js-bulk", async (name) => {
+    let read = 0;
+    const told = [];
+    async function* items() {
+      for (const one of documents(50)) {
+        read += 1;
+        yield one;
+      }
+    }
+    const progress = (done) => told.push([done.documents, read]);
+    const done = await client.upsert(name, items(), { batch: 5, inFlight: 2, progress });
+    assert.equal(done.documents, 50);
+    assert.deepEqual(told.map(([count]) => count), [5, 10, 15, 20, 25, 30, 35, 40, 45, 50]);
+    assert.ok(told.every(([count, then]) => then <= count + 15));
+    assert.equal((await client.collection(name)).documents, 50);
+    await assert.rejects(client.upsert(name, [{ id: "", text: "no id" }]), (error) => error.status === 422);
+  }));
+
+test("collections, aliases and backups", server, () =>
+  withCollection("js-collections", async (name) => {
+    await client.putDocuments(name, documents(2));
+    assert.ok((await client.collections()).some((one) => one.name === name));
+    assert.equal((await client.statistics(name)).documents, 2);
+    await client.merge(name);
+    await client.putAlias("js-alias", name);
+    assert.equal((await client.alias("js-alias")).collection, name);
+    assert.ok((await client.aliases()).some((one) => one.alias === "js-alias"));
+    await client.deleteAlias("js-alias");
+    const { id } = await client.createBackup(name);
+    assert.deepEqual((await client.backups(name)).map((one) => one.id), [id]);
+    assert.equal((await client.restoreBackup(name, id, { name: "js-restored" })).documents, 2);
+    await client.deleteCollection("js-restored");
+    assert.equal((await client.restoreBackup(name, id)).documents, 2);
+    await client.deleteBackup(name, id);
+    await assert.rejects(client.createCollection(name), ConflictError);
+    await assert.rejects(client.startJob(name, "missing.jsonl"), ApiError);
+  }));
+
+test("re-ranking, jobs and operations", server, async () => {
+  const { results } = await client.rerank("how is tea made", TEXTS, { topN: 1 });
+  assert.deepEqual(results.map((one) => one.index), [0]);
+  assert.ok(Array.isArray(await client.jobs()));
+  await assert.rejects(client.job("none"), NotFoundError);
+  await assert.rejects(client.waitForJob("none"), NotFoundError);
+  await assert.rejects(client.cancelJob("none"), NotFoundError);
+  assert.equal((await client.info()).name, "tercet");
+  assert.ok(await client.healthy());
+  assert.ok(await client.ready());
+  assert.match(await client.metrics(), /tercet_requests_total/);
+  await assert.rejects(new Client(url).collections(), (error) => error.status === 401);
+});
+
+function answering(...answers) {
+  const asked = [];
+  const fetch = async (where, init) => {
+    asked.push([where, init]);
+    const answer = answers[asked.length - 1];
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+  return [fetch, asked];
+}
+
+function overloaded() {
+  const error = { type: "overloaded", message: "too much waits", param: null, code: "overloaded" };
+  return Response.json({ error }, { status: 429, headers: { "Retry-After": "0" } });
+}
+
+test("a busy server is asked again, and no longer than is said", async () => {
+  const [fetch, asked] = answering(overloaded(), overloaded(), Response.json({ aliases: [] }));
+  assert.deepEqual(await new Client("http://tercet", { fetch }).aliases(), []);
+  assert.equal(asked.length, 3);
+  const [busy, times] = answering(overloaded(), overloaded(), overloaded());
+  await assert.rejects(new Client("http://tercet", { fetch: busy, retries: 2 }).aliases(), OverloadedError);
+  assert.equal(times.length, 3);
+});
+
+test("a lost write is repeated under its key, and what might happen twice is not", async () => {
+  const done = Response.json({ upserted: 1, position: 1, usage: { tokens: 3 } });
+  const [fetch, asked] = answering(new TypeError("lost"), done);
+  await new Client("http://tercet", { fetch }).putDocuments("c", [{ id: "a", text: "b" }]);
+  assert.equal(asked[0][1].body, asked[1][1].body);
+  assert.match(asked[0][1].body, /idempotency_key/);
+  const [refusing, once] = answering(new TypeError("refused"));
+  await assert.rejects(new Client("http://tercet", { fetch: refusing }).createBackup("c"), ConnectionFailedError);
+  assert.equal(once.length, 1);
+});
