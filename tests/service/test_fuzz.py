@@ -20,6 +20,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from benchmarks.serving.exchange import Connection, fault_of
 from benchmarks.serving.hostile import Hostile
 from service.app import create_app
+from service.compat.error_shapes import shape_of
 from service.settings import Settings
 
 EXAMPLES_OF_EACH_ROUTE_AND_MODE = 40
@@ -61,8 +62,10 @@ def test_answers_conform_to_the_description(
     )
     def conforms(case: Any) -> None:
         # A description cannot tell dimensions, fields and limits: some requests that fit it are 422.
+        # The description's own check holds errors of other services' shapes against theirs.
         response = case.call_and_validate(timeout=20, excluded_checks=[positive_data_acceptance])
-        if response.status_code >= 400:
+        assert response.status_code < 500
+        if response.status_code >= 400 and shape_of(path) is None:
             check_error(response.status_code, response.headers, response.json())
 
     conforms()
