@@ -17,8 +17,10 @@ from fastapi import APIRouter, FastAPI, Security
 from fastapi_offline import FastAPIOffline
 
 from models.encoder import Encoder
+from service.audit import AuditLog
 from service.compat import cohere, jina, openai, tei
 from service.errors import install_error_handlers
+from service.exceptions import SettingsError
 from service.http.hosts import ANY, AllowedHosts
 from service.http.middleware.answer_encoding import AnswerEncodingMiddleware
 from service.http.middleware.auth import AuthMiddleware, KeyRing, bearer
@@ -52,6 +54,7 @@ from service.routes import (
 from service.runtime import Runtime
 from service.settings import Settings
 from service.telemetry import Telemetry
+from service.tracing.tracing import Tracing
 
 # Python's own 5 ms are long for an event loop that waits for its turn several times a request, behind threads
 # that search and encode.
@@ -83,7 +86,7 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
     """The search server: all routes. `encoder`: one that is loaded already, instead of the settings' own."""
     return _build(
         settings,
-        Runtime(settings, Telemetry(), searches=True, encoder=encoder),
+        Runtime(settings, Telemetry(), searches=True, encoder=encoder, tracing=_tracing(settings, "tercet")),
         [
             embed.routes,
             search.routes,
@@ -107,9 +110,10 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
 
 def create_worker_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
     """The encoder worker: `/embed`, `/tokenizer` and operations."""
+    tracing = _tracing(settings, "tercet-encoder")
     return _build(
         settings,
-        Runtime(settings, Telemetry(), searches=False, encoder=encoder),
+        Runtime(settings, Telemetry(), searches=False, encoder=encoder, tracing=tracing),
         [embed.routes, worker.routes, operations.routes, operations.open_routes],
     )
 
@@ -246,10 +250,29 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     app.add_middleware(DepartureMiddleware)
     app.add_middleware(AuthMiddleware, keys=keys)
     app.add_middleware(HeadMiddleware, hosts=AllowedHosts(_names_of(settings)))
-    app.add_middleware(RequestMiddleware, telemetry=runtime.telemetry, routes=routes)
+    app.add_middleware(
+        RequestMiddleware,
+        telemetry=runtime.telemetry,
+        routes=routes,
+        traces=runtime.tracing,
+        audit=AuditLog(settings.audit, settings.audit_file, runtime.telemetry.count_audit_failure),
+    )
     app.add_middleware(UnreadBodyMiddleware)
     _watch(runtime)
     return app
+
+
+def _tracing(settings: Settings, service: str) -> Tracing:
+    """Where spans go. Raises SettingsError where what sends them is not installed."""
+    if settings.trace_endpoint is None:
+        return Tracing()
+    try:
+        from service.tracing.export import exported
+    except ImportError as error:
+        raise SettingsError(
+            f"trace_endpoint needs the extra otel ({error}): pip install -c constraints.txt -e '.[otel]'"
+        ) from None
+    return exported(settings.trace_endpoint, settings.trace_sampling, service)
 
 
 def _names_of(settings: Settings) -> Sequence[str]:

@@ -25,6 +25,7 @@ from service.load.admission import ANY_WAIT, Admission, Ticket, too_late
 from service.load.deadlines import Deadline
 from service.load.pace import Pace
 from service.load.pools import Pool
+from service.tracing.request import record
 
 BATCH_SHARE = 0.1  # of the longest wait that is promised, which one batch may take
 LEAST_BATCH_TOKENS = 256  # fewer would cost more for each token
@@ -101,6 +102,7 @@ class Batcher:
         self._admit(len(tokens.token_ids), ticket)
         loop = asyncio.get_running_loop()
         call = QueuedCall(tokens, outputs, adapter, ticket, loop.create_future())
+        queued = time.monotonic()
         self._queue.add(call)
         if self._running is None:
             self._begin_next()
@@ -110,6 +112,9 @@ class Batcher:
         try:
             parts = await call.answer
         finally:
+            record("queue", queued, call.began)
+            if call.began is not None:
+                record("encode", call.began)
             if timer is not None:
                 timer.cancel()
             self._queue.remove(call)  # of use only where its client left, or a batch of it failed
@@ -171,6 +176,8 @@ class Batcher:
             return
         self._running_tokens = sum(part.tokens for part in batch)
         self._running_since = time.monotonic()
+        for part in batch:
+            part.call.began = part.call.began or self._running_since
         self._health.begun()
         self._running = self._thread.submit(self._encode_slices, batch)
         self._running.add_done_callback(partial(self._end, batch))

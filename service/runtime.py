@@ -31,6 +31,7 @@ from service.load.pools import Pools
 from service.search.pipeline import SearchPipeline
 from service.settings import RequestLimits, Settings
 from service.telemetry import Telemetry
+from service.tracing.tracing import Tracing
 from service.workers.encoding import RemoteEncoding
 
 WARM_UP_TEXT = "warm up"
@@ -68,10 +69,14 @@ class Runtime:
         *,
         searches: bool,
         encoder: Encoder | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
-        """searches: false for an encoder worker; encoder: one that is loaded already."""
+        """searches: false for an encoder worker; encoder: one that is loaded already; tracing: by default
+        none.
+        """
         self.settings = settings
         self.telemetry = telemetry
+        self.tracing = Tracing() if tracing is None else tracing
         self.collections = CollectionRegistry(
             settings.data / "collections",
             LiveOptions(settings.live_limits, telemetry.writes, settings.dense_device),
@@ -189,6 +194,7 @@ class Runtime:
                 log.error("the encoder does not end; it is left behind")
                 self.abandoned = True
         await self.pools.operations.run(self.collections.close)
+        await self.pools.operations.run(self.tracing.close)
         self._data_root.release()
         self.pools.close()
 

@@ -184,6 +184,21 @@ class Settings(BaseSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
     log_format: Literal["json", "text"] = Field("json", description="One JSON object or one plain line.")
+    slow_search_seconds: float = Field(1, gt=0, description="Searches that take as long get a log line.")
+    slow_search_text: bool = Field(False, description="Log the text of a slow query, too.")
+    audit: Literal["off", "writes", "all"] = Field(
+        "off",
+        description="Audit entries: of changes and of requests that were turned away, or of all requests.",
+    )
+    audit_file: Path | None = Field(
+        None, description="File of audit entries, a JSON object a line; by default they go to the log."
+    )
+    trace_endpoint: str | None = Field(
+        None, description="OpenTelemetry collector for spans, such as http://localhost:4318; none: no spans."
+    )
+    trace_sampling: float = Field(
+        1, ge=0, le=1, description="Share of requests traced, of those that bring no decision of their own."
+    )
     stall_seconds: float = Field(
         60, gt=0, description="Longest time of one batch in the encoder; past it /ready says no."
     )
@@ -217,10 +232,12 @@ class Settings(BaseSettings):
     @field_validator("encoder_urls")
     @classmethod
     def _urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for url in value:
-            if not url.startswith(("http://", "https://")):
-                raise ValueError(f"{url!r} is not a URL; write it as http://host:port")
-        return tuple(url.rstrip("/") for url in value)
+        return tuple(map(_url, value))
+
+    @field_validator("trace_endpoint")
+    @classmethod
+    def _endpoint(cls, value: str | None) -> str | None:
+        return None if value is None else _url(value)
 
     @field_validator(*KEY_SETTINGS)
     @classmethod
@@ -314,6 +331,13 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
         raise SettingsError("; ".join(_one_line(dict(detail), given) for detail in error.errors())) from None
     except ValueError as error:  # a tercet.toml that is not TOML
         raise SettingsError(f"{CONFIG_FILE}: {error}") from None
+
+
+def _url(value: str) -> str:
+    """An address without the slash at its end. Raises ValueError."""
+    if not value.startswith(("http://", "https://")):
+        raise ValueError(f"{value!r} is not a URL; write it as http://host:port")
+    return value.rstrip("/")
 
 
 def _refuse_misspelt_variables() -> None:

@@ -64,6 +64,9 @@ class Telemetry:
             ["reason"],
             registry=self.registry,
         )
+        self._audit_failures = Counter(
+            "tercet_audit_failures", "Audit entries that could not be written.", registry=self.registry
+        )
         self._batch_texts = Histogram(
             "tercet_batch_texts", "Texts in an encoded batch.", buckets=TEXTS, registry=self.registry
         )
@@ -96,6 +99,10 @@ class Telemetry:
     def count_refusal(self, reason: RefusalReason) -> None:
         """Counts a request that was answered 429."""
         self._refused.labels(reason).inc()
+
+    def count_audit_failure(self) -> None:
+        """Counts an entry that is missing from the audit log."""
+        self._audit_failures.inc()
 
     def observe_batch(self, texts: int, tokens: int, seconds: float) -> None:
         """Counts one encoded batch."""

@@ -85,6 +85,7 @@ HOMES = {
     "pydantic": {"service", "training/settings"},
     "matplotlib": {"training/runs/plots.py"},
     "mcp": {"cli/mcp.py"},
+    "opentelemetry": {"service/tracing"},
     "typer": {"cli"},
     "rich": {"cli"},
 }

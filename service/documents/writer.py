@@ -33,8 +33,10 @@ from service.documents.batch import Brought, EncodedDocuments, joined
 from service.documents.encoding import encode_documents
 from service.encoding.service import EncodingService
 from service.exceptions import InvalidRequestError, OverloadedError
+from service.facts import note
 from service.load.deadlines import Deadline
 from service.load.pools import Pools
+from service.tracing.request import recorded
 from service.write_telemetry import WriteKind, WriteTelemetry
 
 SHORT_CHARACTERS = 10_000  # checked in less time than a thread of a busy server takes to begin
@@ -174,6 +176,7 @@ class DocumentWriter:
     async def _write(self, kind: WriteKind, name: str, write: Callable[[LiveCollection], Written]) -> Written:
         """Carries out a write and counts it. A thread that has begun it ends it, though the client leaves."""
         settings = await self._collections.open_to_write(name)
+        note(collection=settings.name)
 
         def begun() -> Written:
             with self._collections.writing(settings.name) as live:
@@ -182,9 +185,12 @@ class DocumentWriter:
             return written
 
         try:
-            return await self._pools.writes.run(begun)
+            with recorded("write"):
+                written = await self._pools.writes.run(begun)
         except WriteOverloadedError as error:
             raise OverloadedError(str(error), RETRY_SECONDS, "writes") from error
+        note(documents=written.documents, position=written.position)
+        return written
 
 
 def require_distinct(documents: Sequence[Document]) -> None:

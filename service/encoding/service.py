@@ -19,6 +19,7 @@ from service.load.admission import ANY_WAIT, Admission, Ticket
 from service.load.deadlines import Deadline
 from service.load.pools import text_pool
 from service.settings import Settings
+from service.tracing.request import recorded
 
 # Tokenized in half a millisecond; a busy server takes longer to begin work in a thread.
 SHORT_CHARACTERS = 2000
@@ -183,11 +184,13 @@ class LocalEncoding:
             self._encoder.tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=truncate
         )
         if sum(map(len, texts)) <= SHORT_CHARACTERS:
-            tokens = tokenize()
+            with recorded("tokenize"):
+                tokens = tokenize()
         else:
             if not ticket.admitted:  # before the work of tokenizing
                 self.require_room(estimated_tokens(texts), ticket.deadline)
-            tokens = await self._pool.run(tokenize)
+            with recorded("tokenize"):
+                tokens = await self._pool.run(tokenize)
         return await self._batcher.submit(tokens, outputs, info.adapter, ticket)
 
     def wait_seconds(self, tokens: int) -> float:

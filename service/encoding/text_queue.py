@@ -63,6 +63,7 @@ class QueuedCall:
         self.adapter = adapter
         self.ticket = ticket
         self.answer = answer
+        self.began: float | None = None  # when its first text went to the encoder, of the monotonic clock
         self.parts: list[Representations] = []
         self.left_tokens: int = sum(self.lengths)
         self._taken = 0

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Any, TypeVar
 
 import orjson
-from fastapi import Response
+from fastapi import Request, Response
 
 from index.candidates import DenseOptions
 from index.documents.filters import Filter, parse_filter
@@ -29,6 +29,7 @@ from service.search.answers import answer_head, answer_hits, stage_seconds
 from service.search.defaults import WantedCandidates
 from service.search.pipeline import SearchQuery
 from service.search.ready_queries import ready_query
+from service.search.slow import log_if_slow
 from service.settings import RequestLimits
 
 DEFAULT_TOP_K = 10
@@ -39,7 +40,7 @@ routes = router("search")
 
 
 @routes.post("/search", response_model=SearchResponse, responses=errors(404, 409, 422))
-async def search(body: SearchRequest, services: Services, deadline: TimeLimit) -> Response:
+async def search(body: SearchRequest, request: Request, services: Services, deadline: TimeLimit) -> Response:
     """Find documents: candidates of each retriever, every one with all scores that its collection has.
 
     `score` is the weighted sum of the scores; every part is in the answer.
@@ -63,6 +64,14 @@ async def search(body: SearchRequest, services: Services, deadline: TimeLimit) -
     absent = () if isinstance(body.query, str) else [s for s in OUTPUTS if getattr(body.query, s) is None]
     for stage, seconds in stage_seconds(outcome).items():
         services.telemetry.observe_stage(stage, seconds)
+    settings = services.settings
+    log_if_slow(
+        query,
+        outcome,
+        settings.slow_search_seconds,
+        request.state.request_id,
+        with_text=settings.slow_search_text,
+    )
     return await response_of(_pieces(answer_head(outcome), answer_hits(outcome, absent)))
 
 

@@ -15,6 +15,7 @@ from models.representations import Representations
 from service.collections import CollectionRegistry
 from service.encoding.service import EncodingService, estimated_tokens
 from service.exceptions import InvalidRequestError
+from service.facts import note
 from service.load.admission import ANY_WAIT, Admission, Ticket
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
@@ -24,6 +25,7 @@ from service.search.line import SearchLine
 from service.search.query_terms import QueryTerms, query_terms
 from service.search.ready_queries import require_sides
 from service.search.target import target_of
+from service.tracing.request import record
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ class SearchPipeline:
 
     async def _search(self, query: SearchQuery, deadline: Deadline) -> SearchOutcome:
         started = time.perf_counter()
+        note(collection=query.collection)
         complete = query.weights is not None and query.candidates.complete(query.weights)
         target = await target_of(
             self._collections, self._encoding, query.collection, query.adapter, with_defaults=not complete
@@ -138,9 +141,12 @@ class SearchPipeline:
         if query.explain:
             hits = min(query.top_k, snapshot.documents)
             require_explainable(representations, query.words, hits, bm25=snapshot.settings.bm25)
-        result, explanations = await self._line.run(
+        asked = time.monotonic()
+        began, result, explanations = await self._line.run(
             deadline, self._found, snapshot, query, representations, weights, candidates
         )
+        _record_stages(asked, began, result, explained=query.explain)
+        note(snapshot=result.snapshot, hits=len(result.hits))
         return SearchOutcome(
             query.collection,
             result.snapshot,
@@ -165,8 +171,9 @@ class SearchPipeline:
         representations: Representations,
         weights: Weights,
         candidates: CandidateLimits,
-    ) -> tuple[SearchResult, list[HitExplanation] | None]:
-        """The hits, and why they are hits where the query asks; one piece of work for one thread."""
+    ) -> tuple[float, SearchResult, list[HitExplanation] | None]:
+        """When it began, the hits, and why they are hits where the query asks; one thread does it all."""
+        began = time.monotonic()
         result = snapshot.search(
             representations,
             text=query.words,
@@ -177,9 +184,20 @@ class SearchPipeline:
             dense_options=query.dense_options,
         )
         if not query.explain:
-            return result, None
+            return began, result, None
         tokenizer = self._encoding.tokenizer
-        return result, explain_hits(snapshot, tokenizer, query.words, representations, result.hits)
+        return began, result, explain_hits(snapshot, tokenizer, query.words, representations, result.hits)
+
+
+def _record_stages(asked: float, began: float, result: SearchResult, *, explained: bool) -> None:
+    """Records the stages of a search. asked: when it was ready for a thread; began: when it got one."""
+    retrieved = began + result.retrieve_seconds
+    scored = retrieved + result.score_seconds
+    record("queue", asked, began)
+    record("retrieve", began, retrieved)
+    record("score", retrieved, scored)
+    if explained:
+        record("explain", scored)
 
 
 def _require_bm25(weights: Weights, candidates: WantedCandidates, settings: CollectionSettings) -> None:

@@ -20,6 +20,7 @@ from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
 from service.search.query_terms import QueryTerms, query_terms
 from service.search.scoring import score_texts
+from service.tracing.request import recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,11 @@ async def rerank(
     try:
         async with aclosing(slices):
             async for part in slices:
-                parts.append(await pool.run(_score_weighted, await asked, idf, part))
+                encoded_query = await asked
+                with recorded("score"):
+                    parts.append(await pool.run(_score_weighted, encoded_query, idf, part))
                 truncated.append(part.truncated)
                 tokens += int(part.tokens.sum())
-        encoded_query = await asked
     finally:
         asked.cancel()  # of use only where the texts failed, or the caller left
     scores, cut = np.concatenate(parts), np.concatenate(truncated)

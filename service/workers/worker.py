@@ -33,6 +33,7 @@ from service.exceptions import (
 from service.load.admission import too_late
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.settings import WorkerAccess
+from service.tracing.request import call
 from service.workers.health import WorkerHealth, WorkerState
 
 # What ends a connection before its answer came, such as one that the worker closed while it was kept alive.
@@ -122,7 +123,9 @@ class RemoteWorker:
         limit = asyncio.timeout(self._access.timeout_seconds)
         self._waits.add(limit)
         try:
-            response = await self._send("POST", "/embed", limit, json=body, headers=headers)
+            with call("POST /embed", f"{self.url}/embed") as trace_headers:
+                headers |= trace_headers
+                response = await self._send("POST", "/embed", limit, json=body, headers=headers)
         except WorkerSilentError as error:
             self.health.suspect(str(error))
             raise

@@ -17,6 +17,8 @@ from service.http.asgi import Application, Receive, Scope, Send, header
 Access = Literal["read", "write"]
 OPEN_PATHS = {"/health", "/ready", "/tei/health"}
 
+KEY_ID_DIGITS = 12  # of a key's SHA-256 in hexadecimal: tells keys apart, and gives none away
+
 bearer = HTTPBearer(
     auto_error=False,
     scheme_name="key",
@@ -37,10 +39,10 @@ class KeyRing:
         """Whether no key is configured, so that everyone may do everything."""
         return not self._digests
 
-    def access(self, authorization: str | None) -> Access:
-        """What the `Authorization` header allows. Raises UnauthenticatedError."""
+    def access(self, authorization: str | None) -> tuple[Access, str | None]:
+        """What the `Authorization` header allows, and the id of its key. Raises UnauthenticatedError."""
         if self.is_open:
-            return "write"
+            return "write", None
         scheme, _, key = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             raise UnauthenticatedError("this server needs a key: send the header Authorization: Bearer KEY")
@@ -51,7 +53,7 @@ class KeyRing:
                 found = access
         if found is None:
             raise UnauthenticatedError("the key is not known to this server; check the setting api_keys")
-        return found
+        return found, digest.hex()[:KEY_ID_DIGITS]
 
 
 class AuthMiddleware:
@@ -64,16 +66,17 @@ class AuthMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
             try:
-                access = self._keys.access(header(scope, b"authorization"))
+                access, key = self._keys.access(header(scope, b"authorization"))
             except UnauthenticatedError as error:
                 await failure_of(error).response()(scope, receive, send)
                 return
-            scope.setdefault("state", {})["access"] = access
+            scope.setdefault("state", {}).update(access=access, key=key)
         await self._app(scope, receive, send)
 
 
 async def require_write(request: Request) -> None:
     """A dependency of routes that change something. Raises ForbiddenError for a read-only key."""
+    request.state.changes = True
     if request.state.access != "write":
         raise ForbiddenError("this key may only read; use a key of the setting api_keys")
 

@@ -66,7 +66,7 @@ async def test_read_keys_alone_leave_nobody_who_may_change(make_client: Any) -> 
 
 def test_a_key_in_both_lists_may_write() -> None:
     ring = KeyRing(["both"], ["both"])
-    assert ring.access("Bearer both") == "write"
+    assert ring.access("Bearer both")[0] == "write"
     with pytest.raises(UnauthenticatedError):
         ring.access("Bearer bot")
-    assert KeyRing([], []).access(None) == "write"
+    assert KeyRing([], []).access(None) == ("write", None)

@@ -1,0 +1,1 @@
+"""OpenTelemetry spans of requests and the W3C ids that join them over servers."""
