@@ -235,7 +235,7 @@ def test_the_cpu_image_serves_as_its_user_from_a_read_only_root(
     assert set(status["CapEff"]) == {"0" * 16}
     inside = Path(f"/proc/{server.process.pid}/root")
     with pytest.raises(OSError, match="Read-only file system"):
-        (inside / "opt/tercet/app/written").touch()
+        (inside / "opt/tercet/docker/written").touch()
 
     job = built_collection(server, root / "examples" / "demo" / "corpus.jsonl")
     assert job["state"] == "succeeded", job

@@ -155,7 +155,8 @@ def test_the_installed_image_holds_the_lock_and_no_torch(image: Rehearsal, root:
 def test_what_serving_needs_stays_light(image: Rehearsal) -> None:
     (packages,) = (image.folder / "opt/tercet/venv/lib").glob("python3.*/site-packages")
     files = [path for path in packages.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    serving = [path for path in files if not path.relative_to(packages).parts[0].startswith("pyarrow")]
+    left_out = ("pyarrow", "checkpoints")
+    serving = [path for path in files if not path.relative_to(packages).parts[0].startswith(left_out)]
     assert len(serving) < len(files), "Parquet is in the image"
     assert sum(path.lstat().st_size for path in serving) <= SERVING_BYTES
 
@@ -167,6 +168,28 @@ def test_the_warm_up_left_compiled_kernels(image: Rehearsal) -> None:
     kernels = image.folder / "opt/tercet/kernels"
     assert list(kernels.rglob("*.nbi"))
     assert len((kernels / "id").read_text().strip()) == 16
+
+
+@pytest.mark.slow
+@pytest.mark.network
+@pytest.mark.timeout(900)
+def test_the_wheel_runs_the_demo_far_from_the_repository(image: Rehearsal, tmp_path: Path) -> None:
+    demo = subprocess.run(
+        ["tercet", "demo", "--no-serve", "--data", str(tmp_path / "data")],
+        cwd=tmp_path,
+        env=image.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert demo.returncode == 0, demo.stderr
+    assert "en-bakers-yeast" in demo.stdout
+    assert "ko-kimchi" in demo.stdout
+    assert "en-honeybee-dance" in demo.stdout
+    (packages,) = (image.folder / "opt/tercet/venv/lib").glob("python3.*/site-packages")
+    assert {path.name for path in (packages / "checkpoints").iterdir()} == {"minilm-m3", "multi-m3"}
+    assert {path.name for path in (packages / "examples").iterdir()} == {"demo"}
+    assert not (packages / "clients").exists()
 
 
 def wait_for(check: list[str], image: Rehearsal, process: subprocess.Popen[bytes]) -> None:
