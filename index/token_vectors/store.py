@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from index.files.arrays import ArraySource, ArrayTarget
+from index.files.arrays import ArraySource, ArrayTarget, frozen
 from index.files.float16 import rows_as_float32
 from index.files.packed_bytes import open_offsets
 from models.representations import Float32, Int64, TokenVectors, offsets_of, ragged_positions
@@ -74,7 +74,7 @@ class TokenVectorStore:
         if self.scales is None:
             return rows_as_float32(self.codes, positions)
         vectors = np.empty((len(positions), self.codes.shape[1]), np.float32)
-        _unpack_int8(self.codes, self.scales, positions, vectors)
+        _unpack_int8(frozen(self.codes), frozen(self.scales), positions, vectors)
         return vectors
 
     def of(self, row: int) -> Float32:
