@@ -27,7 +27,14 @@ PAGE = 1000
 
 app = typer.Typer(help="Put, get, list and delete documents of a collection.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Option("--collection", help="Name of the collection, which must exist.")]
+Name = Annotated[
+    str,
+    typer.Option(
+        "--collection",
+        help="Name of the collection, which must exist.",
+        autocompletion=options.collection_names,
+    ),
+]
 FilterJson = Annotated[
     str | None,
     typer.Option("--filter", metavar="JSON", help='Such as {"eq": {"lang": "en"}}.', show_default=False),

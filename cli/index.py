@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -24,11 +24,9 @@ app.command()(index_backup.backup)
 app.command()(index_backup.restore)
 app.add_typer(index_alias.app, name="alias")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.")]
-
 
 @app.command()
-def inspect(name: Name, data: options.Data = None, as_json: options.AsJson = False) -> None:
+def inspect(name: options.Name, data: options.Data = None, as_json: options.AsJson = False) -> None:
     """Show a collection's settings, its current snapshot, and what they take on disk."""
     from index.inspection import inspect_collection
 
@@ -41,7 +39,7 @@ def inspect(name: Name, data: options.Data = None, as_json: options.AsJson = Fal
 
 
 @app.command()
-def verify(name: Name, data: options.Data = None, as_json: options.AsJson = False) -> None:
+def verify(name: options.Name, data: options.Data = None, as_json: options.AsJson = False) -> None:
     """Check every checksum, count, offset and id of the current snapshot; exit code 1 on damage."""
     from index.errors import DamagedIndexError
     from index.verify import verify as problems_of

@@ -22,7 +22,7 @@ Alias = Annotated[str, typer.Argument(metavar="ALIAS", help="The second name.")]
 @app.command()
 def put(
     alias: Alias,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.")],
+    name: options.Name,
     data: options.Data = None,
     as_json: options.AsJson = False,
 ) -> None:

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from index.backups.store import BackupStore
     from service.settings import Settings
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.")]
-
 
 def backup(
-    name: Name,
+    name: options.Name,
     list_all: Annotated[bool, typer.Option("--list", help="Show the collection's backups instead.")] = False,
     delete: Annotated[
         str | None, typer.Option(metavar="ID", help="Remove this backup instead.", show_default=False)
@@ -54,7 +52,7 @@ def backup(
 
 
 def restore(
-    name: Name,
+    name: options.Name,
     id: Annotated[str, typer.Argument(metavar="ID", help="The backup, as `backup NAME --list` shows it.")],
     new_name: Annotated[
         str | None,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from cli import options
 from cli.output import console, megabytes, print_json, print_pairs
@@ -13,10 +11,8 @@ from cli.remote import Remote, Url, named_url, path_of
 
 POLL_SECONDS = 0.2
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.")]
 
-
-def merge(name: Name, url: Url = None, data: options.Data = None) -> None:
+def merge(name: options.Name, url: Url = None, data: options.Data = None) -> None:
     """Flush a collection's ledger into a segment, and join segments of which there are many of a size."""
     settings = options.settings_from(data=data)
     if url is not None:
@@ -37,7 +33,9 @@ def merge(name: Name, url: Url = None, data: options.Data = None) -> None:
     console().print(f"Collection {name!r} has {segments} segments.")
 
 
-def stats(name: Name, url: Url = None, data: options.Data = None, as_json: options.AsJson = False) -> None:
+def stats(
+    name: options.Name, url: Url = None, data: options.Data = None, as_json: options.AsJson = False
+) -> None:
     """Show documents, deleted ones, segments, bytes by part, the ledger, and what is under way."""
     settings = options.settings_from(data=data)
     if url is not None:

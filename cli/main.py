@@ -15,6 +15,7 @@ import typer
 
 import cli.adapters
 import cli.demo
+import cli.doctor
 import cli.documents
 import cli.embed
 import cli.eval
@@ -25,6 +26,7 @@ import cli.search
 import cli.serve
 import cli.train
 import cli.tune
+from cli.first_steps import print_first_steps
 from cli.key_flags import refuse_key_flags
 from cli.output import print_failure
 from evaluation.errors import DatasetError
@@ -36,6 +38,7 @@ from service.exceptions import ServiceError, SettingsError
 from service.open_files import allow_open_files
 from training.errors import TrainingError
 
+COMPLETING = "_TERCET_COMPLETE"  # what a shell sets when it asks what may come next
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
 
@@ -43,15 +46,15 @@ def application(arguments: list[str]) -> typer.Typer:
     """The command line. Flags of `serve` and `encoder` are made from the settings only where needed."""
     app = typer.Typer(
         help="Hybrid retrieval: dense, sparse and ColBERT from one encoder pass, and their exact sum.",
-        no_args_is_help=True,
+        invoke_without_command=True,
         pretty_exceptions_enable=False,
-        add_completion=False,
         rich_markup_mode=None,  # its tables cut the names of long flags at 80 columns
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_tercet)
     app.command()(cli.demo.demo)
-    server = bool({"serve", "encoder"} & set(arguments[:1]))
+    app.command()(cli.doctor.doctor)
+    server = bool({"serve", "encoder"} & set(arguments[:1])) or COMPLETING in os.environ
     app.command()(cli.serve.serve_command(with_flags=server))
     app.command()(cli.serve.encoder_command(with_flags=server))
     app.add_typer(cli.index.app, name="index")
@@ -74,11 +77,14 @@ def _print_version(asked: bool) -> None:
 
 
 def _tercet(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Options of the command itself; `--version` has done its work in its callback."""
+    if context.invoked_subcommand is None:
+        print_first_steps()
 
 
 def main() -> None:

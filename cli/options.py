@@ -14,6 +14,20 @@ if TYPE_CHECKING:
     from index.windows.settings import WindowSettings
     from service.settings import Settings
 
+
+def collection_names(incomplete: str) -> list[str]:
+    """Collections in the data root that shells offer where a name begins so."""
+    from index.collection import list_collections
+
+    return [
+        name for name in list_collections(collections_root(settings_from())) if name.startswith(incomplete)
+    ]
+
+
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="Name of the collection.", autocompletion=collection_names),
+]
 Data = Annotated[
     Path | None,
     typer.Option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli import options
-from cli.output import console, error_console, print_hits, print_json
+from cli.output import console, error_console, print_hits, print_json, print_pairs
 
 if TYPE_CHECKING:
     from index.candidates import Weights
@@ -21,8 +21,18 @@ if TYPE_CHECKING:
 
 
 def search(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.")],
-    query: Annotated[str, typer.Argument(help="What to search for.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Name of the collection; without one the collections are listed.",
+            show_default=False,
+            autocompletion=options.collection_names,
+        ),
+    ] = None,
+    query: Annotated[
+        str | None, typer.Argument(metavar="QUERY", help="What to search for.", show_default=False)
+    ] = None,
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Number of hits.")] = 10,
     weights: Annotated[
         str | None,
@@ -51,6 +61,11 @@ def search(
     from service.search.answers import answer_head, answer_hits
     from service.search.pipeline import SearchQuery
 
+    if name is None:
+        _list_collections(options.settings_from(data=data), as_json=as_json)
+        return
+    if query is None:
+        raise typer.BadParameter("say what to search for after the collection's name", param_hint="QUERY")
     asked = SearchQuery(
         name,
         query,
@@ -78,6 +93,33 @@ def search(
         out.print("No hits.")
     if outcome.truncated:
         error_console().print(f"The query was cut at {outcome.tokens} tokens, the encoder's limit.")
+
+
+def _list_collections(settings: Settings, *, as_json: bool) -> None:
+    """The collections that may be searched, with what each holds."""
+    from index.collection import list_collections
+    from index.inspection import inspect_collection
+
+    root = options.collections_root(settings)
+    found = [inspect_collection(root, name) for name in list_collections(root)]
+    if as_json:
+        record = [
+            {"name": each.settings.name, "documents": each.documents, "encoder": each.settings.encoder}
+            for each in found
+        ]
+        print_json({"collections": record})
+    elif not found:
+        console().print(
+            f"There are no collections in {settings.data}. Make one: tercet demo, or "
+            "tercet index build FILE --collection NAME",
+            soft_wrap=True,
+        )
+    else:
+        shown = {
+            each.settings.name: f"{each.documents:,} documents, {each.settings.encoder}" for each in found
+        }
+        print_pairs(shown, console())
+        error_console().print('Search one: tercet search NAME "what the query says"')
 
 
 def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]) -> list[SearchOutcome]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def tune(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the collection.")],
+    name: options.Name,
     folder: Annotated[
         Path | None,
         typer.Argument(help="BEIR folder: queries and qrels; the collection has the documents."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -282,3 +283,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first, so that at the end no process waits long for another."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture
+def dead_url() -> str:
+    """An address at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    return f"http://127.0.0.1:{port}"

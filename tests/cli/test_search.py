@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -80,3 +81,24 @@ def test_a_window_is_shown_instead_of_the_beginning() -> None:
 def test_weights_by_name_and_number() -> None:
     assert parse_weights("miracl") == Weights(1, 0.3, 1)
     assert parse_weights("0.5, 0, 2") == Weights(0.5, 0, 2)
+
+
+def test_without_a_name_the_collections_are_listed(tercet: Run, built: Path) -> None:
+    done = tercet("search")
+    assert done.returncode == 0
+    assert done.stdout.split() == ["small", "4", "documents,", str(checkpoint_of(built))]
+    listed = json.loads(tercet("search", "--json").stdout)
+    assert listed == {
+        "collections": [{"name": "small", "documents": 4, "encoder": str(checkpoint_of(built))}]
+    }
+
+
+def checkpoint_of(data: Path) -> str:
+    settings = json.loads((data / "collections" / "small" / "collection.json").read_text("utf-8"))
+    return str(settings["encoder"])
+
+
+def test_without_collections_it_says_how_to_make_one(tercet: Run) -> None:
+    done = tercet("search")
+    assert done.returncode == 0
+    assert "There are no collections in data. Make one: tercet demo" in done.stdout

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
@@ -36,14 +35,6 @@ from service.workers.encoding import RemoteEncoding
 def make_worker(make_server: Any) -> Any:
     """Makes a real encoder worker; options as for `make_app`."""
     return lambda **options: make_server(create=create_worker_app, **options)
-
-
-@pytest.fixture
-def dead_url() -> str:
-    """An address at which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    return f"http://127.0.0.1:{port}"
 
 
 @asynccontextmanager

@@ -1,0 +1,98 @@
+"""The data root and its collections."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli import options
+from cli.doctor.findings import Finding
+
+if TYPE_CHECKING:
+    from service.settings import Settings
+
+TOPIC = "data root"
+LEAST_FREE_BYTES = 1 << 30
+
+
+def findings(settings: Settings, fingerprint: str | None) -> Iterator[Finding]:
+    """Whether collections can be written and searched. fingerprint: of the encoder, where that works."""
+    root = settings.data.resolve()
+    if not root.exists():
+        parent = next(each for each in root.parents if each.exists())
+        if os.access(parent, os.W_OK | os.X_OK):
+            yield Finding("note", TOPIC, f"{root} does not exist; it is made when it is needed")
+        else:
+            yield _unwritable(root, f"does not exist and cannot be made below {parent}")
+        return
+    if not (root.is_dir() and os.access(root, os.W_OK | os.X_OK)):
+        yield _unwritable(root, "cannot be written to")
+        return
+    free = shutil.disk_usage(root).free
+    text = f"{root} can be written to, {free / 2**30:.1f} GiB are free"
+    if free < LEAST_FREE_BYTES:
+        yield Finding("warning", TOPIC, text, "make room: a full disk refuses writes (507), and merges fail")
+    else:
+        yield Finding("ok", TOPIC, text)
+    yield from _server(root)
+    yield from _collections(options.collections_root(settings), fingerprint)
+
+
+def _unwritable(root: Path, problem: str) -> Finding:
+    return Finding(
+        "problem",
+        TOPIC,
+        f"{root} {problem}",
+        f"give it to the user {os.geteuid()}, or name another with --data or TERCET_DATA",
+    )
+
+
+def _server(root: Path) -> Iterator[Finding]:
+    from index.errors import CollectionBusyError
+    from index.files.lock import ExclusiveLock
+
+    if not (root / "service.lock").exists():
+        return
+    lock = ExclusiveLock(root / "service.lock", "data root")
+    try:
+        lock.acquire()
+    except CollectionBusyError:
+        yield Finding("ok", TOPIC, "a server runs on it")
+    else:
+        lock.release()
+
+
+def _collections(root: Path, fingerprint: str | None) -> Iterator[Finding]:
+    from index.collection import list_collections
+    from index.errors import SearchIndexError
+    from index.inspection import inspect_collection
+
+    names = list_collections(root)
+    if not names:
+        yield Finding("note", TOPIC, "there are no collections; `tercet demo` makes one of 262 documents")
+    for name in names:
+        try:
+            found = inspect_collection(root, name)
+        except SearchIndexError as error:
+            yield Finding(
+                "problem",
+                TOPIC,
+                f"collection {name!r} cannot be opened: {error}",
+                f"tercet index verify {name} says more; restore a backup, or build it again",
+            )
+            continue
+        text = f"collection {name!r}: documents {found.documents:,}, segments {len(found.segments)}"
+        # One with an adapter has the fingerprint of both, which only that adapter can tell.
+        if fingerprint in (None, found.settings.fingerprint) or found.settings.adapter is not None:
+            yield Finding("ok", TOPIC, text)
+        else:
+            yield Finding(
+                "warning",
+                TOPIC,
+                f"{text}, built with {found.settings.encoder}, fingerprint {found.settings.fingerprint}: the "
+                "encoder is another, and searches of it answer 409",
+                f"serve it with --checkpoint {found.settings.encoder}, or build it again",
+            )

@@ -1,0 +1,18 @@
+"""What an examination finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+State = Literal["ok", "note", "warning", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. remedy: what to do, of a warning or a problem."""
+
+    state: State
+    topic: str
+    text: str
+    remedy: str | None = None

@@ -1,0 +1,40 @@
+"""What `tercet` alone says: what to do first, by what there is already."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from cli import options
+from cli.output import console
+
+FIRST = [
+    ("tercet demo", "index a small corpus in five languages, answer three queries, serve it"),
+    (
+        "tercet index build FILE --collection NAME",
+        "index documents of your own: JSONL, Parquet, a BEIR folder",
+    ),
+]
+NEXT = [
+    ('tercet search NAME "what the query says"', "search; without NAME it lists the collections"),
+    ("tercet serve", "serve all of them over HTTP, with a page at http://127.0.0.1:8080"),
+]
+ALWAYS = [
+    ("tercet doctor", "see whether all is in order here, and what to do where it is not"),
+    ("tercet --help", "every command; each has --help of its own"),
+]
+
+
+def print_first_steps() -> None:
+    """Prints what to do first, or next where there are collections."""
+    from index.collection import list_collections
+
+    settings = options.settings_from()
+    names = list_collections(options.collections_root(settings))
+    out = console()
+    out.print("Tercet: hybrid retrieval, with three scores for every hit and their exact sum.\n")
+    if names:
+        out.print(Text(f"Collections in {settings.data}: {', '.join(names)}\n"), soft_wrap=True)
+    steps = [*NEXT, *FIRST[1:], *ALWAYS] if names else [*FIRST, *NEXT, *ALWAYS]
+    width = max(len(command) for command, _ in steps)
+    for command, what in steps:
+        out.print(Text.assemble("  ", (command.ljust(width), "bold"), "  ", (what, "dim")), soft_wrap=True)
