@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, TypeAdapter, ValidationError
 
 from index.candidates import Document
-from index.documents.filters import Filter, parse_filter
+from index.documents.filters import parse_filter
 from index.errors import DocumentNotFoundError, InvalidQueryError
 from index.live.records import WriteKey
 from models.representations import Float32
@@ -165,9 +166,11 @@ async def list_documents(
         )
     if after is not None and not is_id(after):
         raise InvalidRequestError("after is no id: give 1 to 512 bytes of UTF-8, or leave it out", "after")
-    tree = None if filter is None else _filter(_json(filter))
+    with _about_the_filter():
+        tree = None if filter is None else parse_filter(_json(filter))
     snapshot = await services.readable.open(name)
-    return await response_of(page_pieces(snapshot, after, count, tree, services.pools.search))
+    with _about_the_filter():
+        return await response_of(page_pieces(snapshot, after, count, tree, services.pools.search))
 
 
 @routes.post(
@@ -189,7 +192,8 @@ async def delete_documents(
         _check_count(body.ids, services.limits.write_documents, "ids")
         written = await services.writer.delete(name, body.ids, key)
     else:
-        written = await services.writer.delete_matching(name, _filter(body.filter), key)
+        with _about_the_filter():
+            written = await services.writer.delete_matching(name, parse_filter(body.filter), key)
     return json_response({"deleted": written.documents, "position": written.position})
 
 
@@ -315,9 +319,11 @@ def _json(text: str) -> Any:
         raise InvalidRequestError(f"filter is not valid JSON: {error}", "filter", "invalid_filter") from error
 
 
-def _filter(tree: object) -> Filter:
+@contextmanager
+def _about_the_filter() -> Iterator[None]:
+    """Only a filter can be invalid in what is asked for here."""
     try:
-        return parse_filter(tree)
+        yield
     except InvalidQueryError as error:
         raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
 
