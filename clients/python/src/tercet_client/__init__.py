@@ -3,6 +3,7 @@
 from tercet_client.async_client import AsyncClient
 from tercet_client.bulk import EmbeddedDocuments, Upserted, upsert, upsert_async
 from tercet_client.client import Client
+from tercet_client.collections import open_collection, open_collection_async
 from tercet_client.embeddings import Embeddings
 from tercet_client.errors import (
     ApiError,
@@ -12,11 +13,22 @@ from tercet_client.errors import (
     OverloadedError,
     TercetError,
 )
+from tercet_client.many import (
+    delete_by_id,
+    delete_by_id_async,
+    dense_vectors,
+    dense_vectors_async,
+    documents_by_id,
+    documents_by_id_async,
+)
+from tercet_client.metadata import json_metadata
+from tercet_client.pair import ClientPair
 
 __all__ = [
     "ApiError",
     "AsyncClient",
     "Client",
+    "ClientPair",
     "ConflictError",
     "ConnectionFailedError",
     "EmbeddedDocuments",
@@ -25,6 +37,15 @@ __all__ = [
     "OverloadedError",
     "TercetError",
     "Upserted",
+    "delete_by_id",
+    "delete_by_id_async",
+    "dense_vectors",
+    "dense_vectors_async",
+    "documents_by_id",
+    "documents_by_id_async",
+    "json_metadata",
+    "open_collection",
+    "open_collection_async",
     "upsert",
     "upsert_async",
 ]

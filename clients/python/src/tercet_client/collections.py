@@ -1,0 +1,54 @@
+"""Collections that are made where they are missing."""
+
+from __future__ import annotations
+
+from tercet_client.async_client import AsyncClient
+from tercet_client.client import Client
+from tercet_client.errors import ConflictError, NotFoundError
+from tercet_client.types import CollectionRequest, CollectionResponse
+
+
+def open_collection(
+    client: Client, name: str, settings: CollectionRequest | None = None
+) -> CollectionResponse:
+    """The collection of this name, made with these settings where there is none.
+
+    Raises ConflictError where there is one with another value of a setting that is given: settings are
+    fixed at creation. A collection that exists is not written, so that a key for reading suffices.
+    """
+    try:
+        found = client.collection(name)
+    except NotFoundError:
+        try:
+            return client.create_collection(name, settings)
+        except ConflictError:  # made by somebody else meanwhile
+            found = client.collection(name)
+    return _agreeing(found, settings or {})
+
+
+async def open_collection_async(
+    client: AsyncClient, name: str, settings: CollectionRequest | None = None
+) -> CollectionResponse:
+    """The same for an event loop."""
+    try:
+        found = await client.collection(name)
+    except NotFoundError:
+        try:
+            return await client.create_collection(name, settings)
+        except ConflictError:
+            found = await client.collection(name)
+    return _agreeing(found, settings or {})
+
+
+def _agreeing(found: CollectionResponse, settings: CollectionRequest) -> CollectionResponse:
+    for setting, wanted in settings.items():
+        has = found.get(setting)
+        if wanted is not None and has != wanted:
+            raise ConflictError(
+                409,
+                f"collection {found['name']!r} has {setting} {has!r}, not {wanted!r}; settings are fixed at "
+                "creation: leave this one out, choose another name, or delete the collection",
+                "collection_exists",
+                setting,
+            )
+    return found
