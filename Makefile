@@ -4,7 +4,7 @@ PORT := $(or $(TERCET_PORT),8080)
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo serve setup test images lint check format bench
+.PHONY: demo serve setup test outside images lint check format bench
 
 demo: .venv/.installed-cpu
 	$(BIN)/tercet demo --port $(PORT)
@@ -17,6 +17,10 @@ setup: .venv/.installed-dev
 # Tests of one file share a process and its fixtures; one thread each, as processes that share CPUs slow down others.
 test: setup
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+# The packages for other frameworks, each in an environment of its own below .venv-outside. OUTSIDE: names, or all of them.
+outside: .venv/.installed-cpu
+	$(BIN)/python clients/outside/run.py $(OUTSIDE)
 
 # Both images built and the CPU one started, without a container engine: needs root, buildah and debootstrap.
 images: setup

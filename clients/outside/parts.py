@@ -1,0 +1,40 @@
+"""What `make outside` tries: packages for frameworks, and examples that use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENTS = ROOT / "clients"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """folder: has the tests; packages: folders whose wheels are installed, the last of them with its extra
+    `test` where tested; requirements: files of more; shown: whose versions the summary has; typed: mypy
+    checks it.
+    """
+
+    name: str
+    folder: Path
+    packages: tuple[Path, ...]
+    shown: tuple[str, ...]
+    requirements: tuple[Path, ...] = ()
+    tested: bool = True
+    typed: bool = True
+
+    @property
+    def constraints(self) -> Path:
+        """Exact versions of all that the packages bring."""
+        return self.folder / "constraints.txt"
+
+
+def _package(name: str, *shown: str) -> Part:
+    return Part(name, CLIENTS / name, (CLIENTS / "python", CLIENTS / name), shown)
+
+
+PARTS = (
+    _package("langchain", "langchain-core", "langchain-tests"),
+    _package("haystack", "haystack-ai"),
+)
