@@ -4,7 +4,7 @@ PORT := $(or $(TERCET_PORT),8080)
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo serve setup test outside images lint check format bench
+.PHONY: demo serve setup test outside images lint check format bench docs
 
 demo: .venv/.installed-cpu
 	$(BIN)/tercet demo --port $(PORT)
@@ -25,6 +25,10 @@ outside: .venv/.installed-cpu
 # Both images built and the CPU one started, without a container engine: needs root, buildah and debootstrap.
 images: setup
 	$(BIN)/pytest -m images tests/docker/test_images.py
+
+# The pages as a site, with a search that needs no server: build/site/index.html.
+docs: setup
+	$(BIN)/mkdocs build
 
 lint: setup
 	$(BIN)/ruff format --check .

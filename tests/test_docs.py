@@ -1,6 +1,8 @@
 """What the documentation names must exist."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,10 @@ LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#]+)")
 CODE_PATH = re.compile(
     r"`((?:service|ingest|models|index|training|evaluation|cli|benchmarks|examples|docs|docker|checkpoints|tests)/[\w./-]+)`"
 )
+CODE = re.compile(r"```.*?```", re.S)
+CODE_WORD = re.compile(r"`[^`]+`")
+COMMANDS = re.compile(r"```sh\n(.*?)```", re.S)
+HEADING = re.compile(r"^(#+) (.*)$", re.M)
 MAKE_TARGET = re.compile(r"\bmake ([a-z]+)")
 
 
@@ -20,6 +26,43 @@ def test_named_paths_exist(page: Path) -> None:
     missing = [target for target in LINK.findall(text) if not (page.parent / target).exists()]
     missing += [path for path in CODE_PATH.findall(text) if not (ROOT / path).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("page", ["quick-start.md", "http-api.md"])
+def test_korean_pages_have_the_parts_and_the_code_of_the_english_ones(page: str) -> None:
+    english, korean = ((ROOT / "docs" / place / page).read_text(encoding="utf-8") for place in (".", "ko"))
+    assert CODE.findall(korean) == CODE.findall(english)
+    assert [level for level, _ in HEADING.findall(korean)] == [level for level, _ in HEADING.findall(english)]
+    rows = [CODE_WORD.findall(row) for row in korean.splitlines() if row.startswith("| ")]
+    expected = [CODE_WORD.findall(row) for row in english.splitlines() if row.startswith("| ")]
+    assert rows == expected
+
+
+def test_the_korean_readme_names_the_commands_of_the_english_one() -> None:
+    readmes = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.ko.md")]
+    english, korean = (
+        [line for block in COMMANDS.findall(readme) for line in block.splitlines() if "-d '" not in line]
+        for readme in readmes
+    )
+    assert korean == english
+
+
+def test_the_site_is_built_with_every_page_and_link(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr
+    assert "not included in the" not in built.stderr
+    for page in ("index.html", "ko/index.html", "clients/python.html", "checkpoints/multi-m3.html"):
+        assert (tmp_path / page).is_file()
+    for page in tmp_path.rglob("*.html"):
+        loaded = re.findall(
+            r'<(?:script|link|img)[^>]*?(?:src|href)="(https?:[^"]+)"', page.read_text("utf-8")
+        )
+        assert not loaded, f"{page.name} loads from elsewhere"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
