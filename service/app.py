@@ -38,6 +38,7 @@ from service.http.wire.protocol import MAX_HEAD_BYTES, HttpProtocol
 from service.http.wire.server import DrainingServer
 from service.logs import configure_logging
 from service.open_files import allow_open_files
+from service.page import routes as page
 from service.routes import (
     aliases,
     backups,
@@ -62,7 +63,7 @@ SWITCH_SECONDS = 0.001
 
 log = logging.getLogger("tercet")
 
-OPEN_ROUTES = (operations.open_routes, tei.open_routes)
+OPEN_ROUTES = (operations.open_routes, tei.open_routes, page.routes)
 
 TAGS = [
     {"name": "embed", "description": "Texts to dense, sparse and ColBERT representations."},
@@ -84,7 +85,7 @@ TAGS = [
 
 def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
     """The search server: all routes. `encoder`: one that is loaded already, instead of the settings' own."""
-    return _build(
+    app = _build(
         settings,
         Runtime(settings, Telemetry(), searches=True, encoder=encoder, tracing=_tracing(settings, "tercet")),
         [
@@ -104,8 +105,11 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
             tei.open_routes,
             cohere.routes,
             jina.routes,
+            page.routes,
         ],
     )
+    app.mount(page.FILES, page.PageFiles())
+    return app
 
 
 def create_worker_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:

@@ -42,10 +42,10 @@ async def serving(app: FastAPI, headers: dict[str, str] | None = None) -> AsyncI
 
 
 @contextmanager
-def real_server(app: FastAPI) -> Iterator[str]:
-    """The address of an application behind a real server on a free port, in a thread."""
+def real_server(app: FastAPI, port: int = 0) -> Iterator[str]:
+    """The address of an application behind a real server, by default on a free port, in a thread."""
     settings: Settings = app.state.runtime.settings
-    server = server_for(app, settings.model_copy(update={"port": 0, "shutdown_seconds": 5}))
+    server = server_for(app, settings.model_copy(update={"port": port, "shutdown_seconds": 5}))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
@@ -113,8 +113,8 @@ def make_server(make_app: MakeApp) -> MakeServer:
 
 
 @pytest.fixture
-def serve() -> Callable[[FastAPI], AbstractContextManager[str]]:
-    """Serves an application on a free port and gives its address."""
+def serve() -> Callable[..., AbstractContextManager[str]]:
+    """Serves an application, by default on a free port, and gives its address."""
     return real_server
 
 

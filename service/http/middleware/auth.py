@@ -15,7 +15,8 @@ from service.exceptions import ForbiddenError, UnauthenticatedError
 from service.http.asgi import Application, Receive, Scope, Send, header
 
 Access = Literal["read", "write"]
-OPEN_PATHS = {"/health", "/ready", "/tei/health"}
+OPEN_PATHS = {"/", "/health", "/ready", "/tei/health"}
+OPEN_FILES = "/page/"  # of the page, which has no data
 
 KEY_ID_DIGITS = 12  # of a key's SHA-256 in hexadecimal: tells keys apart, and gives none away
 
@@ -64,7 +65,7 @@ class AuthMiddleware:
         self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+        if scope["type"] == "http" and not _is_open(scope["path"]):
             try:
                 access, key = self._keys.access(header(scope, b"authorization"))
             except UnauthenticatedError as error:
@@ -72,6 +73,10 @@ class AuthMiddleware:
                 return
             scope.setdefault("state", {}).update(access=access, key=key)
         await self._app(scope, receive, send)
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN_PATHS or path.startswith(OPEN_FILES)
 
 
 async def require_write(request: Request) -> None:

@@ -1,0 +1,135 @@
+"""How fast the page shows its first hits, and what it weighs: a real browser opens a shared address.
+
+    python benchmarks/page.py [--openings 20] [--screenshots docs/images]
+
+Each opening is a fresh browser context, so that nothing is cached, of a server over the bundled corpus with
+`multi-m3`. The time runs from the navigation until the first hit is drawn. `--screenshots` writes the
+pictures of the docs. Needs the system's Chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from playwright.sync_api import sync_playwright
+from serving.server import DEMO, ROOT, build, machine, serving
+
+RESULTS = ROOT / "benchmarks" / "results" / "page.json"
+QUERY = "how do bees tell each other where food is?"
+KOREAN = "배추를 발효시킨 음식은 무엇인가요?"
+BAR_MS, BAR_BYTES = 1000.0, 150_000
+FIRST_HIT = """() => new Promise((found) => {
+  const look = () => document.querySelector(".hit") ? requestAnimationFrame(() => found(performance.now()))
+    : requestAnimationFrame(look);
+  look();
+})"""
+
+
+@dataclass(slots=True)
+class Openings:
+    """What openings of the page took, weighed and complained of."""
+
+    milliseconds: list[float] = field(default_factory=list)
+    bytes_sent: list[int] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def main() -> None:
+    """Prints a table and writes the figures; exits with 1 where a bar was missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--openings", type=int, default=20)
+    parser.add_argument("--screenshots", type=Path, help="folder for the pictures of the docs")
+    parser.add_argument("--no-record", action="store_true", help="leave the committed figures as they are")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tercet-page-") as scratch, ExitStack() as running:
+        data = Path(scratch)
+        build(data, "demo", DEMO / "corpus.jsonl", "--checkpoint", "multi-m3", "--field", "lang:keyword")
+        server = running.enter_context(serving(data, checkpoint="multi-m3"))
+        playwright = running.enter_context(sync_playwright())
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        found = opened(browser, server.url, arguments.openings)
+        if arguments.screenshots is not None:
+            photographed(browser, server.url, arguments.screenshots)
+        browser.close()
+    figures = {
+        "first_hits_ms": round(statistics.median(found.milliseconds)),
+        "slowest_ms": round(max(found.milliseconds)),
+        "page_bytes": max(found.bytes_sent),
+        "console_errors": len(found.errors),
+    }
+    for name, value in figures.items():
+        print(f"{name:<16} {value:>8,}")
+    met = (
+        figures["slowest_ms"] <= BAR_MS
+        and figures["page_bytes"] <= BAR_BYTES
+        and not figures["console_errors"]
+    )
+    print(f"first hits within {BAR_MS:,.0f} ms, {BAR_BYTES:,} bytes, no errors: {'met' if met else 'MISSED'}")
+    if not arguments.no_record:
+        record = {"date": date.today().isoformat(), **machine(), "openings": arguments.openings, **figures}
+        RESULTS.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    raise SystemExit(not met)
+
+
+def opened(browser: Any, url: str, count: int) -> Openings:
+    """So many openings of a shared address. The bytes are those of the page's own files as they were sent."""
+    found = Openings()
+    httpx.post(f"{url}/search", json={"collection": "demo", "query": QUERY}).raise_for_status()  # warm
+    for _ in range(count):
+        context = browser.new_context()
+        page = context.new_page()
+        page.on("console", lambda message: found.errors.extend([message.text] * (message.type == "error")))
+        page.on("pageerror", lambda error: found.errors.append(str(error)))
+        page.goto(f"{url}/#/search?c=demo&q={quote(QUERY)}", wait_until="commit")
+        found.milliseconds.append(page.evaluate(FIRST_HIT))
+        page.wait_for_load_state("networkidle")
+        entries = page.evaluate(
+            "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
+            ".map((each) => [each.name, each.transferSize])"
+        )
+        found.bytes_sent.append(
+            sum(size for name, size in entries if "/page/" in name or name.split("#")[0] == f"{url}/")
+        )
+        context.close()
+    return found
+
+
+def photographed(browser: Any, url: str, folder: Path) -> None:
+    """Writes the pictures of the docs."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def picture(name: str, view: str, *, why: bool = False, **options: Any) -> None:
+        context = browser.new_context(**{"viewport": {"width": 1200, "height": 820}, **options})
+        page = context.new_page()
+        page.goto(f"{url}/#/{view}")
+        page.wait_for_load_state("networkidle")
+        if view.startswith("search"):
+            page.locator("mark").first.wait_for()
+        if why:
+            page.locator(".hit button").first.click()
+        page.screenshot(path=folder / f"{name}.png")
+        context.close()
+
+    search = f"search?c=demo&q={quote(QUERY)}"
+    korean = f"search?c=demo&q={quote(KOREAN)}"
+    phone = {"width": 390, "height": 820}
+    picture("search", search)
+    picture("why", korean, why=True, locale="ko-KR", color_scheme="dark")
+    picture("phone", korean, viewport=phone, locale="ko-KR", device_scale_factor=2)
+    picture("collections", "collections")
+    picture("embed", "embed", viewport={"width": 1200, "height": 640})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The page at `/`: search, documents, collections, jobs and embeddings in a browser."""

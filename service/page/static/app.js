@@ -1,0 +1,89 @@
+// The page: its frame, its views by their addresses, and the keys that work everywhere.
+
+import { addressOf, readAddress } from "./address.js";
+import { forgetKey, hasKey, onKeyNeeded } from "./api.js";
+import * as collections from "./collections.js";
+import { askForKey } from "./dialogs.js";
+import * as documents from "./documents.js";
+import { h, replace, select } from "./dom.js";
+import * as embed from "./embed.js";
+import * as jobs from "./jobs.js";
+import { chooseLanguage, currentLanguage, LANGUAGES, t } from "./language.js";
+import { errorNotice, remarksElement } from "./notices.js";
+import * as search from "./search.js";
+
+const VIEWS = { search, documents, collections, jobs, embed };
+const THEME = "tercet-theme";
+const THEMES = ["auto", "light", "dark"];
+
+const main = h("main", { id: "main", tabindex: -1 });
+const header = h("header", { class: "top" });
+let leaving = new AbortController();
+
+function frame() {
+  document.documentElement.lang = currentLanguage();
+  const { view } = readAddress();
+  const links = Object.keys(VIEWS).map((each) => h("li", {}, h("a", { href: addressOf(each), "aria-current": each === view ? "page" : null, text: t(`nav.${each}`) })));
+  const language = select(LANGUAGES, currentLanguage(), { "aria-label": t("language") });
+  language.addEventListener("change", () => {
+    chooseLanguage(language.value);
+    showView();
+  });
+  const theme = select(THEMES.map((each) => [each, t(`theme.${each}`)]), keptTheme(), { "aria-label": t("theme") });
+  theme.addEventListener("change", () => {
+    localStorage.setItem(THEME, theme.value);
+    applyTheme();
+  });
+  const forget = hasKey() && h("button", { type: "button", class: "quiet", text: t("key.forget"), on: { click: () => (forgetKey(), location.reload()) } });
+  replace(
+    header,
+    h("a", { class: "brand", href: addressOf("search") }, h("img", { src: "/page/icon.svg", alt: "", width: 22, height: 22 }), "Tercet"),
+    h("nav", { "aria-label": t("nav") }, h("ul", {}, links)),
+    h("div", { class: "row tools" }, forget, h("a", { href: "/docs", text: t("api") }), language, theme),
+  );
+}
+
+function keptTheme() {
+  const kept = localStorage.getItem(THEME);
+  return THEMES.includes(kept) ? kept : "auto";
+}
+
+function applyTheme() {
+  document.documentElement.dataset.theme = keptTheme();
+}
+
+/** Shows the view of the address; requests of the one before end. */
+async function showView() {
+  leaving.abort();
+  leaving = new AbortController();
+  const { signal } = leaving;
+  const { view, values } = readAddress();
+  frame();
+  document.title = `${t(`nav.${view in VIEWS ? view : "search"}`)} · Tercet`;
+  replace(main, h("p", { class: "hint", text: t("loading") }));
+  try {
+    await (VIEWS[view] ?? search).show(main, values, signal);
+    frame(); // a key may have come
+  } catch (error) {
+    if (error.name !== "AbortError") replace(main, errorNotice(error, showView));
+  }
+}
+
+function typing(element) {
+  return element.closest?.("input, textarea, select, dialog, [contenteditable]") !== null;
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+  event.preventDefault();
+  const input = document.getElementById("query");
+  if (input) input.select();
+  else location.hash = addressOf("search");
+});
+
+applyTheme();
+onKeyNeeded(askForKey);
+const skip = h("a", { class: "skip", href: "#main", text: t("skip"), on: { click: (event) => (event.preventDefault(), main.focus()) } });
+replace(document.body, skip, header, main, remarksElement());
+addEventListener("hashchange", showView);
+showView();

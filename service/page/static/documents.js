@@ -1,0 +1,132 @@
+// The view of a collection's documents: browse, add, edit, delete.
+
+import { addressOf, go, writeAddress } from "./address.js";
+import { api, collectionPath } from "./api.js";
+import { ask, confirmed } from "./dialogs.js";
+import { button, field, h, replace, select } from "./dom.js";
+import { number, t } from "./language.js";
+import { emptyNotice, errorNotice, remark } from "./notices.js";
+
+const PAGE = 20;
+const EXCERPT = 200;
+
+/** Shows the view. signal: ends its requests when it is left. */
+export async function show(root, values, signal) {
+  const { collections } = await api("GET", "/collections", { signal });
+  if (collections.length === 0) {
+    replace(root, emptyNotice(t("search.noCollections"), t("search.noCollectionsText"), button(t("search.makeOne"), () => go("collections", { new: 1 }), { class: "primary" })));
+    return;
+  }
+  const names = collections.map((each) => each.name);
+  const view = new DocumentsView(root, names, names.includes(values.get("c")) ? values.get("c") : names[0], values.get("after"), signal);
+  await view.load();
+  if (values.get("new")) await view.add();
+}
+
+class DocumentsView {
+  constructor(root, names, collection, after, signal) {
+    this._collection = collection;
+    this._after = after;
+    this._signal = signal;
+    const chosen = select(names.map((name) => [name, name]), collection, { "aria-label": t("collection") });
+    chosen.addEventListener("change", () => {
+      this._collection = chosen.value;
+      this._after = null;
+      this.load();
+    });
+    this._place = h("div");
+    replace(
+      root,
+      h("div", { class: "row spread" }, h("h1", { text: t("documents.title") }), h("div", { class: "row" }, chosen, button(t("documents.add"), () => this.add(), { class: "primary" }))),
+      this._place,
+    );
+  }
+
+  async load() {
+    writeAddress("documents", { c: this._collection, after: this._after });
+    try {
+      const params = { limit: PAGE };
+      if (this._after !== null) params.after = this._after;
+      const page = await api("GET", collectionPath(this._collection, "documents"), { params, signal: this._signal });
+      this._draw(page);
+    } catch (error) {
+      if (error.name !== "AbortError") replace(this._place, errorNotice(error, () => this.load()));
+    }
+  }
+
+  _draw({ documents, next }) {
+    const turn = (after) => {
+      this._after = after;
+      return this.load();
+    };
+    const turns = h("div", { class: "row" }, this._after !== null && button(t("documents.first"), () => turn(null)), next !== null && button(t("documents.next"), () => turn(next)));
+    const list = documents.length
+      ? h("ul", { class: "cards", "aria-label": t("documents.title") }, documents.map((each) => this._card(each)))
+      : emptyNotice(t("documents.none"), null, button(t("documents.add"), () => this.add(), { class: "primary" }));
+    replace(this._place, list, turns);
+  }
+
+  _card(found) {
+    const text = Array.from(found.text);
+    const metadata = Object.entries(found.metadata ?? {});
+    return h(
+      "li",
+      { class: "card" },
+      h("h2", {}, h("span", { class: "title", text: found.title || found.id }), found.title ? h("span", { class: "id", text: found.id }) : null),
+      h("p", { class: "text", text: text.slice(0, EXCERPT).join("") + (text.length > EXCERPT ? " …" : "") }),
+      metadata.length ? h("ul", { class: "chips" }, metadata.map(([name, value]) => h("li", { text: `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}` }))) : null,
+      h("div", { class: "row" }, button(t("edit"), () => this._edit(found), { class: "quiet", "aria-label": `${t("edit")}: ${found.id}` }), button(t("delete"), () => this._delete(found), { class: "quiet", "aria-label": `${t("delete")}: ${found.id}` })),
+    );
+  }
+
+  /** Asks for a new document and writes it. */
+  async add() {
+    await this._write(t("documents.new"), { id: "", title: "", text: "", metadata: {} }, {});
+  }
+
+  async _edit(found) {
+    // Who has written it since is not overwritten.
+    const { position } = await api("GET", collectionPath(this._collection, "stats"), { signal: this._signal });
+    const current = await api("GET", collectionPath(this._collection, "documents", found.id), { signal: this._signal });
+    await this._write(t("documents.editing", { id: found.id }), current, { if_position: position });
+  }
+
+  async _write(title, before, conditions) {
+    const id = h("input", { value: before.id, required: true, maxlength: 512, readonly: before.id !== "" });
+    const heading = h("input", { value: before.title ?? "" });
+    const text = h("textarea", { rows: 8, value: before.text, required: true });
+    const metadata = h("textarea", { rows: 3, class: "code", spellcheck: "false", value: JSON.stringify(before.metadata ?? {}) });
+    const submit = async () => {
+      const changed = { id: id.value, title: heading.value || null, text: text.value, metadata: metadataOf(metadata.value) };
+      return api("PUT", collectionPath(this._collection, "documents"), { json: { documents: [changed], ...conditions } });
+    };
+    const controls = [field(t("documents.id"), id), field(t("documents.documentTitle"), heading), field(t("documents.text"), text), field(t("documents.metadata"), metadata)];
+    const written = await ask({ title, controls, action: t("save"), submit });
+    if (written === null) return;
+    remark(t(written.truncated ? "documents.cut" : "documents.saved", { position: number(written.position) }));
+    await this.load();
+  }
+
+  async _delete(found) {
+    const doIt = () => api("DELETE", collectionPath(this._collection, "documents", found.id));
+    if (!(await confirmed(t("documents.confirm", { id: found.id }), t("documents.confirmText"), t("delete"), doIt))) return;
+    remark(t("documents.deleted", { id: found.id }));
+    await this.load();
+  }
+}
+
+function metadataOf(text) {
+  let value;
+  try {
+    value = JSON.parse(text.trim() || "{}");
+  } catch (error) {
+    throw new Error(t("documents.badMetadata", { problem: error.message }));
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error(t("documents.badMetadata", { problem: text }));
+  return value;
+}
+
+/** The address of a collection's documents. */
+export function documentsOf(collection) {
+  return addressOf("documents", { c: collection });
+}

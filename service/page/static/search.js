@@ -1,0 +1,263 @@
+// The view of searching.
+
+import { go, writeAddress } from "./address.js";
+import { api, ApiError } from "./api.js";
+import { button, debounced, field, h, replace, select } from "./dom.js";
+import { filterControls, filterOf, filterState, filterText } from "./filters.js";
+import { excerptOf, HitElement, tokensOf } from "./hits.js";
+import { number, t } from "./language.js";
+import { emptyNotice, errorNotice, remark } from "./notices.js";
+import { sliders, weightedSum, weightsOf, weightsText } from "./weights.js";
+
+const PAUSE = 300; // milliseconds without a key until what was typed is searched for
+const HITS = [5, 10, 20, 50];
+
+/** Shows the view. signal: ends its requests when it is left. */
+export async function show(root, values, signal) {
+  const { collections } = await api("GET", "/collections", { signal });
+  if (collections.length === 0) {
+    replace(root, emptyNotice(t("search.noCollections"), t("search.noCollectionsText"), button(t("search.makeOne"), () => go("collections", { new: 1 }), { class: "primary" })));
+    return;
+  }
+  new SearchView(root, collections, values, signal);
+}
+
+class SearchView {
+  constructor(root, collections, values, signal) {
+    this._collections = new Map(collections.map((each) => [each.name, each]));
+    this._signal = signal;
+    this._request = null;
+    this._hits = [];
+    const named = values.get("c");
+    // An alias is not among the collections, but may be searched as well as one.
+    if (named && !this._collections.has(named)) this._collections.set(named, { name: named, fields: {}, bm25: false, documents: null });
+    this._collection = named || collections[0].name;
+    this._topK = HITS.includes(Number(values.get("k"))) ? Number(values.get("k")) : 10;
+    this._asked = weightsOf(values.get("w")); // weights of the request; null: the collection's own
+    this._filters = filterState(values.get("f"), this._fields());
+    this._build(root, values.get("q") ?? "");
+    this._search();
+  }
+
+  _fields() {
+    return this._collections.get(this._collection).fields;
+  }
+
+  _build(root, query) {
+    this._input = h("input", { type: "search", id: "query", value: query, placeholder: t("search.placeholder"), autocomplete: "off", enterkeyhint: "search", "aria-label": t("search.label") });
+    const later = debounced(() => this._search(), PAUSE);
+    this._input.addEventListener("input", (event) => {
+      if (!event.isComposing) later(); // a syllable that is being put together is no word yet
+    });
+    this._input.addEventListener("compositionend", () => later());
+    this._input.addEventListener("keydown", (event) => {
+      if (event.key !== "ArrowDown" || event.isComposing || !this._ordered?.length) return;
+      event.preventDefault();
+      this._ordered[0].element.focus();
+    });
+    const names = select([...this._collections.keys()].map((name) => [name, name]), this._collection, { "aria-label": t("collection") });
+    names.addEventListener("change", () => {
+      this._collection = names.value;
+      this._asked = null;
+      this._used = null;
+      this._filters = {};
+      this._drawFilters();
+      this._search();
+    });
+    const hits = select(HITS.map((each) => [each, number(each)]), this._topK);
+    hits.addEventListener("change", () => {
+      this._topK = Number(hits.value);
+      this._search();
+    });
+    this._weightsPlace = h("div");
+    this._filtersPlace = h("div");
+    this._status = h("div", { class: "status", role: "status" });
+    this._local = h("div", { class: "notice", hidden: true });
+    this._list = h("ol", { class: "hits", "aria-label": t("nav.search") });
+    this._list.addEventListener("keydown", (event) => this._pressed(event));
+    this._drawFilters();
+    replace(
+      root,
+      h("h1", { class: "visually-hidden", text: t("nav.search") }),
+      h(
+        "form",
+        { class: "searchbar", role: "search", on: { submit: (event) => (event.preventDefault(), later.now()) } },
+        names,
+        this._input,
+        h("button", { type: "submit", class: "primary", text: t("search.go") }),
+      ),
+      h(
+        "div",
+        { class: "columns" },
+        h(
+          "details",
+          { class: "options", open: matchMedia("(min-width: 60rem)").matches },
+          h("summary", { text: t("search.options") }),
+          h("section", {}, h("h2", { text: t("weights.title") }), this._weightsPlace),
+          h("section", {}, h("h2", { text: t("filters.title") }), this._filtersPlace),
+          field(t("search.topK"), hits),
+          h("p", { class: "hint keys", text: t("search.keys") }),
+        ),
+        h("div", { class: "results" }, this._status, this._local, this._list),
+      ),
+    );
+    if (matchMedia("(pointer: fine)").matches) this._input.focus();
+  }
+
+  _drawFilters() {
+    const controls = filterControls(this._fields(), this._filters, (state) => {
+      this._filters = state;
+      this._search();
+    });
+    const clear = button(t("filters.clear"), () => {
+      this._filters = {};
+      this._drawFilters();
+      this._search();
+    });
+    replace(this._filtersPlace, controls, Object.keys(this._fields()).length ? clear : null);
+  }
+
+  /** What is shown, so that whoever opens it sees the same order. */
+  _address() {
+    const weights = this._moved() ? this._weights : this._asked;
+    return { c: this._collection, q: this._input.value.trim(), k: this._topK === 10 ? null : this._topK, w: weights && weightsText(weights), f: filterText(this._filters) };
+  }
+
+  async _search() {
+    this._request?.abort();
+    if (this._moved()) this._asked = { ...this._weights }; // what comes next is asked for as it is shown
+    const request = new AbortController();
+    this._request = request;
+    const signal = AbortSignal.any([request.signal, this._signal]);
+    writeAddress("search", this._address());
+    const query = this._input.value.trim();
+    if (query === "") {
+      this._hits = [];
+      replace(this._list);
+      replace(this._weightsPlace);
+      this._local.hidden = true;
+      const empty = this._collections.get(this._collection).documents === 0;
+      replace(this._status, empty ? this._emptyCollection() : h("p", { class: "hint", text: t("search.start") }));
+      return;
+    }
+    this._list.setAttribute("aria-busy", "true");
+    try {
+      const began = performance.now();
+      const { answer, problem } = await this._answer(query, signal);
+      this._show(answer, problem, performance.now() - began);
+      await this._mark(signal);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      replace(this._list);
+      this._local.hidden = true;
+      replace(this._status, errorNotice(error, () => this._search()));
+    } finally {
+      if (this._request === request) this._list.removeAttribute("aria-busy");
+    }
+  }
+
+  /** The answer with explanations, or without where there would be too many. */
+  async _answer(query, signal) {
+    const json = { collection: this._collection, query, top_k: this._topK, weights: this._asked, filter: filterOf(this._filters) };
+    try {
+      return { answer: await api("POST", "/search", { json: { ...json, explain: true }, signal }), problem: null };
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.param !== "explain") throw error;
+      return { answer: await api("POST", "/search", { json, signal }), problem: error.message };
+    }
+  }
+
+  _emptyCollection() {
+    return emptyNotice(t("search.empty"), null, button(t("search.addOne"), () => go("documents", { c: this._collection, new: 1 }), { class: "primary" }));
+  }
+
+  _show(answer, problem, milliseconds) {
+    this._used = answer.weights;
+    this._weights = { ...answer.weights };
+    this._hits = answer.hits.map((hit) => new HitElement(hit, problem));
+    this._drawSliders();
+    const took = answer.took_ms;
+    const text = t("search.took", { encode: number(took.encode, 1), retrieve: number(took.retrieve, 1), score: number(took.score, 1), total: number(took.total, 1), answer: number(milliseconds, 0) });
+    const copy = button(
+      t("search.copy"),
+      async () => {
+        await navigator.clipboard.writeText(location.href);
+        remark(t("search.copied"));
+      },
+      { class: "quiet" },
+    );
+    const shown = this._hits.length
+      ? h("div", { class: "row" }, h("strong", { text: t("search.count", { count: number(this._hits.length) }) }), h("span", { class: "hint", text }), copy)
+      : this._collections.get(this._collection).documents === 0
+        ? this._emptyCollection()
+        : emptyNotice(t("search.none"), t("search.noneText"));
+    replace(this._status, shown, answer.query.truncated && h("p", { class: "notice", text: t("search.cut", { tokens: number(answer.query.tokens) }) }));
+    this._order();
+  }
+
+  /** Whether the sliders stand elsewhere than in the search. */
+  _moved() {
+    return Boolean(this._used) && weightsText(this._weights) !== weightsText(this._used);
+  }
+
+  _drawSliders() {
+    const changed = (weights) => {
+      this._weights = weights;
+      this._order();
+      writeAddress("search", this._address());
+    };
+    replace(this._weightsPlace, sliders(this._weights, changed));
+  }
+
+  /** Puts the hits into the order of the weights of now. */
+  _order() {
+    const scored = this._hits.map((each) => [each, weightedSum(each.hit.scores, this._weights)]);
+    scored.sort(([, a], [, b]) => b - a);
+    const most = Math.max(0, ...scored.map(([, score]) => score));
+    scored.forEach(([each, score], place) => each.update(place + 1, score, this._weights, most));
+    const elements = scored.map(([each]) => each.element);
+    if (elements.some((element, place) => this._list.children[place] !== element) || this._list.children.length !== elements.length) {
+      const focused = document.activeElement;
+      replace(this._list, elements);
+      if (this._list.contains(focused)) focused.focus();
+    }
+    this._ordered = scored.map(([each]) => each);
+    this._local.hidden = !this._moved();
+    if (this._moved() && !this._local.hasChildNodes()) {
+      const again = button(t("weights.again"), () => {
+        this._asked = { ...this._weights };
+        return this._search();
+      });
+      const reset = button(t("weights.reset"), () => {
+        this._weights = { ...this._used };
+        this._drawSliders();
+        this._order();
+        writeAddress("search", this._address());
+      });
+      replace(this._local, h("p", { text: t("weights.local") }), h("div", { class: "row" }, again, reset));
+    }
+  }
+
+  /** Marks the matching words, whose places the tokenizer tells. */
+  async _mark(signal) {
+    const hits = this._hits;
+    if (hits.length === 0) return;
+    const excerpts = hits.map((each) => excerptOf(each.hit));
+    const tokens = await tokensOf(excerpts.map((each) => each.text), signal);
+    hits.forEach((each, place) => each.showText(excerpts[place], tokens[place]));
+  }
+
+  _pressed(event) {
+    const element = event.target.closest(".hit");
+    const place = this._ordered.findIndex((each) => each.element === element);
+    if (place < 0) return;
+    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+    if (step !== undefined) {
+      event.preventDefault();
+      const next = this._ordered[place + step];
+      if (next) next.element.focus();
+      else if (step < 0) this._input.focus();
+    } else if (event.key === "Enter" && event.target === element) this._ordered[place].toggle();
+    else if (event.key === "Escape" && this._ordered[place].close()) element.focus();
+  }
+}

@@ -1,0 +1,442 @@
+"""The page as its users meet it: a real browser, real servers, a tiny encoder."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from service.app import create_app
+from service.settings import Settings
+
+expect = pytest.importorskip("playwright.sync_api", reason="needs Playwright: the extra dev").expect
+
+Visit = Callable[..., Any]
+SIDES = ("dense", "sparse", "colbert")
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> water"
+
+
+def hits_of(page: Any) -> list[str]:
+    """The ids of the hits on the page, in order, once they are there."""
+    page.wait_for_selector(".hit")
+    return [element.get_attribute("data-id") for element in page.query_selector_all(".hit")]
+
+
+def searches_of(page: Any) -> list[dict[str, Any]]:
+    """Bodies of the searches that the page asks for from now on."""
+    asked: list[dict[str, Any]] = []
+
+    def request(sent: Any) -> None:
+        if sent.url.endswith("/search"):
+            asked.append(json.loads(sent.post_data))
+
+    page.on("request", request)
+    return asked
+
+
+def test_the_way_of_a_new_user(make_server: Any, tmp_path: Path, visit: Visit) -> None:
+    with make_server(data=tmp_path / "empty") as url:
+        page = visit(url)
+        page.get_by_text("There are no collections yet.").wait_for()
+        page.get_by_role("button", name="Make a collection").click()
+        page.get_by_role("dialog").wait_for()
+        page.get_by_label("Name").fill("notes")
+        page.get_by_label("Fields for filters").fill("year: whole")
+        page.get_by_role("button", name="Make it").click()
+        page.get_by_text("year: whole is no field").wait_for()
+        page.get_by_label("Fields for filters").fill("year: integer\nkind: keyword")
+        page.get_by_role("button", name="Make it").click()
+        page.get_by_text("notes is there.").wait_for()
+
+        page.get_by_role("link", name="Search").click()
+        page.get_by_text("This collection has no documents yet.").wait_for()
+        page.get_by_role("button", name="Add a document").click()
+        page.get_by_role("dialog").wait_for()
+        page.get_by_label("Id").fill("a/1 차")
+        page.get_by_label("Text").fill("brew green tea")
+        page.get_by_label("Metadata").fill("[1]")
+        page.get_by_role("button", name="Save").click()
+        page.get_by_text("The metadata are no JSON object").wait_for()
+        page.get_by_label("Metadata").fill('{"year": "many"}')
+        page.get_by_role("button", name="Save").click()
+        page.get_by_role("alert").get_by_text("year").wait_for()  # the server's own words
+        page.get_by_label("Metadata").fill('{"year": 2024}')
+        page.get_by_role("button", name="Save").click()
+        page.get_by_text("Saved as write 1.").wait_for()
+
+        page.get_by_role("link", name="Search").click()
+        page.get_by_label("What to search for").fill("green tea")
+        assert hits_of(page) == ["a/1 차"]
+        page.get_by_role("button", name="Why is a/1 차 here?").click()
+        page.get_by_role("heading", name="Which token met which").wait_for()
+
+        page.get_by_role("link", name="Documents").click()
+        page.get_by_role("button", name="Edit: a/1 차").click()
+        page.get_by_label("Text").fill("steam moves the train")
+        page.get_by_role("button", name="Save").click()
+        page.get_by_text("Saved as write 2.").wait_for()
+        assert (
+            httpx.get(f"{url}/collections/notes/documents/{quote('a/1 차', safe='')}").json()["text"]
+            == "steam moves the train"
+        )
+        page.get_by_role("button", name="Delete: a/1 차").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        page.get_by_text("a/1 차 is deleted.").wait_for()
+        page.get_by_text("There are no documents here.").wait_for()
+
+
+def test_someone_elses_change_is_not_overwritten(make_server: Any, visit: Visit) -> None:
+    with make_server() as url:
+        page = visit(f"{url}/#/documents?c=demo")
+        page.get_by_role("button", name="Edit: tea").click()
+        page.get_by_role("dialog").wait_for()
+        changed = {"documents": [{"id": "tea", "text": "hot water"}]}
+        httpx.put(f"{url}/collections/demo/documents", json=changed).raise_for_status()
+        page.get_by_label("Text").fill("green leaf")
+        page.get_by_role("button", name="Save").click()
+        page.get_by_text("Something else was in the way").wait_for()
+        assert httpx.get(f"{url}/collections/demo/documents/tea").json()["text"] == "hot water"
+
+
+def test_a_shared_address_shows_its_hits_and_their_parts(server: str, visit: Visit) -> None:
+    page = visit(f"{server}/#/search?c=demo&q=hot+tea%3F")
+    assert page.get_by_label("What to search for").input_value() == "hot tea?"
+    answer = httpx.post(f"{server}/search", json={"collection": "demo", "query": "hot tea?", "explain": True})
+    expected = answer.json()["hits"]
+    assert hits_of(page) == [hit["id"] for hit in expected]
+    first = page.locator(".hit").first
+    assert float(first.locator(".score").inner_text()) == pytest.approx(expected[0]["score"], abs=0.0006)
+    parts = [float(each) for each in first.locator(".parts dd").all_inner_texts()]
+    assert parts == pytest.approx([expected[0]["scores"][side] for side in SIDES], abs=0.0006)
+    widths = first.locator(".bar .piece").evaluate_all("each => each.map(e => parseFloat(e.style.width))")
+    positive = [max(0, expected[0]["scores"][side]) / expected[0]["score"] * 100 for side in SIDES]
+    assert widths == pytest.approx(positive, abs=0.01)
+    assert "took" not in page.locator(".status").inner_text()
+    assert re.search(r"encode [\d.]+ ms · retrieve", page.locator(".status").inner_text())
+    terms = expected[0]["explanation"]["terms"]
+    first.locator("mark").first.wait_for()
+    assert set(first.locator("mark").all_inner_texts()) <= {term["token"] for term in terms}
+    first.get_by_role("button", name="Why").click()
+    rows = first.locator(".explanation section").last.locator("tbody tr")
+    shown = [row.locator("td").all_inner_texts() for row in rows.all()]
+    assert [(query, document) for query, document, _ in shown] == [
+        (each["query_token"], each["document_token"]) for each in expected[0]["explanation"]["alignment"]
+    ]
+
+
+def test_sliders_reorder_without_a_request(server: str, visit: Visit) -> None:
+    page = visit(f"{server}/#/search?c=demo&q=black+tea+station")
+    before = hits_of(page)
+    page.locator("mark").first.wait_for()
+    asked = searches_of(page)
+    for side in ("dense", "lexical"):
+        page.get_by_role("slider", name=side).fill("0")
+    page.get_by_text("These hits are re-ordered here.").wait_for()
+    hits = httpx.post(f"{server}/search", json={"collection": "demo", "query": "black tea station"}).json()[
+        "hits"
+    ]
+    by_colbert = [hit["id"] for hit in sorted(hits, key=lambda hit: -hit["scores"]["colbert"])]
+    assert hits_of(page) == by_colbert
+    assert asked == []
+    assert "w=0%2C0%2C1" in page.url
+    shared = visit(page.url)
+    assert hits_of(shared) == by_colbert
+    page.get_by_role("button", name="Search with them").click()
+    page.get_by_text("These hits are re-ordered here.").wait_for(state="hidden")
+    assert [each["weights"] for each in asked] == [{"dense": 0, "sparse": 0, "colbert": 1}]
+    page.get_by_role("slider", name="dense").fill("1")
+    page.get_by_role("button", name="As it was").click()
+    assert page.get_by_role("slider", name="dense").input_value() == "0"
+    assert set(before) == set(by_colbert)
+
+
+def test_filters_come_from_the_declared_fields(server: str, visit: Visit) -> None:
+    page = visit(f"{server}/#/search?c=demo&q=tea")
+    hits_of(page)
+    asked = searches_of(page)
+    page.get_by_label("kind").fill("drink, travel")
+    page.get_by_label("kind").press("Tab")
+    expect(page.locator(".hit")).to_have_count(2)
+    page.get_by_label("year from").fill("1900")
+    page.get_by_label("year from").press("Tab")
+    expect(page.locator(".hit")).to_have_count(1)
+    assert hits_of(page) == ["tea"]
+    assert asked[-1]["filter"] == {"and": [{"in": {"kind": ["drink", "travel"]}}, {"gte": {"year": 1900}}]}
+    assert hits_of(visit(page.url)) == ["tea"]
+    page.get_by_label("year to").fill("1901")
+    page.get_by_label("year to").press("Tab")
+    page.get_by_text("Nothing was found.").wait_for()
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator(".hit")).to_have_count(5)
+
+
+def test_all_can_be_done_by_the_keyboard(server: str, visit: Visit) -> None:
+    page = visit(f"{server}/#/search?c=demo&q=tea")
+    first, second, *_ = hits_of(page)
+    page.locator(".hit mark").first.wait_for()
+    page.get_by_role("link", name="Search").focus()
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "query"
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.dataset.id") == first
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.dataset.id") == second
+    page.keyboard.press("Enter")
+    why = page.get_by_role("button", name=f"Why is {second} here?")
+    assert why.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Escape")
+    assert why.get_attribute("aria-expanded") == "false"
+    page.keyboard.press("k")
+    page.keyboard.press("k")
+    assert page.evaluate("document.activeElement.id") == "query"
+    page = visit(f"{server}/#/collections")
+    page.locator(".card").wait_for()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_a_syllable_that_is_being_put_together_is_not_searched_for(server: str, visit: Visit) -> None:
+    page = visit(f"{server}/#/search?c=demo", locale="ko-KR")
+    field = page.get_by_label("검색할 내용")
+    field.focus()
+    asked = searches_of(page)
+    keyboard = page.context.new_cdp_session(page)
+    for unfinished in ("ㅊ", "차", "찬"):
+        keyboard.send("Input.imeSetComposition", {"text": unfinished, "selectionStart": 1, "selectionEnd": 1})
+        page.wait_for_timeout(450)  # longer than the pause after which what was typed is searched for
+    assert asked == []
+    keyboard.send("Input.insertText", {"text": "찬물"})
+    hits_of(page)
+    assert [each["query"] for each in asked] == ["찬물"]
+    assert page.get_by_text("결과 5건").is_visible()
+
+
+@pytest.fixture
+def hostile(make_server: Any) -> Iterator[str]:
+    """A server with a document whose every part would be markup."""
+    with make_server() as url:
+        document = {"id": HOSTILE, "title": HOSTILE, "text": HOSTILE, "metadata": {"kind": HOSTILE}}
+        httpx.put(f"{url}/collections/demo/documents", json={"documents": [document]}).raise_for_status()
+        yield url
+
+
+def test_text_of_documents_is_never_markup(hostile: str, visit: Visit, browser: Any) -> None:
+    page = visit(f"{hostile}/#/search?c=demo&q=water")
+    assert HOSTILE in hits_of(page)
+    page.locator("mark", has_text="water").first.wait_for()
+    assert page.locator(".hit .text", has_text=HOSTILE).count() == 1
+    page.get_by_role("button", name=f"Why is {HOSTILE} here?").click()
+    page.goto(f"{hostile}/#/documents?c=demo")
+    page.locator(".card .text", has_text=HOSTILE).wait_for()
+    page.get_by_role("button", name=f"Edit: {HOSTILE}").click()
+    assert page.get_by_label("Text").input_value() == HOSTILE
+    page.keyboard.press("Escape")
+    page.goto(f"{hostile}/#/embed?t={quote(HOSTILE)}")
+    page.locator(".chip").first.wait_for()
+    assert page.evaluate("document.querySelectorAll('main script, main img').length") == 0
+    # The policy holds as well, whatever a page would do; the browser complains of it.
+    unwatched = browser.new_page()
+    unwatched.goto(hostile)
+    refused = unwatched.evaluate(
+        "() => { try { document.body.innerHTML = '<b>x</b>'; return 'done'; } catch (e) { return e.name; } }"
+    )
+    unwatched.close()
+    assert refused == "TypeError"
+
+
+def test_a_key_is_asked_for_and_kept_for_the_tab(make_server: Any, visit: Visit) -> None:
+    with make_server(read_keys="reader") as url:
+        page = visit(f"{url}/#/search?c=demo&q=tea")
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_text("This server needs a key").wait_for()
+        dialog.get_by_label("Key").fill("wrong")
+        dialog.get_by_role("button", name="Use it").click()
+        dialog.get_by_text("That key is not known here.").wait_for()
+        dialog.get_by_label("Key").fill("reader")
+        dialog.get_by_role("button", name="Use it").click()
+        assert len(hits_of(page)) == 5
+        page.reload()
+        assert len(hits_of(page)) == 5
+        assert "reader" not in page.url
+        assert page.evaluate("JSON.stringify(localStorage)").count("reader") == 0
+        page.goto(f"{url}/#/documents?c=demo")
+        page.get_by_role("button", name="Delete: tea").click()
+        dialog.get_by_role("button", name="Delete").click()
+        dialog.get_by_text("This key may not do that").wait_for()
+        dialog.get_by_role("button", name="Cancel").click()
+        page.get_by_role("button", name="Forget the key").click()
+        dialog.get_by_text("This server needs a key").wait_for()
+        dialog.get_by_role("button", name="Cancel").click()
+        page.get_by_text("The server refused the key").wait_for()
+
+
+def test_a_server_that_is_gone_and_comes_back(make_app: Any, serve: Any, visit: Visit) -> None:
+    app = make_app()
+    with serve(app) as url:
+        page = visit(f"{url}/#/search?c=demo&q=tea")
+        hits_of(page)
+    page.get_by_label("What to search for").fill("water")
+    page.get_by_text("The server does not answer").wait_for()
+    with serve(make_app(), port=int(url.rpartition(":")[2])):
+        page.get_by_role("button", name="Try again").click()
+        assert len(hits_of(page)) == 5
+
+
+def test_a_busy_server_says_when_to_come_back(make_server: Any, held: Any, visit: Visit) -> None:
+    with make_server(encoder=held, max_wait_seconds=0.01) as url:
+        page = visit(f"{url}/#/search?c=demo")
+        page.get_by_text("Type something").wait_for()
+        held.gate.clear()
+        blocking = threading.Thread(
+            target=httpx.post, args=(f"{url}/embed",), kwargs={"json": {"inputs": "a"}}
+        )
+        blocking.start()
+        try:
+            while 'wait_seconds{kind="query"} 0.0' in httpx.get(f"{url}/metrics").text:
+                pass
+            page.get_by_label("What to search for").fill("tea")
+            page.get_by_text("The server is busy").wait_for()
+            assert page.get_by_role("button", name=re.compile(r"Try again in \d+ s")).is_disabled()
+        finally:
+            held.gate.set()
+            blocking.join()
+        page.get_by_role("button", name="Try again", exact=True).click()
+        assert len(hits_of(page)) == 5
+
+
+def test_collections_and_their_backups(make_server: Any, visit: Visit) -> None:
+    with make_server() as url:
+        page = visit(f"{url}/#/collections")
+        page.locator(".numbers dd").first.wait_for()
+        numbers = dict(
+            zip(
+                page.locator(".numbers dt").all_inner_texts(),
+                page.locator(".numbers dd").all_inner_texts(),
+                strict=True,
+            )
+        )
+        assert (numbers["Documents"], numbers["Segments"]) == ("5", "1")
+        page.get_by_role("button", name="Back up now").click()
+        page.get_by_text("is made and verified.").wait_for()
+        httpx.delete(f"{url}/collections/demo/documents/tea").raise_for_status()
+        page.get_by_role("button", name=re.compile("^Restore")).click()
+        page.get_by_role("dialog").get_by_role("button", name="Restore").click()
+        page.get_by_text("demo is as it was in").wait_for()
+        assert httpx.get(f"{url}/collections/demo/documents/tea").status_code == 200
+        page.get_by_role("button", name=re.compile("^Delete: 2")).click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        page.get_by_text("There are none.").wait_for()
+        page.get_by_role("button", name="Delete: demo").click()
+        page.get_by_label("Name").fill("other")
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        assert httpx.get(f"{url}/collections/demo").status_code == 200
+        page.get_by_label("Name").fill("demo")
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        page.get_by_text("There are no collections yet.").wait_for()
+        assert httpx.get(f"{url}/collections/demo").status_code == 404
+
+
+def test_jobs_show_their_progress_and_can_be_cancelled(
+    tmp_path: Path, embedded_checkpoint: Path, serve: Any, visit: Visit
+) -> None:
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "short.jsonl").write_text('{"id": "a", "text": "hot water"}\n', "utf-8")
+    text = "Water turns to steam and drives the engine of the train. " * 12
+    with (sources / "long.jsonl").open("w") as file:
+        file.writelines(json.dumps({"id": str(place), "text": text}) + "\n" for place in range(20_000))
+    settings = Settings(data=tmp_path, checkpoint=str(embedded_checkpoint), threads=1)
+    with serve(create_app(settings)) as url:
+        page = visit(f"{url}/#/jobs")
+        page.get_by_text("No job has run yet.").wait_for()
+
+        def submit(source: str) -> None:
+            page.get_by_role("button", name="Build from a file").click()
+            page.get_by_role("dialog").get_by_label("Collection").fill("built")
+            page.get_by_label("File or folder").fill(source)
+            page.get_by_role("button", name="Build", exact=True).click()
+
+        submit("missing.jsonl")
+        page.get_by_role("dialog").get_by_text("missing.jsonl").wait_for()
+        page.get_by_role("button", name="Cancel", exact=True).click()
+        submit("short.jsonl")
+        page.get_by_text("succeeded").wait_for(timeout=60_000)
+        page.get_by_text("1 of 1 documents").wait_for()
+        submit("long.jsonl")
+        bar = page.get_by_role("progressbar", name="Progress of built")
+        bar.wait_for()
+        while float(bar.get_attribute("value") or 0) == 0:
+            page.wait_for_timeout(100)
+        page.get_by_role("button", name="Cancel the job: built").click()
+        page.get_by_text("cancelled").wait_for()
+        assert bar.count() == 0
+
+
+def test_tokens_are_painted_by_their_weights_and_the_cut_shows(server: str, visit: Visit) -> None:
+    page = visit(f"{server}/#/embed?t=" + "+".join(["tea"] * 40))
+    page.get_by_text("The text has more tokens than the encoder reads: 30 of 40 count").wait_for()
+    assert page.locator(".chip").count() == 40
+    assert page.locator(".chip.cut").count() == 10
+    page.get_by_label("Text").fill("hot tea")
+    page.get_by_role("button", name="Encode").click()
+    expect(page.locator(".chip")).to_have_count(2)
+    embedded = httpx.post(f"{server}/embed", json={"inputs": "hot tea", "outputs": ["sparse"]}).json()
+    sparse = embedded["embeddings"][0]["sparse"]
+    weights = dict(zip(sparse["tokens"], sparse["weights"], strict=True))
+    shares = page.locator(".chip").evaluate_all(
+        "each => each.map(e => parseFloat(e.style.getPropertyValue('--share')))"
+    )
+    most = max(weights.values())
+    assert shares == pytest.approx([weights["hot"] / most, weights["tea"] / most], abs=0.001)
+
+
+VIEWS = ("search?c=demo&q=hot+tea", "documents?c=demo", "collections", "jobs", "embed")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("locale", ["en-GB", "ko-KR"])
+def test_every_view_is_accessible(server: str, visit: Visit, scheme: str, locale: str) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="needs axe: the extra dev"
+    ).Axe()
+    page = visit(f"{server}/#/search", color_scheme=scheme, locale=locale, bypass_csp=True)
+    for view in VIEWS:
+        page.goto(f"{server}/#/{view}")
+        page.wait_for_load_state("networkidle")
+        if view.startswith("search"):
+            page.locator(".hit button").first.click()
+        found = axe.run(page)
+        assert found.violations_count == 0, f"{view}: {found.generate_report()}"
+    page.goto(f"{server}/#/documents?c=demo&new=1")
+    page.get_by_role("dialog").wait_for()
+    assert axe.run(page).violations_count == 0
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_it_fits_a_phone(server: str, visit: Visit, view: str) -> None:
+    page = visit(f"{server}/#/{view}", viewport={"width": 360, "height": 740}, has_touch=True)
+    page.wait_for_load_state("networkidle")
+    if view.startswith("search"):
+        page.locator(".hit button").first.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_language_and_colours_are_kept(server: str, visit: Visit) -> None:
+    page = visit(f"{server}/#/search?c=demo&q=tea")
+    page.get_by_label("Language").select_option("ko")
+    page.get_by_role("button", name="검색").wait_for()
+    assert page.evaluate("document.documentElement.lang") == "ko"
+    page.get_by_label("색", exact=True).select_option("dark")
+    page.reload()
+    page.get_by_role("button", name="검색").wait_for()
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+    assert hits_of(page)

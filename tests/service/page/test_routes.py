@@ -1,0 +1,86 @@
+"""What is served of the page, and under which policy."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from service.app import create_worker_app
+from service.page.routes import STATIC
+
+LARGEST_BYTES = 150_000  # of all files, as they are on the wire without compression
+
+
+async def test_the_page_needs_no_key_and_holds_no_data(make_client: Any) -> None:
+    async with make_client(api_keys="secret") as client:
+        for path in ("/", *(f"/page/{each.name}" for each in STATIC.iterdir())):
+            assert (await client.get(path)).status_code == 200
+        assert (await client.get("/collections")).status_code == 401
+
+
+async def test_a_strict_policy_goes_with_every_file(client: httpx.AsyncClient) -> None:
+    for path in ("/", "/page/app.js", "/page/style.css"):
+        answer = await client.get(path)
+        policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self';")
+        assert "unsafe" not in policy
+        assert "require-trusted-types-for 'script'" in policy
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Cache-Control"] == "no-cache"
+
+
+async def test_what_a_browser_has_is_not_sent_again(client: httpx.AsyncClient) -> None:
+    first = await client.get("/page/app.js")
+    again = await client.get("/page/app.js", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    head = await client.head("/")
+    assert (head.status_code, head.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+
+
+@pytest.mark.parametrize("path", ["/page/none.js", "/page/../app.py", "/page/%2e%2e/routes.py", "/page/"])
+async def test_nothing_else_is_served(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(path)
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "unknown_path"
+
+
+async def test_an_encoder_worker_has_no_page(make_client: Any) -> None:
+    async with make_client(create=create_worker_app) as client:
+        assert (await client.get("/")).status_code == 404
+
+
+def test_the_page_is_small_and_loads_all_its_modules_at_once() -> None:
+    files = list(STATIC.iterdir())
+    assert sum(each.stat().st_size for each in files) <= LARGEST_BYTES
+    html = (STATIC / "index.html").read_text("utf-8")
+    named = set(re.findall(r'href="/page/([\w.]+\.js)"|src="/page/([\w.]+\.js)"', html))
+    assert {a or b for a, b in named} == {each.name for each in files if each.suffix == ".js"}
+
+
+def test_no_markup_is_made_from_text() -> None:
+    forbidden = re.compile(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|https?://"
+    )
+    for file in STATIC.glob("*.js"):
+        assert not forbidden.search(file.read_text("utf-8")), file.name
+
+
+def test_every_text_is_there_in_both_languages_and_used() -> None:
+    text = (STATIC / "strings.js").read_text("utf-8")
+    english, korean = text.split("  ko: {")
+    names = [re.findall(r'^    "([\w.]+)":', part, re.M) for part in (english, korean)]
+    assert names[0] == names[1]
+    assert len(set(names[0])) == len(names[0])
+    sources = "".join(
+        Path(each).read_text("utf-8") for each in STATIC.glob("*.js") if each.name != "strings.js"
+    )
+    used = set(re.findall(r'"([a-zA-Z]+(?:\.[a-zA-Z0-9]+)*)"', sources))
+    families = ("nav.", "side.", "theme.", "jobs.state.")  # named by what they are about
+    assert [name for name in names[0] if name not in used and not name.startswith(families)] == []
+    words = [dict(re.findall(r'^    "([\w.]+)": "(.*)",$', part, re.M)) for part in (english, korean)]
+    for name, sentence in words[0].items():
+        assert set(re.findall(r"\{\w+\}", sentence)) == set(re.findall(r"\{\w+\}", words[1][name])), name
