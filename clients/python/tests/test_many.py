@@ -23,6 +23,7 @@ from tercet_client import (
     json_metadata,
     open_collection,
     open_collection_async,
+    passage,
 )
 from tercet_client.types import DocumentRequest
 
@@ -80,9 +81,26 @@ async def test_collections_are_made_once_and_must_agree(client: Client, server: 
         assert error.value.param == "bm25"
         async with AsyncClient(server, key=KEY) as other:
             assert await open_collection_async(other, name, {"fields": {"year": "integer"}}) == made
+            assert (await open_collection_async(other, name, default={"bm25": True})) == made
+            client.delete_collection(name)
+            assert open_collection(client, name, default={"bm25": True})["bm25"]
             client.delete_collection(name)
             many = await asyncio.gather(*(open_collection_async(other, name) for _ in range(8)))
             assert {one["name"] for one in many} == {name}
+    finally:
+        client.delete_collection(name)
+
+
+def test_passages_are_what_was_encoded(client: Client, collection: str) -> None:
+    client.put_documents(collection, [{"id": "a", "title": "Tea", "text": "It is green."}])
+    assert [passage(hit) for hit in client.search(collection, "tea")["hits"]] == ["Tea\nIt is green."]
+    name = "windows-for-passages"
+    client.create_collection(name, {"window": {"tokens": 32, "overlap": 0}})
+    try:
+        client.put_documents(name, [{"id": "a", "text": "Coal is mined. " * 40 + "Green tea is brewed."}])
+        [hit] = client.search(name, "green tea")["hits"]
+        assert passage(hit).endswith("Green tea is brewed.")
+        assert len(passage(hit)) < 300
     finally:
         client.delete_collection(name)
 

@@ -22,6 +22,7 @@ from tercet_client import (
     documents_by_id_async,
     open_collection,
     open_collection_async,
+    passage,
     upsert,
     upsert_async,
 )
@@ -30,7 +31,6 @@ from tercet_client.types import (
     CollectionRequest,
     CollectionResponse,
     DocumentRequest,
-    HitResponse,
     SearchResponse,
 )
 
@@ -311,15 +311,7 @@ class TercetVectorStore(VectorStore):
         ]
 
     def _passages(self, answer: SearchResponse) -> list[str]:
-        return [_passage(hit) for hit in answer["hits"]]
-
-
-def _passage(hit: HitResponse) -> str:
-    """What of a hit was encoded: its text, with its title, or its best window."""
-    window = hit.get("window")
-    if window is not None:
-        return hit["text"][window["start"] : window["end"]]
-    return hit["text"] if hit["title"] is None else f"{hit['title']}\n{hit['text']}"
+        return [passage(hit) for hit in answer["hits"]]
 
 
 def _diverse(query: list[float], vectors: list[list[float]], k: int, lambda_mult: float) -> list[int]:

@@ -20,6 +20,7 @@ from tercet_client.many import (
     dense_vectors_async,
     documents_by_id,
     documents_by_id_async,
+    passage,
 )
 from tercet_client.metadata import json_metadata
 from tercet_client.pair import ClientPair
@@ -46,6 +47,7 @@ __all__ = [
     "json_metadata",
     "open_collection",
     "open_collection_async",
+    "passage",
     "upsert",
     "upsert_async",
 ]

@@ -9,32 +9,41 @@ from tercet_client.types import CollectionRequest, CollectionResponse
 
 
 def open_collection(
-    client: Client, name: str, settings: CollectionRequest | None = None
+    client: Client,
+    name: str,
+    settings: CollectionRequest | None = None,
+    *,
+    default: CollectionRequest | None = None,
 ) -> CollectionResponse:
     """The collection of this name, made with these settings where there is none.
 
-    Raises ConflictError where there is one with another value of a setting that is given: settings are
-    fixed at creation. A collection that exists is not written, so that a key for reading suffices.
+    default: settings of a new one where `settings` is None; one that exists need not agree with them. Raises
+    ConflictError where there is one with another value of a setting that is given: settings are fixed at
+    creation. A collection that exists is not written, so that a key for reading suffices.
     """
     try:
         found = client.collection(name)
     except NotFoundError:
         try:
-            return client.create_collection(name, settings)
+            return client.create_collection(name, default if settings is None else settings)
         except ConflictError:  # made by somebody else meanwhile
             found = client.collection(name)
     return _agreeing(found, settings or {})
 
 
 async def open_collection_async(
-    client: AsyncClient, name: str, settings: CollectionRequest | None = None
+    client: AsyncClient,
+    name: str,
+    settings: CollectionRequest | None = None,
+    *,
+    default: CollectionRequest | None = None,
 ) -> CollectionResponse:
     """The same for an event loop."""
     try:
         found = await client.collection(name)
     except NotFoundError:
         try:
-            return await client.create_collection(name, settings)
+            return await client.create_collection(name, default if settings is None else settings)
         except ConflictError:
             found = await client.collection(name)
     return _agreeing(found, settings or {})

@@ -14,7 +14,7 @@ from tercet_client.bulk import BATCH, IN_FLIGHT
 from tercet_client.client import Client
 from tercet_client.embeddings import Embeddings, Float32
 from tercet_client.errors import NotFoundError
-from tercet_client.types import DocumentResponse
+from tercet_client.types import DocumentResponse, HitResponse
 
 IDS = 1000  # of one delete: the server's own limit unless its operator changed it
 MISSING = "document_not_found"  # unlike a missing collection, no error here
@@ -97,6 +97,14 @@ async def delete_by_id_async(client: AsyncClient, collection: str, ids: Sequence
     for part in _parts(list(dict.fromkeys(ids)), IDS):
         deleted += (await client.delete_documents(collection, ids=part))["deleted"]
     return deleted
+
+
+def passage(hit: HitResponse) -> str:
+    """What of a hit was encoded: its title and text, or in a collection with windows its best window."""
+    window = hit.get("window")
+    if window is not None:
+        return hit["text"][window["start"] : window["end"]]
+    return hit["text"] if hit["title"] is None else f"{hit['title']}\n{hit['text']}"
 
 
 def _parts(items: Sequence[Part], size: int) -> Iterator[Sequence[Part]]:
