@@ -1,14 +1,16 @@
 """Searches, embeds and re-ranks over HTTP; `make demo` starts the service that answers.
 
-Run: python examples/http_client.py [URL]
+Run: python examples/http_client.py [URL]; TERCET_KEY has the server's key, if it needs one.
 """
 
+import os
 import sys
 
 import httpx
 
 url = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8080"
-with httpx.Client(base_url=url, timeout=30) as client:
+headers = {"Authorization": f"Bearer {os.environ['TERCET_KEY']}"} if "TERCET_KEY" in os.environ else {}
+with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
     query = "why does bread dough rise?"
 
     try:

@@ -36,5 +36,21 @@ def _package(name: str, *shown: str) -> Part:
 
 PARTS = (
     _package("langchain", "langchain-core", "langchain-tests"),
+    _package(
+        "llama-index",
+        "llama-index-core",
+        "llama-index-embeddings-text-embeddings-inference",
+        "llama-index-postprocessor-tei-rerank",
+    ),
     _package("haystack", "haystack-ai"),
+    _package("mteb", "mteb"),
+    Part(
+        "examples",
+        ROOT / "examples",
+        (CLIENTS / "python", CLIENTS / "langchain"),
+        ("langchain-openai", "nbclient", "matplotlib"),
+        requirements=(ROOT / "examples" / "requirements.txt",),
+        tested=False,
+        typed=False,
+    ),
 )
