@@ -185,7 +185,6 @@ def test_the_wheel_runs_the_demo_far_from_the_repository(image: Rehearsal, tmp_p
     assert demo.returncode == 0, demo.stderr
     assert "en-bakers-yeast" in demo.stdout
     assert "ko-kimchi" in demo.stdout
-    assert "en-honeybee-dance" in demo.stdout
     (packages,) = (image.folder / "opt/tercet/venv/lib").glob("python3.*/site-packages")
     assert {path.name for path in (packages / "checkpoints").iterdir()} == {"minilm-m3", "multi-m3"}
     assert {path.name for path in (packages / "examples").iterdir()} == {"demo"}
