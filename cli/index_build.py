@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from index.documents.fields import FieldType
     from ingest.build import BuildReport
     from ingest.document_encoders import DocumentEncoder
+    from ingest.ready import ReadySource
     from service.settings import Settings
 
 STOP_SECONDS = 10.0
@@ -29,8 +30,29 @@ POLL_SECONDS = 0.5
 
 
 def build(
-    source: Annotated[Path, typer.Argument(help="JSONL (.jsonl, .jsonl.gz), Parquet, or a BEIR folder.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="JSONL (.jsonl, .jsonl.gz), Parquet, or a BEIR folder; with --from qdrant a server's "
+            "address or a folder of the local mode."
+        ),
+    ],
     collection: Annotated[str, typer.Option(help="Collection to create or to replace.")],
+    ready: Annotated[
+        Literal["parquet", "qdrant"] | None,
+        typer.Option(
+            "--from",
+            help="Take the representations that tercet collection export wrote there; nothing is encoded.",
+            show_default=False,
+        ),
+    ] = None,
+    source_collection: Annotated[
+        str | None,
+        typer.Option(
+            help="With --from qdrant: name of the collection there. [default: that of --collection]",
+            show_default=False,
+        ),
+    ] = None,
     mode: Annotated[
         Literal["replace", "upsert"],
         typer.Option(help="Replace all documents of the collection, or only those with the same ids."),
@@ -107,30 +129,66 @@ def build(
         "bm25_language": language,
         "window": window,
     }
+    if source_collection is not None and ready != "qdrant":
+        raise typer.BadParameter("goes with --from qdrant", param_hint="--source-collection")
     if url is not None:
+        if ready is not None:
+            raise typer.BadParameter("goes without --url", param_hint="--from")
         if any(value is not None for value in of_new.values()):
             raise typer.BadParameter(
                 "a server builds with the settings of PUT /collections/NAME", param_hint="--url"
             )
-        asked = {"source": str(source), "mode": mode, "on_error": on_error, "adapter": adapter}
+        asked = {"source": source, "mode": mode, "on_error": on_error, "adapter": adapter}
         build_remote(url, settings, collection, asked)
         return
-    done = build_with(
-        settings,
-        collection,
-        source,
-        progress,
-        on_error=on_error,
-        adapter=adapter,
-        mark=mark,
-        mode=mode,
-        staged=staged,
-        **of_new,
-    )
+    if ready is None:
+        done = build_with(
+            settings,
+            collection,
+            Path(source),
+            progress,
+            on_error=on_error,
+            adapter=adapter,
+            mark=mark,
+            mode=mode,
+            staged=staged,
+            **of_new,
+        )
+    else:
+        with closing(ready_source(ready, source, source_collection or collection)) as exported:
+            done = _build_ready(
+                settings,
+                collection,
+                exported,
+                progress,
+                on_error=on_error,
+                adapter=adapter,
+                mode=mode,
+                settings=of_new,
+            )
     if progress == "json":
         _print_json_report(done)
     else:
         _print_report(done, options.collections_root(settings) / collection)
+
+
+def ready_source(kind: Literal["parquet", "qdrant"], source: str, collection: str) -> ReadySource:
+    """What was exported to a file, or to Qdrant. Raises SourceError or MissingPackageError."""
+    from transfer.errors import missing
+
+    try:
+        if kind == "parquet":
+            from transfer.parquet.source import ParquetSource
+
+            return ParquetSource(Path(source))
+        from transfer.qdrant.connection import QdrantPlace
+        from transfer.qdrant.source import QdrantSource
+    except ImportError as error:
+        extra = kind if kind == "qdrant" else "parquet"
+        raise missing("qdrant-client" if kind == "qdrant" else "pyarrow", extra, error) from error
+    if source.startswith(("http://", "https://")):
+        return QdrantSource(QdrantPlace(url=source, api_key=os.environ.get("QDRANT_API_KEY")), collection)
+    return QdrantSource(QdrantPlace(path=source), collection)
 
 
 def build_with(
@@ -140,22 +198,41 @@ def build_with(
 
     A signal ends it as Ctrl-C does. Raises KeyboardInterrupt then, and what the build raises.
     """
-    from cli.progress import build_progress
     from ingest.build import build_collection
+
+    return _built(settings, progress, build_collection, collection, source, **build)
+
+
+def _build_ready(
+    of_command: Settings, collection: str, source: ReadySource, progress: options.ProgressKind, **build: Any
+) -> BuildReport:
+    """The same from ready representations; `build` as for `build_ready`."""
+    from ingest.ready import build_ready
+
+    return _built(of_command, progress, build_ready, collection, source, **build)
+
+
+def _built(
+    of_command: Settings,
+    progress: options.ProgressKind,
+    build: Callable[..., BuildReport],
+    collection: str,
+    source: Path | ReadySource,
+    **arguments: Any,
+) -> BuildReport:
+    from cli.progress import build_progress
     from ingest.errors import BuildCancelledError
 
     try:
         with (
             _interruptible() as cancelled,
-            _encoder(settings) as encoder,
+            _encoder(of_command) as encoder,
             build_progress(progress) as report,
             options.window_flags(),
             named_url(),
         ):
-            root = options.collections_root(settings)
-            return build_collection(
-                encoder, root, collection, source, progress=report, cancelled=cancelled, **build
-            )
+            root = options.collections_root(of_command)
+            return build(encoder, root, collection, source, progress=report, cancelled=cancelled, **arguments)
     except (KeyboardInterrupt, BuildCancelledError):
         print_failure("interrupted; nothing was published")
         raise KeyboardInterrupt from None
@@ -284,11 +361,13 @@ def _print_json_report(done: BuildReport) -> None:
 
 
 def _print_report(done: BuildReport, folder: Path) -> None:
-    rate = f"{done.documents / done.seconds:,.0f} documents/s, {done.tokens / done.seconds:,.0f} tokens/s"
+    rate = f"{done.documents / done.seconds:,.0f} documents/s"
+    if done.tokens:
+        rate += f", {done.tokens / done.seconds:,.0f} tokens/s"
     pairs: dict[str, Any] = {
         "collection": f"{done.collection}, snapshot {done.snapshot}",
         "documents": done.documents,
-        "tokens": done.tokens,
+        **({"tokens": done.tokens} if done.tokens else {}),
         "time": f"{done.seconds:,.1f} s ({rate})",
         "size": megabytes(folder_bytes(folder)),
     }

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 import cli.adapters
+import cli.collection
 import cli.demo
 import cli.doctor
 import cli.documents
@@ -37,9 +38,19 @@ from models.errors import ModelError
 from service.exceptions import ServiceError, SettingsError
 from service.open_files import allow_open_files
 from training.errors import TrainingError
+from transfer.errors import TransferError
 
 COMPLETING = "_TERCET_COMPLETE"  # what a shell sets when it asks what may come next
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+FAILURES = (
+    DatasetError,
+    IngestError,
+    ModelError,
+    SearchIndexError,
+    ServiceError,
+    TrainingError,
+    TransferError,
+)
 
 
 def application(arguments: list[str]) -> typer.Typer:
@@ -67,6 +78,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app.command()(cli.train.train)
     app.add_typer(cli.adapters.app, name="adapters")
     app.add_typer(cli.documents.app, name="documents")
+    app.add_typer(cli.collection.app, name="collection")
     return app
 
 
@@ -99,9 +111,9 @@ def main() -> None:
     except SettingsError as error:
         print_failure(str(error))
         sys.exit(WRONG_USAGE)
-    except (DatasetError, IngestError, ModelError, SearchIndexError, ServiceError, TrainingError) as error:
+    except FAILURES as error:
         print_failure(str(error))
-        sys.exit(FAILED)
+        sys.exit(INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else FAILED)
     except BrokenPipeError:
         # The reader of our output has gone; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -118,7 +118,8 @@ def _numbers(now: BuildProgress) -> str:
     parts = [f"{now.documents:,}{total} documents"]
     if now.seconds > 0:
         parts.append(f"{now.documents / now.seconds:,.0f} documents/s")
-        parts.append(f"{now.tokens / now.seconds:,.0f} tokens/s")
+        if now.tokens:
+            parts.append(f"{now.tokens / now.seconds:,.0f} tokens/s")
     share = _share(now)
     if 0 < share < 1:
         parts.append(f"{_duration(now.seconds * (1 - share) / share)} left")

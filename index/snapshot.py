@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +25,7 @@ from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
 from index.dense.index import Device
 from index.documents.filters import Filter, check_filter
-from index.documents.store import encode_id
+from index.documents.store import DocumentStore, encode_id
 from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError, SearchIndexError
 from index.fusion import best, weighted_sum
 from index.search.best_window import best_window
@@ -34,10 +34,12 @@ from index.search.explanation import Explanation, explain
 from index.search.pages import page_of
 from index.search.query import CheckedQuery, check_options, check_query, check_weights
 from index.search.retrieval import Candidates, ids_at, retrieve, runs
+from index.segments.parts import rows_in_parts
+from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
 from index.segments.stored import StoredRepresentations
 from index.sparse.idf import CollectionIdf
-from models.representations import Float32, Float64, Representations
+from models.representations import Float32, Float64, Int64, Representations
 
 EMPTY_NAME = "000000"
 SCORED_ROWS = 8192
@@ -206,6 +208,22 @@ class Snapshot:
         if filter is not None:
             check_filter(filter, self.settings.fields)
         return page_of(self._opened(), b"" if after is None else encode_id(after), limit, filter)
+
+    def rows(self, documents: int, tokens: int) -> Iterator[DocumentRows]:
+        """All documents as they are stored, segment by segment, in parts.
+
+        documents, tokens: of a part at most; a document of more token vectors is a part by itself.
+        """
+        for segment in self._opened():
+            yield from rows_in_parts(segment, segment.rows_kept(), documents, tokens)
+
+    def sizes(self) -> Iterator[tuple[DocumentStore, Int64, Int64]]:
+        """Of each segment its documents, their rows int64[n] without deleted ones, and how many token vectors
+        each has, int64[n]; 1 where they are not stored.
+        """
+        for segment in self._opened():
+            rows = segment.rows_kept()
+            yield segment.documents, rows, segment.tokens_of(rows)
 
     def representations_of(self, id: str) -> StoredRepresentations | None:
         """What is stored of a document's representations; None where it is not there."""

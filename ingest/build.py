@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,19 +20,19 @@ import numpy.typing as npt
 
 from index.bm25.languages import Bm25Language
 from index.catalog.settings import check_collection_name
-from index.collection import Collection, open_stage, staged_build
+from index.collection import Collection
 from index.dense.index import DenseKind
 from index.documents.fields import FieldType
 from index.live.adoption import AdoptionMode
-from index.live.collection import LiveCollection
 from index.token_vectors.store import TokenCodec
 from index.windows.settings import WindowSettings
-from index.writer import SnapshotWriter
 from ingest.document_encoders import DocumentEncoder
 from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
 from ingest.errors import BuildCancelledError, SourceError
 from ingest.groups import estimated_tokens, groups
-from ingest.sources.reader import DocumentReader, OnError, Skipped, source_files
+from ingest.publishing import BuildTarget, build_target
+from ingest.sources.checks import OnError, Skipped
+from ingest.sources.reader import DocumentReader, source_files
 from ingest.target import chosen_adapter, open_or_create, remove_unpublished
 from models.encoder import EncoderInfo
 from models.representations import LexicalKind, Representations
@@ -133,44 +132,13 @@ def build_collection(
     try:
         cutter = cutter_for(collection.settings, encoder.tokenizer)
         reader = DocumentReader(source, on_error=on_error, fields=collection.settings.fields)
-        with _target(collection, mode, mark or secrets.token_hex(4), staged=staged) as target:
+        with build_target(collection, mode, mark or secrets.token_hex(4), staged=staged) as target:
             found = collection.settings.name  # `name` may be an alias
             return _Build(found, encoder, cutter, reader, target, progress, cancelled).run()
     except BaseException:
         if created:
             remove_unpublished(collection, collections_root)
         raise
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """Where documents are added, and what makes them the collection's; it returns the snapshot's name."""
-
-    writer: SnapshotWriter
-    publish: Callable[[], str]
-
-
-@contextmanager
-def _target(collection: Collection, mode: AdoptionMode, mark: str, *, staged: bool) -> Iterator[_Target]:
-    if staged:
-        with open_stage(collection, mark).writer(mark=mark) as writer:
-            yield _Target(writer, writer.publish)
-    elif mode == "replace":
-        with collection.writer(mark=mark) as writer:
-            yield _Target(writer, writer.publish)
-    else:
-        with (
-            LiveCollection(collection) as live,
-            live.begin_build() as build,
-            staged_build(collection, mark) as stage,
-            stage.writer(mark=mark) as writer,
-        ):
-
-            def publish() -> str:
-                writer.publish()
-                return live.adopt(build, stage.layout, mode, mark)
-
-            yield _Target(writer, publish)
 
 
 class _Build:
@@ -182,7 +150,7 @@ class _Build:
         encoder: DocumentEncoder,
         cutter: WindowCutter | None,
         reader: DocumentReader,
-        target: _Target,
+        target: BuildTarget,
         progress: Callable[[BuildProgress], None],
         cancelled: Callable[[], bool],
     ) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from index.catalog.records import check_keys, check_version
@@ -137,12 +137,16 @@ class CollectionSettings:
     @staticmethod
     def read(path: Path) -> CollectionSettings:
         """Reads `collection.json`. Raises FileNotFoundError, or DamagedIndexError naming the file."""
-        record = read_json_object(path)
+        return CollectionSettings.of_record(read_json_object(path), path)
+
+    @staticmethod
+    def of_record(record: dict[str, Any], path: Path) -> CollectionSettings:
+        """The settings that `content` holds. Raises DamagedIndexError naming the file that they come from."""
         check_version(record, FORMAT_VERSION, path)
         values = {name: record.get(name, _UNWRITTEN.get(name)) for name in CollectionSettings.__slots__}
         expected = {name for name, value in values.items() if _is_written(name, value)}
         check_keys(record, {"format_version", *expected}, path)
-        del record["format_version"]
+        record = {name: value for name, value in record.items() if name != "format_version"}
         for name in ("fields", "window"):
             if name in record and not isinstance(record[name], dict):
                 raise DamagedIndexError(f"{path}: {name} is no object; restore the file")

@@ -67,6 +67,12 @@ def encode_document(document: Document) -> StoredDocument:
     return StoredDocument(identifier, encoded)
 
 
+def decode_document(identifier: str, content: bytes) -> Document:
+    """The document of an id and its stored content. Raises ValueError, TypeError or KeyError for another."""
+    found = orjson.loads(content)
+    return Document(identifier, found["text"], found["title"], found["metadata"])
+
+
 def encode_id(identifier: str) -> bytes:
     """The id's UTF-8 bytes. Raises InvalidDocumentError where there are none, or more than 512."""
     if not isinstance(identifier, str):
@@ -179,8 +185,7 @@ class DocumentStore:
         """The stored document of a row. Raises DamagedIndexError where its bytes are not its JSON."""
         identifier = self._decoded(self.ids[row])
         try:
-            content = orjson.loads(self.contents[row])
-            return Document(identifier, content["text"], content["title"], content["metadata"])
+            return decode_document(identifier, self.contents[row])
         except (ValueError, TypeError, KeyError) as error:
             raise DamagedIndexError(
                 f"{self.arrays.path('documents')}: row {row} is not a stored document; restore or rebuild"

@@ -16,11 +16,11 @@ import numpy as np
 from index.catalog.manifest import SegmentEntry
 from index.ledger.ledger import Ledger
 from index.live.committer import Committer
-from index.live.parts import rows_in_parts
 from index.live.publisher import Publisher
 from index.live.records import LiveObserver
 from index.live.state import LiveState
 from index.segments.deletes import write_deletes
+from index.segments.parts import rows_in_parts
 from index.segments.segment import Segment
 
 

@@ -19,10 +19,10 @@ import numpy as np
 from index.catalog.manifest import SegmentEntry
 from index.errors import SearchIndexError
 from index.live.committer import Committer
-from index.live.parts import rows_in_parts
 from index.live.publisher import Publisher
 from index.live.records import LiveObserver
 from index.segments.deletes import read_deletes, write_deletes
+from index.segments.parts import rows_in_parts
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
 from models.representations import Bool, Int64

@@ -13,11 +13,11 @@ from models.representations import Float32, SparseRows, TokenVectors
 
 @dataclass(frozen=True, slots=True)
 class StoredRepresentations:
-    """Of one document with W encodings, which is 1 in a collection without windows.
+    """Of documents with W encodings together, which is 1 each in a collection without windows.
 
     dense: float32[W, D]; sparse: W rows; colbert: of W texts, None for the codec none. The values are those
-    that scores are computed from: rounded to what the collection stores. position: of the ledger, at which it
-    was written, 0 by a build.
+    that scores are computed from: rounded to what the collection stores. position: of the ledger, at which
+    the first was written, 0 by a build.
     """
 
     position: int
@@ -28,7 +28,7 @@ class StoredRepresentations:
 
     @staticmethod
     def of(rows: DocumentRows) -> StoredRepresentations:
-        """Of one stored document."""
+        """Of stored documents, one at least."""
         colbert = None
         if rows.tokens is not None:
             places = np.arange(rows.tokens.offsets[0], rows.tokens.offsets[-1])

@@ -18,6 +18,7 @@ import pyarrow
 import pyarrow.parquet
 
 _BATCH_ROWS = 256
+DOCUMENT_COLUMNS = ("id", "title", "text", "metadata")
 _BUFFER_BYTES = 2**20
 
 
@@ -64,10 +65,16 @@ def _rows(path: str) -> Iterator[pyarrow.RecordBatch]:
 def _decoded(path: str, batch_rows: int, skip: int) -> Iterator[pyarrow.RecordBatch]:
     # A buffer size makes Arrow stream column pages instead of reading whole row groups.
     with pyarrow.parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
-        for batch in file.iter_batches(batch_rows, use_threads=False):
+        for batch in file.iter_batches(batch_rows, columns=_columns(file.schema_arrow), use_threads=False):
             for position in range(min(skip, batch.num_rows), batch.num_rows):
                 yield batch.slice(position, 1)
             skip = max(0, skip - batch.num_rows)
+
+
+def _columns(schema: pyarrow.Schema) -> list[str] | None:
+    """What is read; None for all. Representations that an export wrote are no metadata."""
+    exported = b"tercet" in (schema.metadata or {})
+    return [name for name in schema.names if name in DOCUMENT_COLUMNS] if exported else None
 
 
 def _line(row: pyarrow.RecordBatch, limit_bytes: int) -> bytes:

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from index.candidates import Document
-from index.documents.fields import FieldType, field_values
-from index.documents.store import encode_document
-from index.errors import DuplicateDocumentError, InvalidDocumentError
+from index.documents.fields import FieldType
+from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
+from ingest.sources.checks import OnError, RecordChecks, Skipped
 from ingest.sources.lines import MAX_LINE_BYTES, LineFile
 from ingest.sources.records import document_from_json
 
-OnError = Literal["stop", "skip"]
 SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
-LISTED_SKIPS = 20
-LONGEST_REASON = 500  # characters
 
 Parsed = tuple[int, Document | InvalidDocumentError]
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A record left out: where it stands, and why."""
-
-    position: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.position}: {self.reason}"
 
 
 class DocumentReader:
@@ -52,13 +35,18 @@ class DocumentReader:
         line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         self.files = source_files(source)
-        self.skipped = 0
-        self.skips: list[Skipped] = []
-        self._on_error = on_error
-        self._fields = fields or {}
+        self._checks = RecordChecks(on_error, fields or {})
         self._parts = [_open_part(path, line_bytes) for path in self.files]
         counts = [part.count() for part in self._parts]
         self._records = None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def skipped(self) -> int:
+        return self._checks.skipped
+
+    @property
+    def skips(self) -> list[Skipped]:
+        return self._checks.skips
 
     @property
     def total(self) -> int | None:
@@ -74,37 +62,15 @@ class DocumentReader:
 
     def __iter__(self) -> Iterator[Document]:
         """Raises SourceError or DuplicateDocumentError at a bad record, unless those are skipped."""
-        with closing(_SeenIds()) as seen:
+        with closing(self._checks) as checks:
             for path, part in zip(self.files, self._parts, strict=True):
                 for number, item in part:
                     position = f"{path} {part.unit} {number}"
-                    problem = item if isinstance(item, Exception) else self._problem(item, position, seen)
+                    problem = item if isinstance(item, Exception) else checks.problem(item, position)
                     if problem is None and isinstance(item, Document):
                         yield item
                     elif problem is not None:
-                        self._skip(position, problem)
-
-    def _problem(self, document: Document, position: str, seen: _SeenIds) -> Exception | None:
-        try:
-            encode_document(document)
-            for name, kind in self._fields.items():
-                field_values(name, kind, document.metadata.get(name))
-            seen.add(document.id, position)
-        except (InvalidDocumentError, DuplicateDocumentError) as error:
-            return error
-        return None
-
-    def _skip(self, position: str, problem: Exception) -> None:
-        if self._on_error == "stop":
-            message = (
-                f"{position}: {problem}. Correct it, or skip bad records "
-                '(--on-error skip, or "on_error": "skip" of a job).'
-            )
-            kind = DuplicateDocumentError if isinstance(problem, DuplicateDocumentError) else SourceError
-            raise kind(message)
-        self.skipped += 1
-        if len(self.skips) < LISTED_SKIPS:
-            self.skips.append(Skipped(position, str(problem)[:LONGEST_REASON]))
+                        checks.skip(position, problem)
 
 
 def read_documents(source: Path, *, on_error: OnError = "stop") -> DocumentReader:
@@ -203,26 +169,3 @@ class _ParquetDocuments:
 
 def _open_part(path: Path, limit_bytes: int) -> _JsonLines | _ParquetDocuments:
     return (_ParquetDocuments if path.suffix == ".parquet" else _JsonLines)(path, limit_bytes)
-
-
-class _SeenIds:
-    """The ids read so far with their positions, in a temporary database that spills to disk when large."""
-
-    def __init__(self) -> None:
-        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._database.execute("PRAGMA journal_mode = OFF")
-        self._database.execute("BEGIN")
-        self._database.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, position TEXT) WITHOUT ROWID")
-
-    def add(self, document_id: str, position: str) -> None:
-        """Raises DuplicateDocumentError where the id was there before."""
-        try:
-            self._database.execute("INSERT INTO seen VALUES (?, ?)", (document_id, position))
-        except sqlite3.IntegrityError as error:
-            where = self._database.execute("SELECT position FROM seen WHERE id = ?", (document_id,))
-            raise DuplicateDocumentError(
-                f"the id {document_id!r} occurs already at {where.fetchone()[0]}"
-            ) from error
-
-    def close(self) -> None:
-        self._database.close()

@@ -9,6 +9,7 @@ import numpy as np
 
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
+from ingest.unit_vectors import rows_not_of_unit_length
 from models.representations import (
     Float32,
     Int64,
@@ -23,9 +24,6 @@ from service.ready_representations import colbert_of, dense_of, sparse_of
 
 NameOf = Callable[[int], str]
 """The name of an encoded text, by its number."""
-
-# How far the length of a vector may be from 1: float16 and 8-bit codes of unit vectors are nearer by far.
-UNIT_ERROR = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +113,10 @@ def require_unit(representations: Representations, name_of: NameOf) -> None:
 
 
 def _require_unit_rows(vectors: Float32, owners: Int64, name_of: NameOf, side: str) -> None:
-    with np.errstate(over="ignore"):
-        lengths: Float32 = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    wrong = np.flatnonzero(~(np.abs(lengths - 1) <= UNIT_ERROR))
+    wrong, lengths = rows_not_of_unit_length(vectors)
     if len(wrong):
         param = f"{name_of(int(owners[wrong[0]]))}.{side}"
         raise InvalidRequestError(
-            f"{param} has a vector of length {lengths[wrong[0]]:.4g}; give unit vectors, as /embed does",
+            f"{param} has a vector of length {lengths[0]:.4g}; give unit vectors, as /embed does",
             param,
         )

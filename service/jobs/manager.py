@@ -17,7 +17,7 @@ from index.collection import Collection
 from index.errors import CollectionNotFoundError, FingerprintMismatchError
 from index.live.adoption import AdoptionMode
 from ingest.encoder_match import require_encoder
-from ingest.sources.reader import OnError
+from ingest.sources.checks import OnError
 from service.adapters import InfoOf, info_for
 from service.collections import CollectionRegistry
 from service.errors import failure_of

@@ -12,7 +12,7 @@ from typing import Literal
 
 from index.files.storage import write_json_atomically
 from index.live.adoption import AdoptionMode
-from ingest.sources.reader import OnError
+from ingest.sources.checks import OnError
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 KEPT_JOBS = 500

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from index.live.adoption import AdoptionMode
-from ingest.sources.reader import OnError
+from ingest.sources.checks import OnError
 from service.jobs.store import JobState
 from service.schemas.base import AdapterName, Request
 

@@ -14,9 +14,9 @@ from index.candidates import CandidateLimits, Document
 from index.catalog import publication as publication_module
 from index.catalog.publication import Publication
 from index.collection import Collection
-from index.live import parts as parts_module
 from index.live.collection import LiveCollection
 from index.live.records import LiveLimits
+from index.segments import parts as parts_module
 from index.snapshot import Snapshot
 from index.verify import verify
 

@@ -1,0 +1,313 @@
+"""Builds a collection from ready representations of the same encoder: nothing is encoded.
+
+A source gives batches of documents with what the encoder made of them, and the settings of the collection
+that they were taken from. A new collection takes these over, so that it answers as that one did.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from index.candidates import Document
+from index.catalog.settings import CollectionSettings, check_collection_name
+from index.collection import Collection
+from index.errors import CollectionNotFoundError, FingerprintMismatchError, InvalidDocumentError
+from index.live.adoption import AdoptionMode
+from index.windows.store import DocumentWindows
+from index.writer import SnapshotWriter
+from ingest.build import BuildProgress, BuildReport
+from ingest.document_encoders import DocumentEncoder
+from ingest.encoder_match import adapter_words
+from ingest.errors import BuildCancelledError, SourceError
+from ingest.publishing import BuildTarget, build_target
+from ingest.sources.checks import OnError, RecordChecks
+from ingest.target import chosen_adapter, open_or_create, remove_unpublished
+from ingest.unit_vectors import rows_not_of_unit_length
+from models.encoder import EncoderInfo
+from models.representations import (
+    Int64,
+    Representations,
+    SparseRows,
+    TokenVectors,
+    offsets_of,
+    ragged_positions,
+)
+
+# What a new collection takes over from the one that its documents come from.
+TAKEN_OVER = ("token_codec", "lexical", "bm25", "bm25_language", "window", "fields")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyBatch:
+    """B documents with W encodings, which are as many in a source without windows.
+
+    positions: where each stands in the source, for messages; offsets: int64[B+1], the encodings of each;
+    spans: int64[W, 2], the first character and the end of each in its document's text; faults: records that
+    are no document, with their positions.
+    """
+
+    positions: Sequence[str]
+    documents: Sequence[Document]
+    offsets: Int64
+    spans: Int64
+    representations: Representations
+    faults: Sequence[tuple[str, InvalidDocumentError]] = ()
+
+    @staticmethod
+    def of(
+        positions: Sequence[str],
+        documents: Sequence[Document],
+        windows: tuple[Int64, Int64] | None,
+        dense: np.ndarray[Any, np.dtype[np.float32]],
+        sparse: SparseRows,
+        colbert: TokenVectors | None,
+        faults: Sequence[tuple[str, InvalidDocumentError]] = (),
+    ) -> ReadyBatch:
+        """windows: offsets and spans; None where documents were encoded whole."""
+        if windows is None:
+            ends = np.array([len(document.text) for document in documents], np.int64)
+            windows = np.arange(len(documents) + 1), np.stack([np.zeros_like(ends), ends], axis=1)
+        texts = len(dense)
+        encoded = Representations(
+            np.zeros(texts, np.int64), np.zeros(texts, np.bool_), dense, sparse, colbert
+        )
+        return ReadyBatch(positions, documents, *windows, encoded, faults)
+
+    def take(self, rows: Int64) -> ReadyBatch:
+        """Some of the documents, without the faults."""
+        texts = ragged_positions(self.offsets, rows)
+        return ReadyBatch(
+            [self.positions[row] for row in rows.tolist()],
+            [self.documents[row] for row in rows.tolist()],
+            offsets_of(np.diff(self.offsets)[rows]),
+            self.spans[texts],
+            self.representations.take(texts),
+        )
+
+    def documents_not_of_unit_length(self) -> dict[int, InvalidDocumentError]:
+        """The documents with a vector whose length is not 1, and what to say of each."""
+        found: dict[int, InvalidDocumentError] = {}
+        texts = np.repeat(np.arange(len(self.documents)), np.diff(self.offsets))
+        sides = []
+        if self.representations.colbert is not None:
+            owners = np.repeat(texts, np.diff(self.representations.colbert.offsets))
+            sides.append(("token", self.representations.colbert.vectors, owners))
+        if self.representations.dense is not None:
+            sides.append(("dense", self.representations.dense, texts))
+        for side, vectors, owners in sides:
+            wrong, lengths = rows_not_of_unit_length(vectors)
+            for row, length in zip(owners[wrong].tolist(), lengths.tolist(), strict=True):
+                found[row] = InvalidDocumentError(
+                    f"a {side} vector has length {length:.4g}; give unit vectors, as the encoder makes them"
+                )
+        return found
+
+
+class ReadySource(Protocol):
+    """Documents with their representations.
+
+    settings: those of the collection that they were taken from; name: what messages call the source; total:
+    documents in it, None where that is not known.
+    """
+
+    @property
+    def settings(self) -> CollectionSettings: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def total(self) -> int | None: ...
+
+    def __iter__(self) -> Iterator[ReadyBatch]:
+        """Raises SourceError where it cannot be read on."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of what it reads from."""
+        ...
+
+
+def build_ready(
+    encoder: DocumentEncoder,
+    collections_root: Path,
+    name: str,
+    source: ReadySource,
+    *,
+    on_error: OnError = "stop",
+    settings: Mapping[str, Any] | None = None,
+    adapter: str | None = None,
+    mode: AdoptionMode = "replace",
+    progress: Callable[[BuildProgress], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> BuildReport:
+    """Builds a new snapshot of a collection from ready representations and publishes it in one step.
+
+    encoder: the one that collection and source must belong to. settings: what is chosen for a new collection,
+    by name; the rest is as in the collection that the source was taken from. Others as for
+    `build_collection`. Raises FingerprintMismatchError where the source is of another encoder, with both
+    fingerprints, and as `build_collection` does.
+    """
+    check_collection_name(name)
+    asked = {key: value for key, value in (settings or {}).items() if value is not None}
+    adapter = adapter if adapter is not None else source.settings.adapter
+    encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
+    _require_same_encoder(source, encoder.info)
+    if not _exists(collections_root, name):
+        asked = {**{key: getattr(source.settings, key) for key in TAKEN_OVER}, **asked}
+        if asked["bm25"] is False:
+            del asked["bm25_language"]
+    collection, created = open_or_create(collections_root, name, encoder.info, asked)
+    try:
+        _require_same_parts(source, collection.settings)
+        with (
+            closing(RecordChecks(on_error, collection.settings.fields)) as checks,
+            build_target(collection, mode, secrets.token_hex(4)) as target,
+        ):
+            return _ReadyBuild(collection.settings, source, checks, target, progress, cancelled).run()
+    except BaseException:
+        if created:
+            remove_unpublished(collection, collections_root)
+        raise
+
+
+class _ReadyBuild:
+    """One build: batches are checked and written one after the other."""
+
+    def __init__(
+        self,
+        settings: CollectionSettings,
+        source: ReadySource,
+        checks: RecordChecks,
+        target: BuildTarget,
+        progress: Callable[[BuildProgress], None],
+        cancelled: Callable[[], bool],
+    ) -> None:
+        self._settings = settings
+        self._source = source
+        self._checks = checks
+        self._target = target
+        self._progress = progress
+        self._cancelled = cancelled
+        self._started = time.monotonic()
+        self._documents = self._encodings = 0
+
+    def run(self) -> BuildReport:
+        """Writes everything, publishes, and says what was done."""
+        for batch in self._source:
+            for position, fault in batch.faults:
+                self._checks.skip(position, fault)
+            self._add(self._sound(batch))
+            self._report_progress()
+        if self._documents == 0:
+            raise SourceError(
+                f"{self._source.name}: no documents ({self._checks.skipped} records skipped); nothing was "
+                "published. Give a source with at least one document."
+            )
+        self._report_progress(publishing=True)
+        snapshot = self._target.publish()
+        return BuildReport(
+            self._settings.name,
+            snapshot,
+            self._documents,
+            0,
+            0,
+            self._checks.skipped,
+            self._checks.skips,
+            time.monotonic() - self._started,
+            None if self._settings.window is None else self._encodings,
+        )
+
+    def _sound(self, batch: ReadyBatch) -> ReadyBatch:
+        """The documents that the index takes by themselves, and whose vectors are of unit length."""
+        lengths = batch.documents_not_of_unit_length()
+        kept = []
+        for row, (position, document) in enumerate(zip(batch.positions, batch.documents, strict=True)):
+            problem = lengths.get(row) or self._checks.problem(document, position)
+            if problem is None:
+                kept.append(row)
+            else:
+                self._checks.skip(position, problem)
+        return batch if len(kept) == len(batch.documents) else batch.take(np.array(kept, np.int64))
+
+    def _add(self, batch: ReadyBatch) -> None:
+        """Writes documents together, or one by one where one of them is not sound."""
+        if not batch.documents:
+            return
+        try:
+            self._write(self._target.writer, batch)
+        except InvalidDocumentError as error:
+            if len(batch.documents) == 1:
+                self._checks.skip(batch.positions[0], error)
+                return
+            for row in range(len(batch.documents)):
+                self._add(batch.take(np.array([row])))
+
+    def _write(self, writer: SnapshotWriter, batch: ReadyBatch) -> None:
+        windows = None
+        if self._settings.window is not None:
+            windows = DocumentWindows(batch.offsets, batch.spans)
+        writer.add(batch.documents, batch.representations, windows)
+        self._documents += len(batch.documents)
+        self._encodings += len(batch.representations)
+
+    def _report_progress(self, *, publishing: bool = False) -> None:
+        if self._cancelled():
+            raise BuildCancelledError("the build was cancelled; nothing was published")
+        total = self._source.total
+        done = self._documents + self._checks.skipped
+        self._progress(
+            BuildProgress(
+                documents=self._documents,
+                total=None if total is None else total - self._checks.skipped,
+                tokens=0,
+                skipped=self._checks.skipped,
+                fraction=0.0 if not total else min(1.0, done / total),
+                seconds=time.monotonic() - self._started,
+                publishing=publishing,
+            )
+        )
+
+
+def _exists(root: Path, name: str) -> bool:
+    try:
+        Collection.open(root, name)
+    except CollectionNotFoundError:
+        return False
+    return True
+
+
+def _require_same_encoder(source: ReadySource, encoder: EncoderInfo) -> None:
+    """Raises FingerprintMismatchError where the vectors are another encoder's, or another adapter's."""
+    made = source.settings
+    if made.fingerprint != encoder.fingerprint:
+        raise FingerprintMismatchError(
+            f"{source.name} has vectors of encoder {made.encoder!r} with {adapter_words(made.adapter)} "
+            f"(fingerprint {made.fingerprint}), and this is {encoder.name!r} with "
+            f"{adapter_words(encoder.adapter)} (fingerprint {encoder.fingerprint}): give the --checkpoint "
+            "that they were made with, or build from the texts, which are then encoded"
+        )
+
+
+def _require_same_parts(source: ReadySource, settings: CollectionSettings) -> None:
+    """Raises SourceError where the source lacks what the collection stores, or has other windows."""
+    made = source.settings
+    if settings.stores_token_vectors and not made.stores_token_vectors:
+        raise SourceError(
+            f"{source.name} has no token vectors, and collection {settings.name!r} stores them: give "
+            "--token-codec none for a new collection, or build from the texts"
+        )
+    if settings.window != made.window:
+        shown = [f"windows of {each}" if each else "no windows" for each in (made.window, settings.window)]
+        raise SourceError(
+            f"{source.name} has {shown[0]}, and collection {settings.name!r} has {shown[1]}: build under "
+            "another name, or from the texts"
+        )

@@ -1,0 +1,99 @@
+"""What every document of a source must hold, and what becomes of one that does not."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from index.candidates import Document
+from index.documents.fields import FieldType, field_values
+from index.documents.store import encode_document
+from index.errors import DuplicateDocumentError, InvalidDocumentError
+from ingest.errors import SourceError
+
+OnError = Literal["stop", "skip"]
+LISTED_SKIPS = 20
+LONGEST_REASON = 500  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A record left out: where it stands, and why."""
+
+    position: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.position}: {self.reason}"
+
+
+class RecordChecks:
+    """The checks of one source, whose ids must differ. `skipped` counts the records left out, `skips` lists
+    the first of them.
+
+    fields: the collection's declared fields, whose values must have the declared type.
+    """
+
+    def __init__(self, on_error: OnError, fields: Mapping[str, FieldType]) -> None:
+        self.skipped = 0
+        self.skips: list[Skipped] = []
+        self._on_error = on_error
+        self._fields = fields
+        self._seen: _SeenIds | None = None
+
+    def problem(self, document: Document, position: str) -> Exception | None:
+        """Why the index would not take a document; None where it would. An id counts as seen then."""
+        if self._seen is None:
+            self._seen = _SeenIds()
+        try:
+            encode_document(document)
+            for name, kind in self._fields.items():
+                field_values(name, kind, document.metadata.get(name))
+            self._seen.add(document.id, position)
+        except (InvalidDocumentError, DuplicateDocumentError) as error:
+            return error
+        return None
+
+    def skip(self, position: str, problem: Exception) -> None:
+        """Leaves a record out. Raises SourceError or DuplicateDocumentError where it ends the build."""
+        if self._on_error == "stop":
+            message = (
+                f"{position}: {problem}. Correct it, or skip bad records "
+                '(--on-error skip, or "on_error": "skip" of a job).'
+            )
+            kind = DuplicateDocumentError if isinstance(problem, DuplicateDocumentError) else SourceError
+            raise kind(message)
+        self.skipped += 1
+        if len(self.skips) < LISTED_SKIPS:
+            self.skips.append(Skipped(position, str(problem)[:LONGEST_REASON]))
+
+    def close(self) -> None:
+        """Forgets the ids."""
+        if self._seen is not None:
+            self._seen.close()
+            self._seen = None
+
+
+class _SeenIds:
+    """The ids read so far with their positions, in a temporary database that spills to disk when large."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._database.execute("PRAGMA journal_mode = OFF")
+        self._database.execute("BEGIN")
+        self._database.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, position TEXT) WITHOUT ROWID")
+
+    def add(self, document_id: str, position: str) -> None:
+        """Raises DuplicateDocumentError where the id was there before."""
+        try:
+            self._database.execute("INSERT INTO seen VALUES (?, ?)", (document_id, position))
+        except sqlite3.IntegrityError as error:
+            where = self._database.execute("SELECT position FROM seen WHERE id = ?", (document_id,))
+            raise DuplicateDocumentError(
+                f"the id {document_id!r} occurs already at {where.fetchone()[0]}"
+            ) from error
+
+    def close(self) -> None:
+        self._database.close()

@@ -1,0 +1,50 @@
+"""What exported vectors are: of which encoder, and how their collection keeps and scores them.
+
+The record travels with the vectors, so that they can be read back and no others are taken for them:
+
+    {"format_version": 1, "snapshot": "000007", "documents": 1398, "settings": {as in collection.json}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from index.catalog.settings import CollectionSettings
+from index.errors import DamagedIndexError
+from index.snapshot import Snapshot
+from ingest.errors import SourceError
+
+FORMAT_VERSION = 1
+KEY = "tercet"
+
+
+def description_of(snapshot: Snapshot) -> dict[str, Any]:
+    """The record of a snapshot."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "snapshot": snapshot.name,
+        "documents": snapshot.documents,
+        "settings": orjson.loads(snapshot.settings.content),
+    }
+
+
+def described_settings(record: object, origin: str) -> CollectionSettings:
+    """The settings in a record. Raises SourceError where there is none that can be read; origin: for it."""
+    if not isinstance(record, Mapping):
+        raise SourceError(
+            f"{origin} does not say which encoder its vectors are of: only what tercet collection export "
+            "wrote is read; build from its texts, which are then encoded"
+        )
+    if record.get("format_version") != FORMAT_VERSION or not isinstance(record.get("settings"), dict):
+        raise SourceError(
+            f"{origin} was exported in format version {record.get('format_version')!r}; this release reads "
+            f"version {FORMAT_VERSION}: export it again"
+        )
+    try:
+        return CollectionSettings.of_record(record["settings"], Path("its description"))
+    except DamagedIndexError as error:
+        raise SourceError(f"{origin}: the description of its vectors cannot be read ({error})") from error

@@ -1,0 +1,1 @@
+"""Parquet: a row for each document."""

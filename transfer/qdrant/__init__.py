@@ -1,0 +1,1 @@
+"""Qdrant: a point for each document."""
