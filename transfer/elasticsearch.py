@@ -204,13 +204,16 @@ class ElasticsearchTarget:
         """Lets searches see all of it."""
         if self._server is not None:
             self._server.ask("POST", f"/{self._index}/_refresh")
+
+    def close(self) -> None:
+        """Lets go of connections."""
+        if self._server is not None:
             self._server.close()
 
     def abandon(self, written: int) -> str:
         """Removes files; of an index says what is in it."""
         if self._server is None:
             return abandon_folder(self._folder)
-        self._server.close()
         return left_over(self.name, written)
 
     def query(self, query: CollectionQuery) -> str:

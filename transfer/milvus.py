@@ -75,13 +75,8 @@ class MilvusTarget:
         """Raises TargetExistsError or TransferError."""
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs what it raises
         with _milvus_errors(self.name):
-            client = MilvusClient(self._place.uri, token=self._place.token or "")
-        try:
-            self._make(client, description, overwrite=overwrite, resume=resume)
-        except BaseException:
-            client.close()
-            raise
-        self._client = client
+            self._client = MilvusClient(self._place.uri, token=self._place.token or "")
+        self._make(self._client, description, overwrite=overwrite, resume=resume)
 
     def write(self, documents: StoredDocuments) -> None:
         """Puts rows; those of the same documents are replaced."""
@@ -89,14 +84,17 @@ class MilvusTarget:
             self._opened().upsert(self._collection, list(self._rows(documents)))
 
     def finish(self) -> None:
-        """Writes what is in memory, and lets go of the client."""
+        """Writes what is in memory."""
         with _milvus_errors(self.name):
             self._opened().flush(self._collection)
-            self._opened().close()
+
+    def close(self) -> None:
+        """Lets go of the client."""
+        if self._client is not None:
+            self._client.close()
 
     def abandon(self, written: int) -> str:
-        """Lets go of the client, and says what is there."""
-        self._opened().close()
+        """Says what is there."""
         return left_over(self.name, written)
 
     def query(self, query: CollectionQuery) -> str:
@@ -126,17 +124,31 @@ class MilvusTarget:
         with _milvus_errors(self.name):
             if client.has_collection(self._collection):
                 if resume:
-                    found = client.describe_collection(self._collection).get("description") or ""
-                    require_same(description, _parsed(found), self.name)
+                    require_same(description, self._described(client), self.name)
                     return
                 if not overwrite:
                     raise exists(self.name)
                 client.drop_collection(self._collection)
-            schema = self._schema(client, orjson.dumps({KEY: description}).decode())
+            written = orjson.dumps(description).decode()
+            schema = self._schema(client, written if self._remote else "")
             indexes = client.prepare_index_params()
             indexes.add_index("dense", index_type="AUTOINDEX" if self._remote else "FLAT", metric_type="IP")
             indexes.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
-            client.create_collection(self._collection, schema=schema, index_params=indexes)
+            client.create_collection(
+                self._collection,
+                schema=schema,
+                index_params=indexes,
+                properties=None if self._remote else {KEY: written},  # Lite keeps no description
+            )
+
+    def _described(self, client: MilvusClient) -> Any:
+        """What was said of the collection when it was made; None where it was nothing of ours."""
+        found = client.describe_collection(self._collection)
+        written = found.get("description") if self._remote else found.get("properties", {}).get(KEY)
+        try:
+            return orjson.loads(written or "")
+        except orjson.JSONDecodeError:
+            return None
 
     def _schema(self, client: MilvusClient, description: str) -> Any:
         schema = client.create_schema(auto_id=False, description=description)
@@ -210,13 +222,6 @@ for identifier, hit in found.items():
 for score, identifier, title in sorted(hits, key=lambda hit: (-hit[0], hit[1]))[:{hits}]:
     print(round(score, 6), identifier, title)
 """
-
-
-def _parsed(description: str) -> Any:
-    try:
-        return orjson.loads(description).get(KEY)
-    except (orjson.JSONDecodeError, AttributeError):
-        return None
 
 
 @contextmanager

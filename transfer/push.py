@@ -49,6 +49,10 @@ class Target(Protocol):
         """All documents are there."""
         ...
 
+    def close(self) -> None:
+        """Lets go of connections, however the export ended."""
+        ...
+
     def abandon(self, written: int) -> str:
         """The export has failed: leaves nothing where it can, and says what is left."""
         ...
@@ -77,7 +81,14 @@ def export(
     if snapshot.documents == 0:
         raise TransferError(f"collection {snapshot.settings.name!r} has no documents; nothing was exported")
     target.limits.check(snapshot, target.name)
-    target.begin(description_of(snapshot), overwrite=overwrite, resume=resume)
+    try:
+        target.begin(description_of(snapshot), overwrite=overwrite, resume=resume)
+        return _write(snapshot, target, progress)
+    finally:
+        target.close()
+
+
+def _write(snapshot: Snapshot, target: Target, progress: Callable[[int, int], None]) -> int:
     written = 0
     try:
         for documents in stored_documents(snapshot, *target.batch):
@@ -94,7 +105,10 @@ def export(
 
 def left_over(name: str, written: int) -> str:
     """What to say of a server that has some of the documents."""
-    return f"{name} has {written:,} documents of this export: go on with --resume, or begin with --overwrite"
+    return (
+        f"{name} has at least {written:,} documents of this export: go on with --resume, or begin with "
+        "--overwrite"
+    )
 
 
 def require_same(description: dict[str, Any], found: object, name: str) -> None:
@@ -108,7 +122,11 @@ def require_same(description: dict[str, Any], found: object, name: str) -> None:
             f"{name} has vectors of fingerprint {settings.get('fingerprint')}, and the collection of "
             f"{own['fingerprint']}: choose another name, or --overwrite it"
         )
-    differing = sorted(key for key in own.keys() | settings.keys() if own.get(key) != settings.get(key))
+    differing = sorted(
+        key
+        for key in (own.keys() | settings.keys()) - {"name"}  # it may have another here
+        if own.get(key) != settings.get(key)
+    )
     if differing:
         raise TargetExistsError(
             f"{name} was made of a collection with another {', '.join(differing)}; choose another name, or "

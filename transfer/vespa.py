@@ -154,14 +154,19 @@ class VespaTarget:
         list(self._pool.map(lambda row: self._put(documents, row), range(len(documents))))
 
     def finish(self) -> None:
+        """Nothing: each write waited for its answers."""
+
+    def close(self) -> None:
         """Lets go of connections."""
-        self._close()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._server is not None:
+            self._server.close()
 
     def abandon(self, written: int) -> str:
         """Removes files; of a server says what is there."""
         if self._server is None:
             return abandon_folder(self._folder)
-        self._close()
         return left_over(self.name, written).replace(", or begin with --overwrite", "")
 
     def query(self, query: CollectionQuery) -> str:
@@ -194,12 +199,6 @@ class VespaTarget:
         content = orjson.dumps({"fields": fields}, option=orjson.OPT_SERIALIZE_NUMPY)
         if self._server is not None:
             self._server.ask("POST", f"{self._path}/{quote(fields['id'], safe='')}", content)
-
-    def _close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-        if self._server is not None:
-            self._server.close()
 
 
 def _blocks(vectors: Float32) -> dict[str, Float32]:

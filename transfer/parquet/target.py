@@ -82,6 +82,9 @@ class ParquetTarget:
         self._partial.replace(self._path)
         sync_folder(self._path.parent)
 
+    def close(self) -> None:
+        """Nothing: the file is closed where it is finished or abandoned."""
+
     def abandon(self, written: int) -> str:
         """Removes what was written."""
         if self._writer is not None:

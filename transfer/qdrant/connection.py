@@ -28,7 +28,9 @@ class QdrantPlace:
         with qdrant_errors(self.shown):
             if self.path is not None:
                 return QdrantClient(path=self.path)
-            return QdrantClient(url=self.url, api_key=self.api_key, timeout=TIMEOUT_SECONDS)
+            return QdrantClient(
+                url=self.url, api_key=self.api_key, timeout=TIMEOUT_SECONDS, check_compatibility=False
+            )
 
     @property
     def shown(self) -> str:

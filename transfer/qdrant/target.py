@@ -44,13 +44,8 @@ class QdrantTarget:
 
     def begin(self, description: dict[str, Any], *, overwrite: bool, resume: bool) -> None:
         """Raises TargetExistsError or TransferError."""
-        client = self._place.open()
-        try:
-            self._make(client, description, overwrite=overwrite, resume=resume)
-        except BaseException:
-            client.close()
-            raise
-        self._client = client
+        self._client = self._place.open()
+        self._make(self._client, description, overwrite=overwrite, resume=resume)
 
     def write(self, documents: StoredDocuments) -> None:
         """Puts points; those of the same documents are replaced."""
@@ -58,12 +53,15 @@ class QdrantTarget:
             self._opened().upsert(self._collection, points_of(documents), wait=True)
 
     def finish(self) -> None:
+        """Nothing: each write waited until its points were there."""
+
+    def close(self) -> None:
         """Lets go of the client."""
-        self._opened().close()
+        if self._client is not None:
+            self._client.close()
 
     def abandon(self, written: int) -> str:
-        """Lets go of the client, and says what is there."""
-        self._opened().close()
+        """Says what is there."""
         return left_over(self.name, written)
 
     def query(self, query: CollectionQuery) -> str:
