@@ -11,6 +11,7 @@ import math
 import resource
 import sys
 from collections.abc import Iterator, Mapping
+from importlib.abc import MetaPathFinder
 from typing import Any
 
 import orjson
@@ -26,12 +27,19 @@ class _BadRowError(Exception):
     """Why a row is no record."""
 
 
+class _NoPandas(MetaPathFinder):
+    """Hides pandas from pyarrow, which would load it: that takes memory, and gives other values."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
 def main() -> None:
     """Reads the command line and prints to standard output."""
     path, row_bytes, memory_bytes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    # pyarrow would load it where it is installed: that takes much memory, and gives other values.
-    sys.modules["pandas"] = None  # type: ignore[assignment]
+    sys.meta_path.insert(0, _NoPandas())
     try:
         for line in _lines(path, row_bytes):
             sys.stdout.buffer.write(line + b"\n")
