@@ -64,6 +64,18 @@ def test_everything_of_a_document_comes_back(make_store: MakeStore, client: Clie
         store.write_documents([Document(content="x", meta={"_haystack": 1})])
 
 
+def test_documents_are_listed_as_they_were_written(make_store: MakeStore, client: Client) -> None:
+    store = make_store()
+    store.write_documents([Document(id=id, content="x") for id in "cab"])
+    store.write_documents([Document(id="0", content="x")])
+    client.put_documents(store.collection, [{"id": "z", "text": "x"}, {"id": "y", "text": "x"}])
+    assert ids(store.filter_documents()) == ["y", "z", "c", "a", "b", "0"]
+    assert ids(asyncio.run(store.filter_documents_async())) == ["y", "z", "c", "a", "b", "0"]
+    store.write_documents([Document(id="c", content="x")], DuplicatePolicy.OVERWRITE)
+    store.update_by_filter({"field": "id", "operator": "==", "value": "a"}, {"year": 1})
+    assert ids(store.filter_documents()) == ["y", "z", "a", "b", "0", "c"]
+
+
 def test_declared_and_other_fields_filter_together(make_store: MakeStore) -> None:
     store = make_store(settings=FIELDS)
     store.write_documents(
@@ -126,7 +138,7 @@ def test_fail_and_skip_replace_nothing_that_others_write_meanwhile(
     client.delete_documents(store.collection, ids=["b"])
     monkeypatch.setattr(store, "_present", interrupted)
     assert store.write_documents(mine, DuplicatePolicy.SKIP) == 1
-    assert [(one.id, one.content) for one in store.filter_documents()] == [("a", "mine"), ("b", "theirs")]
+    assert [(one.id, one.content) for one in store.filter_documents()] == [("b", "theirs"), ("a", "mine")]
 
 
 def test_many_writers_of_the_same_ids_write_each_once(make_store: MakeStore) -> None:

@@ -48,8 +48,8 @@ FIELDS = {
 }
 
 
-class InOrderOfIds:
-    """The store lists documents in order of their ids."""
+class WithAndWithoutFields:
+    """Each test twice."""
 
     @pytest.fixture(params=FIELDS)
     def document_store(
@@ -58,12 +58,8 @@ class InOrderOfIds:
         settings = {"fields": FIELDS[request.param]}
         return TercetDocumentStore(url=url, collection=collection, key=key, settings=settings)
 
-    @staticmethod
-    def assert_documents_are_equal(received: list[Document], expected: list[Document]) -> None:
-        assert received == sorted(expected, key=lambda document: document.id.encode())
 
-
-class TestDocumentStore(InOrderOfIds, DocumentStoreBaseExtendedTests):
+class TestDocumentStore(WithAndWithoutFields, DocumentStoreBaseExtendedTests):
     def test_write_documents(self, document_store: TercetDocumentStore) -> None:  # type: ignore[override]
         """Without a policy, an id that is there is an error."""
         document = Document(id="1", content="one")
@@ -74,7 +70,7 @@ class TestDocumentStore(InOrderOfIds, DocumentStoreBaseExtendedTests):
 
 
 class TestDocumentStoreAsync(
-    InOrderOfIds,
+    WithAndWithoutFields,
     CountDocumentsAsyncTest,
     WriteDocumentsAsyncTest,
     DeleteDocumentsAsyncTest,

@@ -122,11 +122,18 @@ def test_titles_are_encoded(url: str, key: str | None, client: Client, collectio
 def test_deletions(store: TercetVectorStore) -> None:
     assert store.delete(filter={"lang": "en"})
     assert ids(store.similarity_search("tea")) == ["train"]
-    with pytest.raises(ValueError, match="give ids or filter"):
-        store.delete()
-    with pytest.raises(ValueError, match="give ids or filter"):
-        asyncio.run(store.adelete(["tea"], filter={"lang": "en"}))
+    with pytest.raises(ValueError, match="a filter with a condition"):
+        store.delete(filter={})
+    with pytest.raises(ValueError, match="a filter with a condition"):
+        asyncio.run(store.adelete(["train"], filter={"lang": "en"}))
     assert store.delete([])
+    assert ids(store.similarity_search("tea")) == ["train"]
+    assert store.delete()
+    assert store.similarity_search("tea") == []
+    store.add_documents(DOCUMENTS)
+    assert asyncio.run(store.adelete(filter={"lang": "en"}))
+    assert asyncio.run(store.adelete())
+    assert store.similarity_search("tea") == []
     store.delete_collection()
     store.delete_collection()
     assert store.similarity_search("tea") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, cast
 
@@ -34,7 +35,7 @@ from tercet_client.types import (
     SearchResponse,
 )
 
-from tercet_haystack.documents import from_hit, from_tercet, to_tercet
+from tercet_haystack.documents import from_hit, from_tercet, listed_at, to_tercet
 from tercet_haystack.filters import Split, split, whole
 from tercet_haystack.keys import as_secret, default_key, value_of
 from tercet_haystack.statistics import kinds, limits, page, unique_values
@@ -113,12 +114,13 @@ class TercetDocumentStore:
         return (await self._opened_async(fresh=True))["documents"]
 
     def filter_documents(self, filters: Filters | None = None) -> list[Document]:
-        """Those that match, in order of id."""
-        return [self._document(found) for found in self._matching(filters)]
+        """Those that match, in the order in which they were written."""
+        return [self._document(found) for found in sorted(self._matching(filters), key=listed_at)]
 
     async def filter_documents_async(self, filters: Filters | None = None) -> list[Document]:
-        """Those that match, in order of id."""
-        return [self._document(found) async for found in self._matching_async(filters)]
+        """Those that match, in the order in which they were written."""
+        found = [one async for one in self._matching_async(filters)]
+        return [self._document(one) for one in sorted(found, key=listed_at)]
 
     def write_documents(
         self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
@@ -422,7 +424,8 @@ class TercetDocumentStore:
                 raise DuplicateDocumentError(f"the id {document.id!r} occurs twice in what is to be written")
             if document.id not in by_id or policy == DuplicatePolicy.OVERWRITE:
                 by_id[document.id] = document
-        return [to_tercet(document, self.title_key) for document in by_id.values()]
+        began = time.time_ns()  # a later write is listed later, as far as the writers' clocks agree
+        return [to_tercet(document, self.title_key, began + n) for n, document in enumerate(by_id.values())]
 
     def _present(self, requests: Sequence[DocumentRequest]) -> set[str]:
         ids = [request["id"] for request in requests]

@@ -13,18 +13,19 @@ from tercet_client import json_metadata
 from tercet_client.types import DocumentRequest, DocumentResponse, HitResponse
 
 KEPT = "_haystack"  # the key of a stored document's metadata for what only Haystack knows
+PLACE = "place"  # the key of what is kept for where a document is listed
 SCORES = "tercet"  # the key of a found document's meta that has its scores
 
 
-def to_tercet(document: Document, title_key: str | None) -> DocumentRequest:
+def to_tercet(document: Document, title_key: str | None, place: int) -> DocumentRequest:
     """The document to put. Its meta stays as it is, so that declared fields can be filtered by.
 
-    Raises ValueError where the meta is not JSON or has the key `_haystack`.
+    place: in the order in which documents are listed. Raises ValueError where the meta is not JSON or has the
+    key `_haystack`.
     """
     if KEPT in document.meta:
         raise ValueError(f"the meta of document {document.id!r} has the key {KEPT!r}, which is reserved")
-    kept = _kept(document)
-    metadata = {**document.meta, KEPT: kept} if kept else document.meta
+    metadata = {**document.meta, KEPT: {PLACE: place, **_kept(document)}}
     request: DocumentRequest = {
         "id": document.id,
         "text": document.content or "",
@@ -53,6 +54,11 @@ def from_tercet(found: DocumentResponse | HitResponse, title_key: str | None) ->
         if "sparse_embedding" in kept
         else None,
     )
+
+
+def listed_at(found: DocumentResponse) -> tuple[int, str]:
+    """Where a document is listed: as written, after what others wrote, which is in order of id."""
+    return found["metadata"].get(KEPT, {}).get(PLACE, 0), found["id"]
 
 
 def from_hit(hit: HitResponse, title_key: str | None, *, scores: bool) -> Document:

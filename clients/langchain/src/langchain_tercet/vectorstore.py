@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from langchain_core.documents import Document
@@ -31,6 +31,7 @@ from tercet_client.types import (
     CollectionRequest,
     CollectionResponse,
     DocumentRequest,
+    Filter,
     SearchResponse,
 )
 
@@ -159,25 +160,30 @@ class TercetVectorStore(VectorStore):
         return named
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """Deletes documents by their ids, or with `filter` those that match; ids that are not there are no
-        error. True once the deletion is on the server's disk.
+        """Deletes documents by their ids, or with `filter` those that match, or without both all of them.
+
+        Ids that are not there are no error. True once the deletion is on the server's disk.
         """
-        filter = _filter_of_deletion(ids, kwargs)
+        filter, client = _filter_of_deletion(ids, kwargs), self._clients.sync
         self._open()
-        if ids is not None:
-            delete_by_id(self._clients.sync, self._name, ids)
-        else:
-            self._clients.sync.delete_documents(self._name, filter=filter_tree(filter))
+        if filter is not None:
+            client.delete_documents(self._name, filter=filter)
+            return True
+        if ids is None:
+            ids = [document["id"] for document in client.documents(self._name)]
+        delete_by_id(client, self._name, ids)
         return True
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """The same for an event loop."""
-        filter = _filter_of_deletion(ids, kwargs)
+        filter, client = _filter_of_deletion(ids, kwargs), self._clients.running
         await self._open_async()
-        if ids is not None:
-            await delete_by_id_async(self._clients.running, self._name, ids)
-        else:
-            await self._clients.running.delete_documents(self._name, filter=filter_tree(filter))
+        if filter is not None:
+            await client.delete_documents(self._name, filter=filter)
+            return True
+        if ids is None:
+            ids = [document["id"] async for document in client.documents(self._name)]
+        await delete_by_id_async(client, self._name, ids)
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
@@ -331,10 +337,13 @@ def _translated(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "filter": filter_tree(options.get("filter"))}
 
 
-def _filter_of_deletion(ids: list[str] | None, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    filter = cast("Mapping[str, Any] | None", options.get("filter"))
-    if (ids is None) == (not filter):
-        raise ValueError("give ids or filter, one of them; delete_collection deletes all documents")
+def _filter_of_deletion(ids: list[str] | None, options: Mapping[str, Any]) -> Filter | None:
+    """Raises ValueError for an empty filter, which is more likely a mistake than a wish to delete all."""
+    if "filter" not in options:
+        return None
+    filter = filter_tree(options["filter"])
+    if filter is None or ids is not None:
+        raise ValueError("give ids, or a filter with a condition, or neither to delete all documents")
     return filter
 
 
