@@ -19,6 +19,7 @@ def load_encoder(
     device: str = "auto",
     threads: int | None = None,
     batch_tokens: int | None = None,
+    limit_tokens: int | None = None,
     precision: str | None = None,
     adapters: Path | None = None,
     adapter_sessions: int = ADAPTER_SESSIONS,
@@ -26,7 +27,8 @@ def load_encoder(
     """An encoder of a checkpoint: `minilm-m3` or `multi-m3`, which come with Tercet, a folder, or a hub id.
 
     device: auto, cpu or cuda; threads: CPU threads of one pass, by default `usable_cores`;
-    batch_tokens: padded tokens of one pass; precision: float32, int8 (onnx), float16 or bfloat16
+    batch_tokens: padded tokens of one pass, by default what suits engine and device; limit_tokens: no more
+    than these, where the default is more; precision: float32, int8 (onnx), float16 or bfloat16
     (torch on CUDA), by default int8 where it was exported and the device is a CPU, else float32;
     adapters: folder of the adapters and routers that may be asked for; adapter_sessions: exported graphs of
     adapters kept open at a time (onnx).
@@ -45,6 +47,7 @@ def load_encoder(
                 device=device,
                 threads=threads,
                 batch_tokens=batch_tokens,
+                limit_tokens=limit_tokens,
                 precision=precision,
                 adapters=adapters,
                 adapter_sessions=adapter_sessions,
@@ -65,6 +68,7 @@ def load_encoder(
                 device=device,
                 threads=threads,
                 batch_tokens=batch_tokens,
+                limit_tokens=limit_tokens,
                 precision=precision,
                 adapters=adapters,
             )

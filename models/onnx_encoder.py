@@ -47,6 +47,7 @@ class OnnxEncoder:
         device: str = "auto",
         threads: int | None = None,
         batch_tokens: int | None = None,
+        limit_tokens: int | None = None,
         precision: str | None = None,
         adapters: Path | None = None,
         adapter_sessions: int = ADAPTER_SESSIONS,
@@ -70,7 +71,8 @@ class OnnxEncoder:
         self._graph = OnnxGraph(verify_graph(folder, graph), placement)
         # While one batch is in a part that does not split over threads, another uses them.
         self._pool = ThreadPoolExecutor(2, "batch") if kind == "cpu" and threads > 1 else None
-        self._batch_tokens = batch_tokens or (CUDA_BATCH_TOKENS if kind == "cuda" else CPU_BATCH_TOKENS)
+        suited = batch_tokens or (CUDA_BATCH_TOKENS if kind == "cuda" else CPU_BATCH_TOKENS)
+        self._batch_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
         fingerprint_of = partial(fingerprint, export.weights, export.heads, self.tokenizer.digest, settings)
         self.info = EncoderInfo(
             name=name,

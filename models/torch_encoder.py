@@ -152,6 +152,7 @@ class TorchEncoder:
         device: str = "auto",
         threads: int | None = None,
         batch_tokens: int | None = None,
+        limit_tokens: int | None = None,
         precision: str | None = None,
         adapters: Path | None = None,
     ) -> None:
@@ -171,7 +172,8 @@ class TorchEncoder:
         self.tokenizer = Tokenizer.load(folder, settings)
         self._model = load_model(folder, settings, precision).to(self._device)
         on_cuda = self._device.type == "cuda"
-        self._batch_tokens = batch_tokens or (CUDA_BATCH_TOKENS if on_cuda else CPU_BATCH_TOKENS)
+        suited = batch_tokens or (CUDA_BATCH_TOKENS if on_cuda else CPU_BATCH_TOKENS)
+        self._batch_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
         heads = self._model.heads.weights()
         digests = body_digest(folder), heads_digest(heads.arrays()), self.tokenizer.digest
         graph = packed_graph(folder)

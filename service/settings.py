@@ -178,7 +178,7 @@ class Settings(BaseSettings):
     batch_tokens: int = Field(
         2048,
         ge=1,
-        description="Tokens encoded in one batch; about 16384 suits a GPU, less keeps waits short.",
+        description="Tokens gathered into one batch; about 16384 suits a GPU, less keeps waits short.",
     )
     queue_tokens: int = Field(131_072, ge=1, description="Tokens accepted and not yet encoded; more get 429.")
 

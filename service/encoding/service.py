@@ -10,7 +10,7 @@ from typing import Protocol
 
 from models.encoder import AdapterDescription, Encoder, EncoderInfo, with_adapter
 from models.loader import load_encoder
-from models.representations import OUTPUTS, InputType, Output, Representations
+from models.representations import OUTPUTS, InputType, Output, Representations, TokenBatch
 from models.tokenizer import Tokenizer
 from service.batcher import Batcher, Observe
 from service.encoding.health import EncoderHealth
@@ -37,7 +37,7 @@ def local_encoder(settings: Settings) -> Encoder:
         revision=settings.revision,
         device=settings.device,
         threads=settings.threads,
-        batch_tokens=settings.batch_tokens,
+        limit_tokens=settings.batch_tokens,
         precision=settings.precision,
         adapters=settings.adapters_folder,
         adapter_sessions=settings.adapter_sessions,
@@ -86,10 +86,12 @@ class EncodingService(Protocol):
         truncate: bool = True,
         adapter: str | None = None,
         ticket: Ticket | None = None,
+        tokens: TokenBatch | None = None,
     ) -> Representations:
         """Representations of at least one text, in order.
 
-        ticket: of the request that this is for, by default a new one without a deadline.
+        ticket: of the request that this is for, by default a new one without a deadline. tokens: of these
+        texts, by its tokenizer and so as the other arguments say, where the caller has them.
         Raises TextTooLongError, OverloadedError, DeadlineExceededError, RequestTooLargeError,
         EncoderUnavailableError, and what `info_of` raises.
         """
@@ -176,6 +178,7 @@ class LocalEncoding:
         truncate: bool = True,
         adapter: str | None = None,
         ticket: Ticket | None = None,
+        tokens: TokenBatch | None = None,
     ) -> Representations:
         """Representations of at least one text, in order."""
         ticket = Ticket() if ticket is None else ticket
@@ -183,7 +186,9 @@ class LocalEncoding:
         tokenize = partial(
             self._encoder.tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=truncate
         )
-        if sum(map(len, texts)) <= SHORT_CHARACTERS:
+        if tokens is not None:
+            pass
+        elif sum(map(len, texts)) <= SHORT_CHARACTERS:
             with recorded("tokenize"):
                 tokens = tokenize()
         else:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
-from models.representations import OUTPUTS, InputType, Int64, Output, Representations
+from models.representations import OUTPUTS, InputType, Int64, Output, Representations, TokenBatch
 from service.encoding.service import EncodingService, estimated_tokens
 from service.exceptions import OverloadedError, RequestTooLargeError
 from service.load.admission import Ticket
@@ -44,7 +44,7 @@ async def encode_slices(
     """
     ticket = Ticket() if ticket is None else ticket
 
-    async def encode(part: Sequence[str]) -> Representations:
+    async def encode(part: Sequence[str], tokens: TokenBatch | None = None) -> Representations:
         return await encoding.encode(
             part,
             input_type,
@@ -53,6 +53,7 @@ async def encode_slices(
             truncate=truncate,
             adapter=adapter,
             ticket=ticket,
+            tokens=tokens,
         )
 
     slice_tokens = min(encoding.slice_tokens, request_tokens)
@@ -69,6 +70,9 @@ async def encode_slices(
             f"the request has {tokens} tokens and this server takes at most {request_tokens} at once {remedy}"
         )
     spans = plan_slices(batch.lengths, slice_tokens)
+    if len(spans) == 1:
+        yield await encode(texts, batch)
+        return
     sizes = [int(batch.lengths[span].sum()) for span in spans]
     del batch
     ticket.later_tokens = sum(sizes[1:])

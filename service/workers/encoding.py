@@ -20,7 +20,7 @@ from models.errors import (
     EncoderMemoryError,
     EncoderUnavailableError,
 )
-from models.representations import OUTPUTS, InputType, Output, Representations
+from models.representations import OUTPUTS, InputType, Output, Representations, TokenBatch
 from models.tokenizer import Tokenizer
 from service.exceptions import OverloadedError
 from service.load.admission import Ticket
@@ -163,8 +163,9 @@ class RemoteEncoding:
         truncate: bool = True,
         adapter: str | None = None,
         ticket: Ticket | None = None,
+        tokens: TokenBatch | None = None,
     ) -> Representations:
-        """Representations of at least one text, in order."""
+        """Representations of at least one text, in order. tokens: of no use here, workers take texts."""
         info = await self.info_of(adapter)
         deadline = NO_DEADLINE if ticket is None else ticket.deadline
         if not truncate:  # here, because a worker sees pieces and cannot say which text it is

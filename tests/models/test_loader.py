@@ -3,12 +3,15 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from models.encoder import encode
 from models.errors import UnsupportedError
 from models.loader import load_encoder
+from models.onnx_encoder import CPU_BATCH_TOKENS
+from models.onnx_graph import OnnxGraph
 
 
 def test_the_name_is_the_folder(bert: Path) -> None:
@@ -44,6 +47,24 @@ def test_threads_and_budget_do_not_change_the_result(bert_exported: Path) -> Non
     one = encode(load_encoder(str(bert_exported), threads=1, batch_tokens=8), texts)
     other = encode(load_encoder(str(bert_exported), threads=2, batch_tokens=4096), texts)
     assert abs(one.dense - other.dense).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("limit", "largest"), [(None, CPU_BATCH_TOKENS), (1 << 20, CPU_BATCH_TOKENS), (256, 256)]
+)
+def test_a_limit_makes_passes_smaller_and_never_larger(
+    bert_exported: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None, largest: int
+) -> None:
+    passes, forward = [], OnnxGraph.forward
+
+    def seen(self: OnnxGraph, ids: Any, *given: Any) -> Any:
+        passes.append(ids.size)
+        return forward(self, ids, *given)
+
+    monkeypatch.setattr(OnnxGraph, "forward", seen)
+    encode(load_encoder(str(bert_exported), limit_tokens=limit), ["wing " * 20] * 200)
+    assert len(passes) > 1
+    assert largest // 2 < max(passes) <= largest
 
 
 def test_the_onnx_engine_never_imports_torch(bert_exported: Path, repository: Path) -> None:

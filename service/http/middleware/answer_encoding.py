@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, IdentityResponder
 
 from service.answers.binary import MEDIA_TYPE
-from service.http.asgi import Application, Receive, Scope, Send
+from service.http.asgi import Application, Message, Receive, Scope, Send
 from service.http.codings import CODINGS, Encoder, encoder_of
 from service.http.negotiation import IDENTITY, preferred_encoding, refuses_identity
 from service.load.pools import Pool
@@ -16,6 +16,7 @@ from service.load.pools import Pool
 MIN_BYTES = 1024  # a smaller answer is one packet either way
 LOOP_BYTES = 1 << 15  # encoded on the event loop, for less than half a millisecond
 # Float vectors shrink by a twelfth, which takes longer than sending that at a gigabit.
+NO_TRANSFORM = "no-transform"
 EXCLUDED = (*DEFAULT_EXCLUDED_CONTENT_TYPES, MEDIA_TYPE)
 
 
@@ -48,6 +49,13 @@ class _EncodingResponder(IdentityResponder):
         super().__init__(app, min_bytes, exclude_content_types=EXCLUDED)
         self.content_encoding = coding
         self._pool = pool
+        self._untouched = False
+
+    async def send_with_compression(self, message: Message) -> None:
+        """An answer that is not to be transformed goes on as it is, unless the client refuses that."""
+        if message["type"] == "http.response.start" and self.minimum_size > 1:
+            self._untouched = NO_TRANSFORM in Headers(raw=message["headers"]).get("cache-control", "")
+        await (self.send(message) if self._untouched else super().send_with_compression(message))
 
     @cached_property
     def _encoder(self) -> Encoder:

@@ -66,6 +66,25 @@ async def test_one_window_and_no_more_is_encoded_ahead(encoding: Watched, pool: 
     assert len(encoding.begun) == given
 
 
+async def test_texts_that_were_counted_are_not_tokenized_again(
+    encoding: Watched, pool: Pool, tiny: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many characters may be few tokens, which only the tokenizer can tell."""
+    texts, calls = ["tea " + " " * 60] * 3, 0
+    tokenize = encoding.tokenizer.tokenize
+
+    def counted(*given: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return tokenize(*given, **options)
+
+    monkeypatch.setattr(encoding.tokenizer, "tokenize", counted)
+    assert sum(map(len, texts)) > encoding.slice_tokens
+    (found,) = [part async for part in encode_slices(encoding, pool, texts, request_tokens=10_000)]
+    assert calls == 1
+    assert np.allclose(found.dense, encode(tiny, texts).dense, atol=1e-6)
+
+
 async def test_few_short_texts_are_one_call(encoding: Watched, pool: Pool) -> None:
     assert (
         len([each async for each in encode_slices(encoding, pool, ["tea", "hot"], request_tokens=100)]) == 1

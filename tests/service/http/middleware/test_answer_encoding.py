@@ -83,3 +83,15 @@ async def test_compression_can_be_turned_off(make_client: Any) -> None:
         compressed = gzip.compress(b'{"inputs": "tea"}')
         headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
         assert (await client.post("/embed", content=compressed, headers=headers)).status_code == 200
+
+
+async def test_vectors_of_the_compatible_route_are_sent_as_they_are(client: httpx.AsyncClient) -> None:
+    """They say that they are not to be transformed, unless the client takes them encoded alone."""
+    body = {"input": ["hot water"] * 64, "encoding_format": "base64"}
+    answer = await client.post("/v1/embeddings", json=body, headers={"Accept-Encoding": "gzip"})
+    assert answer.headers["cache-control"] == "no-transform"
+    assert "content-encoding" not in answer.headers
+    assert len(answer.content) > 1024
+    only = await client.post("/v1/embeddings", json=body, headers={"Accept-Encoding": "gzip, identity;q=0"})
+    assert only.headers["content-encoding"] == "gzip"
+    assert only.json() == answer.json()
