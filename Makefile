@@ -43,10 +43,10 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 # PEER: the Python of an environment with FlagEmbedding, see docs/benchmarks.md; without it peers are left out.
-BENCHMARKS := sparse idf dense quality encode build serve_load tracing page live same_as_built crash power_loss concurrent_writes
+BENCHMARKS := sparse idf dense quality encode build serve_load tracing page compat live client_stream exports same_as_built crash power_loss concurrent_writes
 bench: setup
 	missed=; \
-	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py $(if $(PEER),$$([ $$name = encode ] && echo $(PEER))) || missed="$$missed $$name"; done; \
+	for name in $(BENCHMARKS); do PYTHONPATH=clients/python/src $(BIN)/python benchmarks/$$name.py $(if $(PEER),$$([ $$name = encode ] && echo $(PEER))) || missed="$$missed $$name"; done; \
 	$(if $(PEER),$(BIN)/python benchmarks/parity.py $(PEER) || missed="$$missed parity";) \
 	test -z "$$missed" || { echo "failed:$$missed"; exit 1; }
 

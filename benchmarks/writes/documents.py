@@ -12,7 +12,7 @@ import numpy as np
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
-from models.representations import Representations, SparseRows, TokenVectors
+from models.representations import Float32, Representations, SparseRows, TokenVectors
 
 DENSE, TERMS, TOKENS, COLBERT, VOCABULARY = 384, 100, 60, 128, 30_522
 TEXT = "some words of a passage that was written to be found again " * 5
@@ -37,8 +37,9 @@ def representations(count: int, seed: int) -> Representations:
     return Representations(np.full(count, TOKENS), np.zeros(count, np.bool_), dense, sparse, colbert)
 
 
-def _unit(vectors: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> np.ndarray:  # type: ignore[type-arg]
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+def _unit(vectors: Float32) -> Float32:
+    unit: Float32 = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
 
 
 class Batches:

@@ -14,7 +14,6 @@ from safetensors.numpy import save
 from serving.server import serving
 from writes.documents import TEXT, Batches
 
-from models.checkpoint import resolve_checkpoint
 from models.encoder import Encoder, encode
 from models.loader import load_encoder
 from models.representations import Representations
@@ -28,7 +27,7 @@ BINARY = {"Content-Type": "application/x-safetensors"}
 def measure(work: Path, *, quick: bool) -> tuple[dict[str, Any], list[str]]:
     """Documents a second of ready ones; milliseconds that a put takes beside encoding its document."""
     documents, singles = (2_000, 20) if quick else (50_000, 300)
-    encoder = load_encoder(resolve_checkpoint("minilm-m3"))
+    encoder = load_encoder("minilm-m3")
     with serving(work) as server, httpx.Client(base_url=server.url, timeout=60) as client:
         for name in ("ready", "single"):
             client.put(f"/collections/{name}", json={}).raise_for_status()

@@ -47,6 +47,21 @@ def test_the_formula_query_gives_our_three_way_order(
         require_same_order(run_script(target.query(ask(snapshot, text))), hits(snapshot, text))
 
 
+def test_a_candidate_of_one_side_is_scored_by_the_others(
+    make: Any, place: QdrantPlace, tiny: Any, queries: list[str], ask: Any, run_script: Any, monkeypatch: Any
+) -> None:
+    """Few candidates, so that most of them are found by one side alone."""
+    monkeypatch.setattr("transfer.qdrant.query.CANDIDATES", 4)
+    snapshot, target = pushed(make("idf"), place)
+    for text in queries:
+        ids, scores = snapshot.score_all(encode(tiny, [text], "query"))
+        sums = dict(zip(ids, (scores[:, :3] @ [1.0, 0.5, 2.0]).tolist(), strict=True))
+        found = run_script(target.query(ask(snapshot, text)))
+        assert 4 <= len(found) <= 8
+        for score, identifier in found:
+            assert score == pytest.approx(sums[identifier], abs=1e-5)
+
+
 def test_each_side_gives_our_exact_search(
     make: Any, place: QdrantPlace, tiny: Any, queries: list[str], ask: Any
 ) -> None:
