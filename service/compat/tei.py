@@ -70,7 +70,9 @@ class TeiEmbedRequest(TeiInputs):
 
     normalize: bool = Field(True, description="Without effect: the encoder's vectors have length 1.")
     dimensions: Annotated[int, Field(ge=0), WHOLE] | None = Field(
-        None, description="Keep this many values of each vector, normalized again; 0 keeps all."
+        None,
+        description="Keep this many values of each vector, normalized again; 0, or more than there are, "
+        "keeps all.",
     )
 
 
@@ -152,7 +154,10 @@ class TeiInfo(BaseModel):
 @routes.post("/tei/embed", response_model=list[list[float]])
 async def tei_embed(body: TeiEmbedRequest, services: Services, deadline: TimeLimit) -> Response:
     """Dense vectors."""
-    return await _encoded(body, services, deadline, "dense", _dense, body.dimensions or None)
+    # Its description sets no limit, so that a client may ask for more than any encoder has.
+    most = services.encoding.info.dense_dimension
+    dimensions = None if not body.dimensions or body.dimensions > most else body.dimensions
+    return await _encoded(body, services, deadline, "dense", _dense, dimensions)
 
 
 @routes.post("/tei/embed_sparse", response_model=list[list[TeiSparseValue]])

@@ -126,3 +126,12 @@ async def test_errors_before_the_route_have_it_too(make_client: Any) -> None:
         assert unread.status_code == 422
         assert set(unread.json()) == {"error", "error_type"}
         assert (await client.get("/tei/health", headers={"Authorization": ""})).status_code == 200
+
+
+async def test_more_dimensions_than_there_are_keep_all(client: httpx.AsyncClient) -> None:
+    whole, cut, more = [
+        (await client.post("/tei/embed", json={"inputs": "hot tea", "dimensions": wanted})).json()
+        for wanted in (0, 4, 10_000)
+    ]
+    assert (len(whole[0]), len(cut[0])) == (8, 4)
+    assert more == whole
