@@ -28,7 +28,7 @@ class Weights:
 
     def array(self, sides: int) -> npt.NDArray[np.float64]:
         """The first of them, float64[sides]: dense, sparse, colbert, bm25."""
-        return np.array([self.dense, self.sparse, self.colbert, self.bm25][:sides])
+        return np.array([self.dense, self.sparse, self.colbert, self.bm25][:sides], np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,27 @@ class CandidateLimits:
 
 @dataclass(frozen=True, slots=True)
 class DenseOptions:
-    """Effort of the approximate dense search: FAISS `efSearch` (HNSW) and `nprobe` (IVF-PQ)."""
+    """Effort of the approximate dense search: FAISS `efSearch` (HNSW) and `nprobe` (of lists)."""
 
     ef_search: int = 400
-    nprobe: int = 32
+    nprobe: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A place in the order of hits: right behind the one of this score and id, whether it is there or not."""
+
+    score: float
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which of the ordered hits are wanted: from a place on, or behind a cursor, and none below a score."""
+
+    offset: int = 0
+    after: Cursor | None = None
+    min_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +132,22 @@ class SearchResult:
     snapshot: str
     retrieve_seconds: float
     score_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class FacetValue:
+    """A value of a field, and how many documents have it."""
+
+    value: str | bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """The commonest values of a field, of equally common ones the smaller first; how many distinct ones there
+    are in all, and how many documents have none.
+    """
+
+    values: list[FacetValue]
+    distinct: int
+    missing: int

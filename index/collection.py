@@ -12,10 +12,11 @@ from typing import TypeVar
 
 from index.catalog.aliases import Aliases
 from index.catalog.defaults import SearchDefaults
+from index.catalog.effort import DenseEffort
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings, check_collection_name
-from index.dense.index import Device
+from index.dense.kinds import NO_VECTORS, Device, Vectors
 from index.errors import CollectionExistsError, CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.files.lock import ExclusiveLock
 from index.files.storage import sync_folder
@@ -71,7 +72,8 @@ class Collection:
                     f"{layout.settings} is missing, but {layout.current} names a snapshot; "
                     f"restore the first, or remove {layout.folder}"
                 )
-            layout.defaults.unlink(missing_ok=True)  # of a collection that lost its settings
+            for left in (layout.defaults, layout.effort):  # of a collection that lost its settings
+                left.unlink(missing_ok=True)
             settings.write(layout.settings)
             sync_folder(layout.folder.parent)
         finally:
@@ -176,19 +178,48 @@ class Collection:
 
     def remove_defaults(self) -> bool:
         """Removes the stored defaults, damaged ones too. Returns whether there were any."""
+        return self._removed(self.layout.defaults)
+
+    def effort(self) -> DenseEffort | None:
+        """The effort of dense searches that say none, or None where nothing is stored.
+
+        Raises DamagedIndexError naming the file.
+        """
         try:
-            self.layout.defaults.unlink()
+            return DenseEffort.read(self.layout.effort)
+        except FileNotFoundError:
+            return None
+
+    def store_effort(self, effort: DenseEffort) -> None:
+        """Replaces the effort at once for all later searches. Raises CollectionNotFoundError."""
+        try:
+            effort.write(self.layout.effort)
+        except FileNotFoundError as error:
+            raise CollectionNotFoundError(
+                f"collection {self.settings.name!r} was deleted; its effort was not stored"
+            ) from error
+
+    def remove_effort(self) -> bool:
+        """Removes the stored effort, a damaged one too. Returns whether there was any."""
+        return self._removed(self.layout.effort)
+
+    def _removed(self, path: Path) -> bool:
+        try:
+            path.unlink()
         except FileNotFoundError:
             return False
         sync_folder(self.layout.folder)
         return True
 
-    def writer(self, limits: SegmentLimits | None = None, mark: str | None = None) -> SnapshotWriter:
+    def writer(
+        self, limits: SegmentLimits | None = None, mark: str | None = None, beside: Vectors = NO_VECTORS
+    ) -> SnapshotWriter:
         """A writer of the next snapshot, which replaces all documents.
 
         mark: by which the manifest is known as its own, of letters a to f and digits; by default random.
+        beside: as for `SnapshotWriter`.
         """
-        return SnapshotWriter(self.layout, self.settings, limits, mark)
+        return SnapshotWriter(self.layout, self.settings, limits, mark, beside)
 
 
 @contextmanager

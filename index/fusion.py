@@ -1,14 +1,20 @@
-"""The weighted sum of the scores, its named weights, and the order of results."""
+"""The weighted sum of the scores, its named weights, and the order of results.
+
+Sums are ordered on a scale of their own: scores in whole steps of their last decimal, under weights relative
+to the largest. Weights a thousand times as large so give the same order, down to the last bit, and nothing
+is rounded that would tell two sums apart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
 
 from index.candidates import Weights
 from index.errors import InvalidQueryError
+from index.files.packed_bytes import PackedBytes, first_of, order_of
 from index.scoring import DECIMALS
 from models.representations import Float64, Int64
 
@@ -21,6 +27,9 @@ WEIGHT_PRESETS: Mapping[str, Weights] = MappingProxyType(
     }
 )
 
+STEPS = 10.0**DECIMALS  # of scores, to 1
+RATIO_DECIMALS = 13  # of a weight to the largest; the last bits of float64 depend on how large both are
+
 
 def weights_preset(name: str) -> Weights:
     """The weights of a name. Raises InvalidQueryError where there are none of that name."""
@@ -31,39 +40,67 @@ def weights_preset(name: str) -> Weights:
     return WEIGHT_PRESETS[name]
 
 
-def weighted_sum(components: Float64, weights: Weights) -> Float64:
-    """`w_d s_dense + w_l s_lex + w_m s_mul`, and `w_b s_bm25` where there is a fourth: float64[K], rounded.
+def relative_sum(components: Float64, weights: Weights) -> Float64:
+    """What orders documents, float64[K]: the weighted sum, in steps of scores and relative to the largest
+    weight.
 
-    components: float64[K, S] of the first S sides: dense, sparse, colbert, bm25.
+    components: float64[K, S], rounded scores of the first S sides: dense, sparse, colbert, bm25.
     """
-    sums: Float64 = weighted_sums(components, weights.array(components.shape[1])[None, :])[0]
+    sums: Float64 = relative_sums(components, weights.array(components.shape[1])[None, :])[0]
     return sums
 
 
-def weighted_sums(components: Float64, weights: Float64) -> Float64:
+def relative_sums(components: Float64, weights: Float64) -> Float64:
     """The same for each of the weights float64[G, S], which may be those of fewer sides: float64[G, K]."""
-    sums: Float64 = weights[:, :1] * components[:, 0]
+    steps, ratios = np.rint(components * STEPS), weight_ratios(weights)
+    sums: Float64 = ratios[:, :1] * steps[:, 0]
     for side in range(1, weights.shape[1]):  # one after the other, so that every search adds alike
-        sums = sums + weights[:, side : side + 1] * components[:, side]
-    return np.round(sums, DECIMALS)
+        sums = sums + ratios[:, side : side + 1] * steps[:, side]
+    return sums
 
 
-def best(scores: Float64, limit: int, ids_of: Callable[[Int64], Sequence[bytes]]) -> Int64:
+def weighted_sum(components: Float64, weights: Weights) -> Float64:
+    """`w_d s_dense + w_l s_lex + w_m s_mul`, and `w_b s_bm25` where there is a fourth: float64[K].
+
+    components: as those of `relative_sum`, which orders alike.
+    """
+    largest = _largest(weights.array(components.shape[1]))
+    sums: Float64 = relative_sum(components, weights) * largest / STEPS
+    return sums
+
+
+def weight_ratios(weights: Float64) -> Float64:
+    """Weights float64[..., S] relative to the largest of the S; all 0 where that is 0."""
+    largest = _largest(weights)
+    ratios: Float64 = np.round(weights / np.where(largest > 0, largest, 1.0), RATIO_DECIMALS)
+    return ratios
+
+
+def _largest(weights: Float64) -> Float64:
+    largest: Float64 = np.abs(weights).max(axis=-1, keepdims=True)
+    return largest
+
+
+def best(scores: Float64, limit: int, ids_of: Callable[[Int64], PackedBytes]) -> Int64:
     """Places of the `limit` highest scores float64[K], best first, equal scores in order of id.
 
-    `ids_of` gives the ids at some places; it is asked only where scores are equal, and only for places that
-    can be in the answer.
+    `ids_of` gives the ids at some places; it is asked only for those of equal scores that can be in the
+    answer.
     """
     if limit <= 0 or len(scores) == 0:
         return np.empty(0, np.int64)
+    places = np.arange(len(scores))
     if limit < len(scores):
         lowest = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-        places = np.flatnonzero(scores >= lowest)
-    else:
-        places = np.arange(len(scores))
+        above, last = np.flatnonzero(scores > lowest), np.flatnonzero(scores == lowest)
+        if len(above) + len(last) > limit:
+            last = last[first_of(ids_of(last), limit - len(above))]
+        places = np.concatenate([above, last])
     order: Int64 = places[np.argsort(-scores[places], kind="stable")]
     ranked = scores[order]
-    if (ranked[1:] == ranked[:-1]).any():
-        ids = ids_of(order)
-        order = order[sorted(range(len(order)), key=lambda place: (-ranked[place], ids[place]))]
-    return order[:limit]
+    equal = ranked[1:] == ranked[:-1]
+    tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+    if len(tied):
+        by_id = tied[order_of(ids_of(order[tied]))]
+        order[tied] = order[by_id[np.argsort(-ranked[by_id], kind="stable")]]
+    return order

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 from index.catalog.defaults import SearchDefaults
+from index.catalog.effort import DenseEffort
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
-from index.dense.index import DenseKind
+from index.dense.kinds import DenseKind, Vectors
 from index.files.packed_arrays import PackedArrays
 from index.segments.files import PACKED_FILE
 
@@ -35,25 +36,40 @@ _PARTS = (
 class SegmentInspection:
     """One segment: counts of documents, windows and token vectors, dense kind, and bytes of each part.
 
-    windows: None in a collection without them.
+    windows: None in a collection without them; vectors: dense ones, of deleted documents too.
     """
 
     id: str
     documents: int
     windows: int | None
     tokens: int
+    vectors: int
     dense_kind: DenseKind
     part_bytes: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A collection's settings, its stored defaults and, where one is published, its current snapshot."""
+    """A collection's settings, its stored defaults and effort, and its current snapshot, if there is one."""
 
     settings: CollectionSettings
     defaults: SearchDefaults | None
+    effort: DenseEffort | None
     snapshot: str | None
     segments: list[SegmentInspection]
+
+    @property
+    def dense_vectors(self) -> Vectors:
+        """Dense vectors of the segments, by kind, those of deleted documents too."""
+        counts: Counter[DenseKind] = Counter()
+        for segment in self.segments:
+            counts[segment.dense_kind] += segment.vectors
+        return counts
+
+    @property
+    def dense_kind(self) -> tuple[DenseKind, str]:
+        """The kind of the collection as it is, and why."""
+        return self.settings.collection_kind(self.dense_vectors)
 
     @property
     def documents(self) -> int:
@@ -88,14 +104,14 @@ class Inspection:
 
 
 def inspect_collection(root: Path, name: str) -> Inspection:
-    """Reads settings, defaults, manifest, and the headers of packed files.
+    """Reads settings, defaults, effort, manifest, and the headers of packed files.
 
     Raises CollectionNotFoundError or DamagedIndexError.
     """
     collection = Collection.open(root, name)
-    defaults = collection.defaults()
-    found = collection.of_current(lambda current: _inspect_current(collection, current, defaults))
-    return found or Inspection(collection.settings, defaults, None, [])
+    defaults, effort = collection.defaults(), collection.effort()
+    found = collection.of_current(lambda current: (current, _inspect_segments(collection, current)))
+    return Inspection(collection.settings, defaults, effort, *(found or (None, [])))
 
 
 def part_bytes(layout: CollectionLayout, entry: SegmentEntry) -> dict[str, int]:
@@ -113,20 +129,20 @@ def part_bytes(layout: CollectionLayout, entry: SegmentEntry) -> dict[str, int]:
     return dict(sizes)
 
 
-def _inspect_current(collection: Collection, current: str, defaults: SearchDefaults | None) -> Inspection:
+def _inspect_segments(collection: Collection, current: str) -> list[SegmentInspection]:
     layout = collection.layout
-    segments = [
+    return [
         SegmentInspection(
             entry.id,
             entry.documents_kept,
             entry.windows,
             entry.tokens,
+            entry.encodings,
             entry.dense_kind,
             part_bytes(layout, entry),
         )
         for entry in Manifest.read(layout.manifest(current)).segments
     ]
-    return Inspection(collection.settings, defaults, current, segments)
 
 
 def _part(name: str) -> str:

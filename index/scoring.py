@@ -14,8 +14,10 @@ import numpy.typing as npt
 from index.files.arrays import frozen
 from index.files.float16 import rows_as_float32
 from index.sparse.forward_rows import frozen_rows
-from index.sparse.kernels import score_rows
 from index.sparse.saturation import NO_SATURATION, Saturation
+from index.sparse.score_kernels import score_rows
+from index.token_vectors.integer_maxsim import exact_maxsim, near_maxsim
+from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenVectorStore
 from models.representations import (
     Bool,
@@ -29,7 +31,10 @@ from models.representations import (
 )
 
 DECIMALS = 6
+ROUNDING = 10**-DECIMALS  # by as much a near score and an exact one can differ once both are rounded
 CHUNK_TOKENS = 2048
+# Bound on the difference between float32 and float64 late interaction, relative to the length of vectors.
+MATRIX_ERROR = 1e-4
 
 
 def dense_scores(query: Float32, vectors: npt.NDArray[np.float16], rows: Int64) -> Float64:
@@ -70,28 +75,52 @@ def maxsim(query: Float32, document: Float32, document_mask: Bool) -> Float32:
     return np.where(document_mask.any(axis=1), best.mean(axis=1), 0.0).astype(np.float32)
 
 
-def packed_maxsim(query: Float32, store: TokenVectorStore, rows: Int64, *, precise: bool = False) -> Float64:
-    """Late interaction of query float32[N, C] with stored documents: float64[K], rounded.
+def packed_maxsim(query: QueryTokens, store: TokenVectorStore, rows: Int64) -> Float64:
+    """Late interaction of a query with stored documents: float64[K], exact and rounded.
 
-    Works in chunks of whole documents that stay in cache, one matrix product each. Float32 products
-    can differ in the last bits with a token's place in its chunk; `precise` multiplies in float64, after
-    which equal documents have equal scores.
+    Multiplies in float64, so that equal documents have equal scores wherever they lie.
+    """
+    if len(query) == 0 or len(rows) == 0:
+        return np.zeros(len(rows))
+    if query.integers is None:
+        return np.round(_matrix_maxsim(query.vectors.astype(np.float64), store, rows), DECIMALS)
+    starts, ends = frozen(store.offsets[rows]), frozen(store.offsets[rows + 1])
+    scores: Float64 = exact_maxsim(store.as_bytes, starts, ends, query.integers.arguments)
+    return np.round(scores, DECIMALS)
+
+
+def near_packed_maxsim(query: QueryTokens, store: TokenVectorStore, rows: Int64) -> tuple[Float64, Float64]:
+    """Late interaction of a query with stored documents, float64[K], a few times as fast as exactly.
+
+    Returns how far each score may be from `packed_maxsim`, float64[K], too.
+    """
+    if len(query) == 0 or len(rows) == 0:
+        return np.zeros(len(rows)), np.zeros(len(rows))
+    if query.integers is None:
+        scores = _matrix_maxsim(query.vectors, store, rows)
+        length = float(np.linalg.norm(query.vectors.astype(np.float64), axis=1).mean())
+        return scores, np.full(len(rows), MATRIX_ERROR * max(1.0, length, float(np.abs(scores).max())))
+    starts, ends = frozen(store.offsets[rows]), frozen(store.offsets[rows + 1])
+    scores, errors = near_maxsim(store.as_bytes, starts, ends, query.integers.arguments)
+    return scores, errors + ROUNDING
+
+
+def _matrix_maxsim(query: npt.NDArray[np.floating], store: TokenVectorStore, rows: Int64) -> Float64:
+    """In chunks of whole documents that stay in cache, one matrix product each, of the query's type.
+
+    Float32 products can differ in the last bits with a token's place in its chunk.
     """
     scores = np.zeros(len(rows))
     filled = np.flatnonzero(store.offsets[rows + 1] > store.offsets[rows])
-    if len(query) == 0 or len(filled) == 0:
-        return scores
-    kind: type[np.floating] = np.float64 if precise else np.float32
-    tokens: npt.NDArray[np.floating] = query.astype(kind)
     kept = rows[filled]
     offsets = offsets_of(store.offsets[kept + 1] - store.offsets[kept])
     first = 0
     while first < len(kept):
         last = int(np.searchsorted(offsets, offsets[first] + CHUNK_TOKENS, "right")) - 1
         last = max(last, first + 1)
-        vectors = store.vectors(ragged_positions(store.offsets, kept[first:last])).astype(kind, copy=False)
-        similarity = np.matmul(tokens, vectors.T)  # (N, C) x (C, T)
+        vectors = store.vectors(ragged_positions(store.offsets, kept[first:last]))
+        similarity = np.matmul(query, vectors.astype(query.dtype, copy=False).T)  # (N, C) x (C, T)
         best = np.maximum.reduceat(similarity, offsets[first:last] - offsets[first], axis=1)
         scores[filled[first:last]] = best.mean(axis=0, dtype=np.float64)
         first = last
-    return np.round(scores, DECIMALS)
+    return scores

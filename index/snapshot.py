@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +15,9 @@ from index.candidates import (
     CandidateLimits,
     DenseOptions,
     Document,
+    Facet,
     Hit,
+    Page,
     Scores,
     SearchResult,
     Weights,
@@ -23,43 +25,70 @@ from index.candidates import (
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
-from index.dense.index import Device
+from index.dense.kinds import Device
+from index.documents.conditions import Condition, condition_of
 from index.documents.filters import Filter, check_filter
 from index.documents.store import DocumentStore, encode_id
-from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError, SearchIndexError
-from index.fusion import best, weighted_sum
+from index.errors import (
+    DamagedIndexError,
+    DocumentNotFoundError,
+    InvalidDocumentError,
+    InvalidQueryError,
+    SearchIndexError,
+)
 from index.search.best_window import best_window
 from index.search.blas import one_blas_thread
+from index.search.choice import Choice
 from index.search.explanation import Explanation, explain
+from index.search.facets import facets_of
+from index.search.late_interaction import colbert_scores
 from index.search.pages import page_of
-from index.search.query import CheckedQuery, check_options, check_query, check_weights
-from index.search.retrieval import Candidates, ids_at, retrieve, runs
+from index.search.query import (
+    CheckedQuery,
+    check_facets,
+    check_group_by,
+    check_options,
+    check_page,
+    check_query,
+    check_weights,
+)
+from index.search.ranking import rank
+from index.search.retrieval import Candidates, ids_at, retrieve
 from index.segments.parts import rows_in_parts
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
-from index.segments.stored import StoredRepresentations
+from index.segments.stored import StoredQuery, StoredRepresentations
 from index.sparse.idf import CollectionIdf
 from models.representations import Float32, Float64, Int64, Representations
 
 EMPTY_NAME = "000000"
 SCORED_ROWS = 8192
-# Bound on the difference between float32 and float64 late interaction of vectors of unit length.
-QUICK_ERROR = 1e-4
 
 
 DEFAULT_WEIGHTS = Weights()
 DEFAULT_LIMITS = CandidateLimits()
 DEFAULT_OPTIONS = DenseOptions()
+FIRST_PAGE = Page()
 
 
 class Snapshot:
     """One version of a collection. Immutable, so any number of threads may search it at once.
 
     It goes on answering after a newer one is published: its files stay mapped until it is let go.
+
+    name: of its manifest; version: the same, and the position of a last write that this does not hold.
     """
 
-    def __init__(self, name: str, settings: CollectionSettings, segments: Sequence[Segment]) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: CollectionSettings,
+        segments: Sequence[Segment],
+        position: int | None = None,
+    ) -> None:
+        """position: of the last write that it has, where its manifest does not hold that yet."""
         self.name = name
+        self.version = name if position is None else f"{name}.{position}"
         self.settings = settings
         self.documents = sum(segment.documents_kept for segment in segments)
         self.idf: CollectionIdf | None = None
@@ -111,6 +140,8 @@ class Snapshot:
         self._segments = None
         if self.idf is not None:
             self.idf.close()
+        if self._bm25 is not None:
+            self._bm25.close()
 
     def published_segments(self) -> dict[str, Segment]:
         """The segments that manifests name, by id, for a later snapshot to take over; none once closed."""
@@ -127,22 +158,43 @@ class Snapshot:
         candidates: CandidateLimits = DEFAULT_LIMITS,
         filter: Filter | None = None,
         dense_options: DenseOptions = DEFAULT_OPTIONS,
+        page: Page = FIRST_PAGE,
+        group_by: str | None = None,
+        excluded: str | None = None,
+        contents: bool = True,
     ) -> SearchResult:
         """The `top_k` candidates of highest weighted sum, every one scored in all three ways.
 
-        text: the query itself, for BM25; without it, or without BM25, a hit has no such score.
+        text: the query itself, for BM25; without it, or without BM25, a hit has no such score. page: which of
+        the ordered candidates are wanted. group_by: a declared keyword field, of each value of which the best
+        candidate alone is a hit, and every one without a value. excluded: the id of a document that is none.
+        contents: without them no stored text is read, and a hit's document has its id alone.
         Raises InvalidQueryError for a query, filter or option that this collection cannot answer.
         """
         candidates = candidates.used(weights)
         check_options(top_k, candidates, dense_options)
+        check_page(page)
+        check_group_by(group_by, self.settings.fields)
         check_weights(query, text, weights, self.settings)
         started = time.perf_counter()
         checked, segments = self._checked(query, text), self._opened()
         found = self._retrieve(segments, checked, candidates, dense_options, filter)
+        if excluded is not None:
+            found = self._without(found, excluded)
         retrieved = time.perf_counter()
-        hits = self._rank(segments, found, checked, weights, top_k)
+        choice = Choice(segments, found, top_k, page, group_by)
+        hits = self._ranked(segments, found, checked, weights, choice, contents=contents)
         scored = time.perf_counter()
-        return SearchResult(hits, self.name, retrieved - started, scored - retrieved)
+        return SearchResult(hits, self.version, retrieved - started, scored - retrieved)
+
+    def facets(self, wanted: Mapping[str, int], filter: Filter | None = None) -> dict[str, Facet]:
+        """So many of the commonest values of declared keyword and boolean fields, counted over all documents
+        that the filter allows, and not over the hits of a search.
+
+        Raises InvalidQueryError for a filter or field that this collection cannot answer.
+        """
+        check_facets(wanted, self.settings.fields)
+        return facets_of(self._opened(), wanted, self._condition(filter))
 
     def retrieve(
         self,
@@ -169,8 +221,9 @@ class Snapshot:
         S is 4 in a collection with BM25, else 3. A side that is not in the query or not stored scores 0.
         """
         checked, segments = self._checked(query, text), self._opened()
-        ids = [id.decode() for id in ids_at(segments, found.segments, found.rows)]
-        return ids, self._components(segments, found, checked)
+        ids = ids_at(segments, found.segments, found.rows).take(np.arange(len(found)))
+        late = colbert_scores(segments, found, checked)
+        return [id.decode() for id in ids], found.components(late, self._sides)
 
     @one_blas_thread
     def score_all(self, query: Representations, text: str | None = None) -> tuple[list[str], Float32]:
@@ -189,7 +242,7 @@ class Snapshot:
                 ids.extend(segment.documents.ids_of(rows))
                 dense = segment.dense_scores(checked.dense, rows)
                 sparse = segment.lexical_scores(checked.token_ids, checked.weights, rows)
-                colbert = segment.colbert_scores(checked.colbert, rows, precise=False)
+                colbert = segment.colbert_scores(checked.colbert, rows)
                 bm25 = segment.bm25_scores(checked.bm25_part(place), rows)
                 parts.append(self._stacked(dense, sparse, colbert, bm25))
         return ids, np.concatenate(parts).astype(np.float32)
@@ -205,9 +258,8 @@ class Snapshot:
         filter: over declared fields; the documents that it allows. Raises InvalidQueryError for one that this
         collection cannot answer, InvalidDocumentError for an `after` that no document can have as its id.
         """
-        if filter is not None:
-            check_filter(filter, self.settings.fields)
-        return page_of(self._opened(), b"" if after is None else encode_id(after), limit, filter)
+        start = b"" if after is None else encode_id(after)
+        return page_of(self._opened(), start, limit, self._condition(filter))
 
     def rows(self, documents: int, tokens: int) -> Iterator[DocumentRows]:
         """All documents as they are stored, segment by segment, in parts.
@@ -231,6 +283,16 @@ class Snapshot:
         if found is None:
             return None
         return StoredRepresentations.of(self._opened()[found[0]].take(np.array([found[1]])))
+
+    def stored_query(self, id: str, window: int = 0) -> StoredQuery:
+        """What is stored of a document as a query for others like it: of its only text, or of one window.
+
+        Raises DocumentNotFoundError, and InvalidQueryError where it has no such window.
+        """
+        stored, document = self.representations_of(id), self.get(id)
+        if stored is None or document is None:
+            raise DocumentNotFoundError(f"collection {self.settings.name!r} has no document {id[:600]!r}")
+        return StoredQuery.of(document, stored, window)
 
     def explain(self, query: Representations, document_id: str, text: str | None = None) -> Explanation:
         """Matching terms and token alignment of a document, as `explanations` gives them."""
@@ -277,7 +339,14 @@ class Snapshot:
         """The words of a query's text; None without one, or without BM25."""
         if self._bm25 is None or text is None:
             return None
-        return self._bm25.query(text, _bm25_parts(self._opened()))
+        return self._bm25.query(text)
+
+    def _without(self, found: Candidates, id: str) -> Candidates:
+        """The candidates but for the document of this id."""
+        place = self._find(id)
+        if place is None:
+            return found
+        return found.take(np.flatnonzero((found.segments != place[0]) | (found.rows != place[1])))
 
     def _opened(self) -> tuple[Segment, ...]:
         if self._segments is None:
@@ -313,47 +382,43 @@ class Snapshot:
         dense_options: DenseOptions,
         filter: Filter | None,
     ) -> Candidates:
-        if filter is not None:
-            check_filter(filter, self.settings.fields)
-        return retrieve(segments, query, candidates, dense_options, filter)
+        return retrieve(segments, query, candidates, dense_options, self._condition(filter))
 
-    def _rank(
+    def _condition(self, filter: Filter | None) -> Condition | None:
+        """A filter as segments take it. Raises InvalidQueryError where it does not fit the fields."""
+        if filter is None:
+            return None
+        check_filter(filter, self.settings.fields)
+        return condition_of(filter, self.settings.fields)
+
+    def _ranked(
         self,
         segments: Sequence[Segment],
         found: Candidates,
         query: CheckedQuery,
         weights: Weights,
-        top_k: int,
+        choice: Choice,
+        *,
+        contents: bool,
     ) -> list[Hit]:
-        """Scores quickly what may be a hit, then exactly what can still be one."""
-        if len(found) > top_k:
-            quick = weights.colbert != 0
-            colbert = _colbert(segments, found, query, precise=False) if quick else np.zeros(len(found))
-            sums = weighted_sum(self._stacked(found.dense, found.sparse, colbert, found.bm25), weights)
-            error = 2 * QUICK_ERROR * abs(weights.colbert) * max(1.0, float(np.abs(colbert).max()))
-            lowest = np.partition(sums, len(sums) - top_k)[len(sums) - top_k]
-            found = found.take(np.flatnonzero(sums >= lowest - error))
-        late = _colbert_of_texts(segments, found, query)
-        colbert = np.array([scores.max() for scores in late])
-        components = self._stacked(found.dense, found.sparse, colbert, found.bm25)
-        sums = weighted_sum(components, weights)
-        order = best(sums, top_k, lambda places: ids_at(segments, found.segments[places], found.rows[places]))
+        """The hits among the candidates; with their documents' contents, or else with their ids alone."""
+        ranked = rank(segments, found, query, weights, self._sides, choice)
         stored = self.settings.stores_token_vectors and query.colbert is not None
         hits = []
-        for place in order.tolist():
+        for number, place in enumerate(ranked.places.tolist()):
             segment, row = segments[int(found.segments[place])], int(found.rows[place])
-            dense, sparse, late_interaction, *bm25 = components[place].tolist()
+            dense, sparse, late_interaction, *bm25 = ranked.components[number].tolist()
             hits.append(
                 Hit(
-                    segment.documents.get(row),
-                    float(sums[place]),
+                    segment.documents.get(row) if contents else segment.documents.name(row),
+                    float(ranked.sums[number]),
                     Scores(
                         dense,
                         sparse,
                         late_interaction if stored else None,
                         bm25[0] if query.bm25 is not None else None,
                     ),
-                    best_window(segment, row, query, weights, late[place]),
+                    best_window(segment, row, query, weights, ranked.late.of(number)),
                 )
             )
         return hits
@@ -366,29 +431,7 @@ class Snapshot:
         """The scores float64[K, S] of the sides that the collection has."""
         return np.stack(sides[: self._sides], axis=1)
 
-    def _components(self, segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> Float64:
-        """The exact scores float64[K, S]."""
-        colbert = _colbert(segments, found, query, precise=True)
-        return self._stacked(found.dense, found.sparse, colbert, found.bm25)
-
 
 def _bm25_parts(segments: Sequence[Segment]) -> list[Bm25Segment]:
     """The BM25 parts of the segments of a collection that has BM25."""
     return [segment.bm25 for segment in segments if segment.bm25 is not None]
-
-
-def _colbert(
-    segments: Sequence[Segment], found: Candidates, query: CheckedQuery, *, precise: bool
-) -> Float64:
-    scores = np.zeros(len(found))
-    for place, run in runs(found.segments):
-        scores[run] = segments[place].colbert_scores(query.colbert, found.rows[run], precise=precise)
-    return scores
-
-
-def _colbert_of_texts(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> list[Float64]:
-    """The exact `s_mul` of each candidate's windows; of the candidate itself in a collection without them."""
-    scores: list[Float64] = []
-    for place, run in runs(found.segments):
-        scores += segments[place].colbert_of_texts(query.colbert, found.rows[run])
-    return scores

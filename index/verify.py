@@ -64,12 +64,16 @@ def file_problems(
 
 
 def _verify_defaults(collection: Collection) -> list[str]:
-    """What is wrong with the stored defaults; they have no checksum, since people may write them."""
-    try:
-        collection.defaults()
-    except DamagedIndexError as error:
-        return [str(error)]
-    return []
+    """What is wrong with what is stored for searches that do not say: it has no checksum, since people may
+    write it.
+    """
+    faults = []
+    for read in (collection.defaults, collection.effort):
+        try:
+            read()
+        except DamagedIndexError as error:
+            faults.append(str(error))
+    return faults
 
 
 def _verify_ledger(collection: Collection, position: int) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -17,6 +17,7 @@ from index.catalog.manifest import Manifest, SegmentEntry, is_manifest_name, seg
 from index.catalog.publication import Publication
 from index.catalog.remains import remove_all_but, remove_unfinished, remove_written
 from index.catalog.settings import CollectionSettings
+from index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, Vectors, segment_kind
 from index.documents.id_register import IdRegister
 from index.errors import (
     CollectionNotFoundError,
@@ -30,7 +31,7 @@ from index.ledger.reader import LedgerReader
 from index.segments.checks import check_batch
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
-from index.segments.writer import SegmentWriter
+from index.segments.writer import FilledSegment, SegmentWriter
 from index.windows.store import DocumentWindows
 from models.representations import Representations
 
@@ -39,8 +40,9 @@ from models.representations import Representations
 class SegmentLimits:
     """When a segment is complete and the next begins.
 
-    documents: or windows, in a collection with them; total_bytes: of its streamed files; held_bytes: of
-    memory that waits for its end. A document's windows stay together, so it may pass the limits.
+    documents: or windows, in a collection with them; total_bytes: of its streamed files without token
+    vectors; held_bytes: of memory that waits for its end. A document's windows stay together, so it may
+    pass the limits.
     """
 
     documents: int = 250_000
@@ -72,8 +74,11 @@ class SnapshotWriter:
         settings: CollectionSettings,
         limits: SegmentLimits | None = None,
         mark: str | None = None,
+        beside: Vectors = NO_VECTORS,
     ) -> None:
-        """mark: what the names of its segments end with, new for each writer; by default random."""
+        """mark: what the names of its segments end with, new for each writer; by default random. beside: the
+        dense vectors of segments that these will lie beside, where they are for another collection.
+        """
         self._layout = layout
         self._settings = settings
         self._limits = limits or SegmentLimits()
@@ -82,7 +87,8 @@ class SnapshotWriter:
         self._ids = IdRegister()
         self._analyzer = Analyzer(settings.bm25_language)
         self._publication: Publication | None = None
-        self._segments: list[SegmentEntry] = []
+        self._beside = beside
+        self._filled: list[FilledSegment] = []
         self._open: SegmentWriter | None = None
         self._name = ""
         self._continued: bytes | None = None  # id of the document that the next batch goes on with
@@ -151,9 +157,11 @@ class SnapshotWriter:
         self._continued = ids[-1] if batch.continues else None
         self._writable = True
 
-    def publish(self) -> str:
+    def publish(self, indexed: Callable[[int, int], None] = lambda done, total: None) -> str:
         """Completes the segments, makes them the current snapshot and returns its name, such as "000007".
 
+        The dense kind is chosen now that all vectors are known, and indexes are built of it. indexed: is told
+        how many of how many vectors are in them, and may raise to end that.
         It has returned when the publication lasts through a loss of power. Raises UnforcedPublicationError
         where the snapshot is current, but that could not be forced to the disk: then the files of the former
         one stay, too. After any other exception the former snapshot is current.
@@ -164,13 +172,31 @@ class SnapshotWriter:
                 f"document {self._continued.decode()!r} lacks its last windows; add them before publishing"
             )
         self._writable = False
-        self._finish_segment()
-        for entry in self._segments:
+        self._end_segment()
+        entries = self._finished(indexed)
+        for entry in entries:
             self._require_sound(entry)
-        manifest = Manifest(self._name, self._settings.sha256, tuple(self._segments), self._ledger_position())
+        manifest = Manifest(self._name, self._settings.sha256, tuple(entries), self._ledger_position())
         self._publication = Publication(self._layout, self._settings.name, manifest)
         self._publication.publish()
         return self._name
+
+    def _finished(self, indexed: Callable[[int, int], None]) -> list[SegmentEntry]:
+        """The segments with their dense indexes."""
+        total, done = sum(filled.encodings for filled in self._filled), 0
+        kind, _ = self._settings.collection_kind(self._beside, total)
+
+        def inserted(vectors: int) -> None:
+            nonlocal done
+            done += vectors
+            indexed(done, total)
+
+        return [
+            filled.finish(
+                segment_kind(kind, self._settings.dense_kind, filled.encodings, INDEXED_VECTORS), inserted
+            )
+            for filled in self._filled
+        ]
 
     def _ledger_position(self) -> int:
         """The last operation before this build, which replaces what all of them wrote."""
@@ -191,13 +217,12 @@ class SnapshotWriter:
     def _append_some(self, batch: DocumentRows, start: int) -> int:
         """Adds as many documents as the open segment has room for; returns how many."""
         if self._open is None:
-            identifier = segment_id(self._name, len(self._segments), self._mark)
-            written = sum(segment.windows or segment.documents for segment in self._segments)
-            self._open = SegmentWriter(self._layout.segments, identifier, self._settings, written)
+            identifier = segment_id(self._name, len(self._filled), self._mark)
+            self._open = SegmentWriter(self._layout.segments, identifier, self._settings)
         stop = batch.fitting(start, self._limits.documents - self._open.encodings)
         self._open.append(batch.span(start, stop))
         if self._limits.reached_by(self._open) and not self._open.within_document:
-            self._finish_segment()
+            self._end_segment()
         return stop - start
 
     def _new_ids(self, ids: list[bytes]) -> list[bytes]:
@@ -210,9 +235,9 @@ class SnapshotWriter:
             )
         return ids[1:]
 
-    def _finish_segment(self) -> None:
+    def _end_segment(self) -> None:
         if self._open is not None:
-            self._segments.append(self._open.finish())
+            self._filled.append(self._open.end())
             self._open = None
 
     def _require_writable(self) -> None:

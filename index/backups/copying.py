@@ -15,14 +15,14 @@ from index.ledger.ledger import Ledger
 
 
 def copy_collection(source: Collection, target: CollectionLayout, name: str) -> Manifest:
-    """Makes `target` a collection called `name` of the current snapshot and the defaults of `source`.
+    """Makes `target` a collection called `name` of the current snapshot, defaults and effort of `source`.
 
     target: a folder that is there, with nothing but perhaps a lock; its name is still to be forced to the
     disk. Without a snapshot it gets an empty one. Returns its manifest. Raises DamagedIndexError or OSError.
     """
     for folder in (target.segments, target.manifests, target.deletes):
         folder.mkdir()
-    defaults = source.defaults()
+    defaults, effort = source.defaults(), source.effort()
     found = source.of_current(lambda current: _link_snapshot(source.layout, current, target))
     for folder in (target.segments, target.deletes):
         sync_folder(folder)
@@ -31,6 +31,8 @@ def copy_collection(source: Collection, target: CollectionLayout, name: str) -> 
     settings.write(target.settings)
     if defaults is not None:
         defaults.write(target.defaults)
+    if effort is not None:
+        effort.write(target.effort)
     if manifest.ledger_position:
         _begin_ledger(target, manifest.ledger_position)
     manifest.write(target.manifest(manifest.name))

@@ -35,33 +35,38 @@ def restore_into(
     backup: Backup,
     progress: BytesDone = nobody,
 ) -> str:
-    """Lets a collection hold the documents and defaults of a backup; returns the new snapshot's name.
+    """Lets a collection hold the documents, defaults and effort of a backup; returns the new snapshot's
+    name.
 
     live: the same collection. Searches see the former documents or those of the backup. What is written or
-    deleted after this began survives it; what was acknowledged before does not. The defaults follow the
-    documents. progress: told of bytes verified and their total.
+    deleted after this began survives it; what was acknowledged before does not. Defaults and effort
+    follow the documents. progress: told of bytes verified and their total.
 
     Raises DamagedIndexError for a damaged backup, FingerprintMismatchError where the collection has other
     settings, CollectionBusyError where a build or restore of it is under way or somebody holds its backups,
-    OSError, or UnforcedPublicationError; after any but the last the documents are as before, unless only the
-    defaults could not be stored.
+    OSError, or UnforcedPublicationError; after any but the last the documents are as before, unless only
+    those could not be stored.
     """
     with store.held(backup.collection), live.begin_build() as build:
         source = _opened(store, backup)
-        defaults = source.defaults()
+        defaults, effort = source.defaults(), source.effort()
         require_sound(source.layout, _manifest(source), progress)
         snapshot = live.adopt(build, source.layout, "replace")
         if defaults is None:
             collection.remove_defaults()
         else:
             collection.store_defaults(defaults)
+        if effort is None:
+            collection.remove_effort()
+        else:
+            collection.store_effort(effort)
         return snapshot
 
 
 def restore_as(
     root: Path, name: str, store: BackupStore, backup: Backup, progress: BytesDone = nobody
 ) -> Collection:
-    """A new collection called `name` with the settings, documents and defaults of a backup.
+    """A new collection called `name` with the settings, documents, defaults and effort of a backup.
 
     root: of the collections. Raises InvalidNameError, CollectionExistsError where a collection or an alias
     has the name, DamagedIndexError for a damaged backup, CollectionBusyError where somebody holds its

@@ -30,7 +30,7 @@ class Bm25Terms:
 def explain_bm25(segment: Bm25Segment, row: int, query: Bm25Query, place: int) -> Bm25Terms:
     """The terms of one row of the segment at this place."""
     numbers, frequencies = segment.forward.row(row)
-    part = query.parts[place]
+    part = query.part(place)
     _, asked, held = np.intersect1d(part.token_ids, numbers, assume_unique=True, return_indices=True)
     weights = part.saturation.weights(frequencies[held], row)
     products = part.weights[asked].astype(np.float64) * weights

@@ -32,18 +32,18 @@ def slope(mean: float) -> float:
     return K1 * B / mean
 
 
-def saturation(lengths: Int32, longest: int, own_mean: float, mean: float) -> Saturation:
-    """Weights with the mean length of all segments, where the inverted index was built with its segment's.
+def ratios(longest: int, own_mean: float, mean: float) -> tuple[float, float]:
+    """The least and the most that a segment's weights are of those that its index was built with.
 
-    lengths: int32[N], at most `longest`. The ratio of the two weights is
+    longest: terms of its longest document; own_mean: the mean length that the index was built with; mean:
+    that of all segments. The ratio of two weights is
     (tf + base + own slope · length) / (tf + base + slope · length): near 1 for short documents, and farthest
     from it where tf is 1 and the length the longest.
     """
     farthest = (1 + BASE + slope(own_mean) * longest) / (1 + BASE + slope(mean) * longest)
-    return Saturation(
-        lengths,
-        BASE,
-        slope(mean),
-        least=min(1.0, farthest) * (1 - _ROUNDING),
-        most=max(1.0, farthest) * (1 + _ROUNDING),
-    )
+    return min(1.0, farthest) * (1 - _ROUNDING), max(1.0, farthest) * (1 + _ROUNDING)
+
+
+def saturation(lengths: Int32, mean: float) -> Saturation:
+    """Weights of documents of lengths int32[N], with the mean length of all segments."""
+    return Saturation(lengths, BASE, slope(mean))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from index.bm25.analysis import Analyzer
-from index.bm25.formula import SCALE, mean_length
+from index.bm25.formula import BASE, SCALE, mean_length, ratios, slope
 from index.bm25.languages import Bm25Language
 from index.bm25.segment import Bm25Segment, SegmentTerms
-from index.bm25.vocabulary import find_terms
+from index.bm25.term_table import TermTable
+from index.errors import SearchIndexError
 from index.files.packed_bytes import PackedBytes
 from index.sparse.idf import inverse_document_frequencies
-from models.representations import Float64, Int32, Int64
+from index.sparse.search import LexicalQuery
+from models.representations import Float32, Float64, Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,46 +25,89 @@ class Bm25Query:
     """The T distinct terms of a query that some document has, ascending.
 
     counts: int64[T], n_q(t); idf: float64[T]; places: int32[S, T], the number of each term in each of S
-    segments, or -1; parts: the terms that each segment has.
+    segments, or -1; weights: float32[T], SCALE n_q(t) idf(t); facts: of the segments.
     """
 
     terms: tuple[str, ...]
     counts: Int64
     idf: Float64
     places: Int32
-    parts: tuple[SegmentTerms, ...]
+    weights: Float32
+    facts: SegmentFacts
+
+    def part(self, place: int) -> SegmentTerms:
+        """The terms that the segment at this place has."""
+        found = self.places[place]
+        saturation = self.facts.segments[place].saturation(self.facts.mean_length)
+        return SegmentTerms(found[found >= 0], self.weights[found >= 0], saturation)
+
+    @property
+    def lexical(self) -> LexicalQuery:
+        """The query as searches in inverted indexes take it."""
+        facts = self.facts
+        return LexicalQuery(
+            self.places, self.weights, BASE, slope(facts.mean_length), facts.least, facts.most
+        )
+
+
+class SegmentFacts:
+    """What S segments know together: their terms, and the mean length of their documents.
+
+    least, most: float64[S], between which the weights of a segment lie relative to those of its index.
+    """
+
+    def __init__(self, segments: Sequence[Bm25Segment]) -> None:
+        self.segments = segments
+        self.documents = sum(segment.documents for segment in segments)
+        self.mean_length = mean_length(sum(segment.total_length for segment in segments), self.documents)
+        found = [ratios(each.longest, each.own_mean, self.mean_length) for each in segments]
+        self.least, self.most = np.array(found, np.float64).reshape(-1, 2).T.copy()
+        self.table = TermTable(
+            [segment.terms for segment in segments],
+            [segment.beginnings for segment in segments],
+            [segment.frequencies.read() for segment in segments],
+        )
 
 
 class Bm25Statistics:
-    """What a snapshot's segments together know: documents, lengths, and how many documents have a term."""
+    """What a snapshot's segments together know.
+
+    It is gathered when a search first asks: a live collection has a new snapshot after each write.
+    """
 
     def __init__(self, language: Bm25Language, segments: Sequence[Bm25Segment]) -> None:
         self._language = language
-        self._documents = sum(segment.documents for segment in segments)
-        self._mean_length = mean_length(sum(segment.total_length for segment in segments), self._documents)
+        self._segments: Sequence[Bm25Segment] | None = segments
+        self._facts: SegmentFacts | None = None
+        self._gathering = threading.Lock()
 
-    def query(self, text: str, segments: Sequence[Bm25Segment]) -> Bm25Query:
-        """The terms of a text, for the segments that this was made of."""
+    def close(self) -> None:
+        """Lets go of the segments; queries that were made before still have them."""
+        with self._gathering:
+            self._segments = self._facts = None
+
+    def query(self, text: str) -> Bm25Query:
+        """The terms of a text. Raises SearchIndexError once closed."""
+        facts = self._gathered()
         counted = Analyzer(self._language).counts(text)
         terms = sorted(counted)
-        encoded = PackedBytes.of([term.encode() for term in terms])
-        places = np.empty((len(segments), len(terms)), np.int32)
-        frequencies = np.zeros(len(terms), np.int64)
-        for segment, found in zip(segments, places, strict=True):
-            found[:] = find_terms(segment.terms, encoded)
-            frequencies[found >= 0] += segment.frequencies.read()[found[found >= 0]]
+        places, frequencies = facts.table.find(PackedBytes.of([term.encode() for term in terms]))
         known = np.flatnonzero(frequencies)
-        places = places[:, known]
         counts = np.array([counted[terms[term]] for term in known.tolist()], np.int64)
-        rarity = inverse_document_frequencies(self._documents, frequencies[known])
-        weights = (SCALE * counts * rarity).astype(np.float32)
+        rarity = inverse_document_frequencies(facts.documents, frequencies[known])
         return Bm25Query(
             tuple(terms[term] for term in known.tolist()),
             counts,
             rarity,
-            places,
-            tuple(
-                SegmentTerms(found[found >= 0], weights[found >= 0], segment.saturation(self._mean_length))
-                for segment, found in zip(segments, places, strict=True)
-            ),
+            np.ascontiguousarray(places[:, known]),
+            (SCALE * counts * rarity).astype(np.float32),
+            facts,
         )
+
+    def _gathered(self) -> SegmentFacts:
+        with self._gathering:
+            if self._segments is None:
+                raise SearchIndexError("BM25 of a closed snapshot was asked for; open another")
+            if self._facts is None:
+                self._facts = SegmentFacts(self._segments)
+            return self._facts

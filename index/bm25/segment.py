@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from index.bm25.formula import mean_length, saturation
+from index.bm25.term_table import UInt64, beginnings_of
 from index.bm25.vocabulary import open_terms
 from index.bm25.words import WordRows
 from index.bm25.writer import FORWARD, FREQUENCIES, INVERTED, LENGTHS
@@ -19,7 +20,7 @@ from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.left_counts import LeftCounts
 from index.sparse.saturation import Saturation
-from models.representations import Bool, Float32, Float64, Int32, Int64, SparseRows
+from models.representations import Float32, Float64, Int32, Int64, SparseRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,14 @@ class SegmentTerms:
 class Bm25Segment:
     """The parts of a segment of N documents and X distinct terms.
 
-    forward: how often each document has its terms; lengths: int32[N], terms of each document, at most
-    `longest`; own_mean: their mean, which the inverted index was built with. What a collection counts:
-    documents, the terms that they have together (total_length), and frequencies int32[X], documents with each
-    term. Deleted documents are not in these.
+    beginnings: of the terms, to find one by; forward: how often each document has its terms; lengths:
+    int32[N], terms of each document, at most `longest`; own_mean: their mean, which the inverted index was
+    built with. What a collection counts: documents, the terms that they have together (total_length), and
+    frequencies int32[X], documents with each term. Deleted documents are not in these.
     """
 
     terms: PackedBytes
+    beginnings: UInt64
     frequencies: LeftCounts[Int32]
     forward: SparseRows
     inverted: InvertedIndex
@@ -74,9 +76,10 @@ class Bm25Segment:
         total_length = int(lengths.sum(dtype=np.int64))
         return Bm25Segment(
             terms,
+            beginnings_of(terms),
             LeftCounts(frequencies, subtracted),
             forward,
-            InvertedIndex.open(arrays, forward, INVERTED),
+            InvertedIndex.open(arrays, forward, INVERTED, lengths),
             lengths,
             int(lengths.max(initial=0)),
             mean_length(total_length, documents),
@@ -104,11 +107,7 @@ class Bm25Segment:
 
     def saturation(self, mean: float) -> Saturation:
         """How its rows become weights where all segments together have this mean length."""
-        return saturation(self.lengths, self.longest, self.own_mean, mean)
-
-    def search(self, terms: SegmentTerms, k: int, allowed: Bool | None) -> tuple[Int64, Float32]:
-        """The k documents of highest `s_bm25`, as `InvertedIndex.search` gives them."""
-        return self.inverted.search(terms.token_ids, terms.weights, k, allowed, terms.saturation)
+        return saturation(self.lengths, mean)
 
     def scores(self, terms: SegmentTerms, rows: Int64) -> Float64:
         """`s_bm25` of rows int64[K]: float64[K], rounded."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from index.files.arrays import ArraySource, ArrayTarget
-from index.files.packed_bytes import IN_ORDER, PackedBytes, PackedBytesWriter, find_strings
+from index.files.packed_bytes import PackedBytes, PackedBytesWriter
 from models.representations import Int32
 
 STEM = "bm25_terms"
@@ -55,11 +55,6 @@ class TermNumbers:
             len(ordered), dtype=np.int32
         )
         return places
-
-
-def find_terms(terms: PackedBytes, wanted: PackedBytes) -> Int32:
-    """The place of each of T wanted terms, int32[T]; -1 for one that is not there."""
-    return find_strings(terms, IN_ORDER, wanted).astype(np.int32)
 
 
 def open_terms(arrays: ArraySource) -> PackedBytes:

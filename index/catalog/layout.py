@@ -28,6 +28,11 @@ class CollectionLayout:
         return self.folder / "defaults.json"
 
     @property
+    def effort(self) -> Path:
+        """`effort.json`, where the effort of dense searches was stored."""
+        return self.folder / "effort.json"
+
+    @property
     def current(self) -> Path:
         """`CURRENT`, the name of the current manifest."""
         return self.folder / "CURRENT"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 from index.catalog.records import check_keys, check_version
-from index.dense.index import DenseKind
+from index.dense.kinds import DenseKind, Vectors
 from index.errors import DamagedIndexError
 from index.files.storage import missing, read_json_object, write_json_atomically
 
@@ -63,6 +64,11 @@ class SegmentEntry:
     def documents_kept(self) -> int:
         """Those that are not deleted."""
         return self.documents - (0 if self.deletes is None else self.deletes.documents)
+
+    @property
+    def encodings(self) -> int:
+        """Its encoded texts: windows, or documents in a collection without them."""
+        return self.documents if self.windows is None else self.windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +146,14 @@ def _as_version_2(record: dict[str, Any], path: Path) -> dict[str, Any]:
         raise DamagedIndexError(f"{path}: deletes and ledger_position must be null in version 1")
     found = {name: value for name, value in record.items() if name != "deletes"}
     return {**found, "ledger_position": 0}
+
+
+def dense_vectors(segments: Iterable[SegmentEntry]) -> Vectors:
+    """How many dense vectors segments have, by kind."""
+    counts: Counter[DenseKind] = Counter()
+    for segment in segments:
+        counts[segment.dense_kind] += segment.encodings
+    return counts
 
 
 def segment_id(manifest: str, number: int, mark: str) -> str:

@@ -11,15 +11,17 @@ from typing import Any, get_args
 
 from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from index.catalog.records import check_keys, check_version
-from index.dense.index import DenseKind
+from index.dense.kinds import DenseKind, Vectors, collection_kind
 from index.documents.fields import FieldType
 from index.errors import DamagedIndexError, InvalidNameError
-from index.files.storage import json_bytes, read_json_object, write_atomically
-from index.token_vectors.store import TokenCodec
+from index.files.storage import json_bytes, missing, read_json_object, write_atomically
+from index.token_vectors.codebook import Codebook
+from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
 from index.windows.settings import WindowSettings
 from models.representations import LexicalKind
 
 FORMAT_VERSION = 1
+CODEBOOK_FILE = "codebook.safetensors"
 MAX_FIELDS = 100
 _COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
@@ -31,6 +33,8 @@ _UNWRITTEN: Mapping[str, object] = {
     "bm25": False,
     "bm25_language": DEFAULT_LANGUAGE,
     "window": None,
+    "codebook": None,
+    "dense_memory_bytes": None,
 }
 
 
@@ -51,8 +55,11 @@ class CollectionSettings:
     encoder with its adapter, what must match to add or search. Dimensions count float values. lexical:
     whether a query's lexical weights are multiplied by the collection's idf (`index/sparse/idf.py`); bm25:
     whether documents have a BM25 side (`index/bm25/`), bm25_language: that of their words; window: how long
-    documents are divided, without it they are cut at the encoder's limit.
-    Raises InvalidNameError for a bad name, ValueError for another bad value.
+    documents are divided, without it they are cut at the encoder's limit; codebook: of the residual codecs,
+    in a file of its own, which `collection.json` names by its checksum; dense_memory_bytes: with the dense
+    kind auto, what dense vectors and their graphs may take before lists are built instead, by default half of
+    the memory of the machine that builds. Raises InvalidNameError for a bad name, ValueError for another bad
+    value.
     """
 
     name: str
@@ -69,10 +76,15 @@ class CollectionSettings:
     bm25: bool = False
     bm25_language: Bm25Language = DEFAULT_LANGUAGE
     window: WindowSettings | None = None
+    codebook: Codebook | None = None
+    dense_memory_bytes: int | None = None
 
     def __post_init__(self) -> None:
         check_collection_name(self.name)
-        for name, limit in (("dense_dimension", 1), ("colbert_dimension", 0), ("vocabulary_size", 1)):
+        counts = [("dense_dimension", 1), ("colbert_dimension", 0), ("vocabulary_size", 1)]
+        if self.dense_memory_bytes is not None:
+            counts.append(("dense_memory_bytes", 1))
+        for name, limit in counts:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < limit:
                 raise ValueError(f"{name} is {value!r}; use an integer of at least {limit}")
@@ -80,6 +92,7 @@ class CollectionSettings:
             raise ValueError(f"dense_kind is {self.dense_kind!r}; use one of {get_args(DenseKind)}")
         if self.token_codec not in get_args(TokenCodec):
             raise ValueError(f"token_codec is {self.token_codec!r}; use one of {get_args(TokenCodec)}")
+        self._check_codebook()
         if self.lexical not in get_args(LexicalKind):
             raise ValueError(f"lexical is {self.lexical!r}; use one of {get_args(LexicalKind)}")
         if not isinstance(self.bm25, bool):
@@ -102,6 +115,20 @@ class CollectionSettings:
             raise ValueError(f"window is {self.window!r}; use WindowSettings")
         self._check_fields()
 
+    def _check_codebook(self) -> None:
+        if self.codebook is None and self.token_codec not in RESIDUAL_BITS:
+            return
+        if self.codebook is None or self.token_codec not in RESIDUAL_BITS:
+            raise ValueError(
+                f"token_codec {self.token_codec} goes {'without' if self.codebook else 'with'} a codebook: "
+                "the residual codecs alone have one, which a build from a source learns"
+            )
+        if self.codebook.dimension != self.colbert_dimension:
+            raise ValueError(
+                f"the codebook is of {self.codebook.dimension} dimensions, colbert_dimension is "
+                f"{self.colbert_dimension}; train it with vectors of this encoder"
+            )
+
     def _check_fields(self) -> None:
         if len(self.fields) > MAX_FIELDS:
             raise ValueError(f"{len(self.fields)} fields are declared; the limit is {MAX_FIELDS}")
@@ -116,6 +143,15 @@ class CollectionSettings:
         """Whether documents have a colbert side."""
         return self.token_codec != "none"  # noqa: S105  # no secret
 
+    def collection_kind(self, present: Vectors, coming: int = 0) -> tuple[DenseKind, str]:
+        """The dense kind of the collection, and why. present: what segments that stay have; coming: vectors
+        of those that are being written.
+        """
+        vectors = sum(present.values()) + coming
+        return collection_kind(
+            self.dense_kind, vectors, self.dense_dimension, self.dense_memory_bytes, present
+        )
+
     @property
     def content(self) -> bytes:
         """The bytes of `collection.json`."""
@@ -123,6 +159,8 @@ class CollectionSettings:
         written = {name: value for name, value in values.items() if _is_written(name, value)}
         if self.window is not None:
             written["window"] = asdict(self.window)
+        if self.codebook is not None:
+            written["codebook"] = self.codebook.sha256
         return json_bytes({"format_version": FORMAT_VERSION, **written, "fields": dict(self.fields)})
 
     @property
@@ -131,17 +169,27 @@ class CollectionSettings:
         return hashlib.sha256(self.content).hexdigest()
 
     def write(self, path: Path) -> None:
-        """Writes `collection.json`."""
+        """Writes `collection.json`, after the codebook beside it."""
+        if self.codebook is not None:
+            write_atomically(path.with_name(CODEBOOK_FILE), [self.codebook.content])
         write_atomically(path, [self.content])
 
     @staticmethod
     def read(path: Path) -> CollectionSettings:
-        """Reads `collection.json`. Raises FileNotFoundError, or DamagedIndexError naming the file."""
-        return CollectionSettings.of_record(read_json_object(path), path)
+        """Reads `collection.json` and the codebook that it names. Raises FileNotFoundError where it is not
+        there, DamagedIndexError naming the file at fault.
+        """
+        record = read_json_object(path)
+        codebook = None
+        if "codebook" in record:
+            codebook = _read_codebook(path.with_name(CODEBOOK_FILE), record["codebook"])
+        return CollectionSettings.of_record(record, path, codebook)
 
     @staticmethod
-    def of_record(record: dict[str, Any], path: Path) -> CollectionSettings:
-        """The settings that `content` holds. Raises DamagedIndexError naming the file that they come from."""
+    def of_record(record: dict[str, Any], path: Path, codebook: Codebook | None = None) -> CollectionSettings:
+        """The settings that `content` holds, with the codebook that it names. Raises DamagedIndexError
+        naming the file that they come from.
+        """
         check_version(record, FORMAT_VERSION, path)
         values = {name: record.get(name, _UNWRITTEN.get(name)) for name in CollectionSettings.__slots__}
         expected = {name for name, value in values.items() if _is_written(name, value)}
@@ -151,6 +199,8 @@ class CollectionSettings:
             if name in record and not isinstance(record[name], dict):
                 raise DamagedIndexError(f"{path}: {name} is no object; restore the file")
         try:
+            if codebook is not None:
+                record["codebook"] = codebook
             if "window" in record:
                 record["window"] = WindowSettings(**record["window"])
             return CollectionSettings(**record)
@@ -160,3 +210,13 @@ class CollectionSettings:
 
 def _is_written(setting: str, value: object) -> bool:
     return setting not in _UNWRITTEN or value != _UNWRITTEN[setting]
+
+
+def _read_codebook(path: Path, sha256: object) -> Codebook:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise missing(path) from error
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise DamagedIndexError(f"{path} is not the one that the settings name; restore it")
+    return Codebook.of_content(content, str(path))

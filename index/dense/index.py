@@ -2,216 +2,57 @@
 
 The vectors are stored once, as a memory-mapped float16[N, D]. FAISS views them in place: a scalar-quantizer
 index of 16-bit floats whose codes are that memory. Exact search scans the view; the HNSW graph is a file
-without vectors (`dense.faiss`), mapped and attached to the view; IVF-PQ keeps its own small codes in that
-file, and what it proposes is scored again from the view. All scores come from one FAISS kernel, so equal
-vectors score equal to the last bit, whatever index or segment they are in.
+without vectors (`dense.faiss`), mapped and attached to the view; lists of PQ or RaBitQ keep their own small
+codes in that file, and what they propose is scored again from the view. All scores come from one FAISS
+kernel, so equal vectors score equal to the last bit, whatever index or segment they are in.
 
-FAISS starts an OpenMP pool in every thread that searches, so a search uses the calling thread alone, and
-callers run searches side by side. A process that used FAISS must not be forked: a search in the child hangs.
+Graph and lists have each distinct vector once. A search finds distinct ones, and then all rows of each.
 """
 
 from __future__ import annotations
 
-import ctypes
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from index.candidates import DenseOptions
-from index.errors import DamagedIndexError, DenseBuildError, DeviceUnavailableError, InvalidQueryError
-from models.representations import Bool, Float32, Int64
+from index.dense.equal_rows import EqualRows
+from index.dense.gpu import GpuIndex
+from index.dense.kinds import DenseKind, Device, kind_used
+from index.dense.library import (
+    INDEX_FILE,
+    Float16,
+    calling_thread_only,
+    faiss,
+    read_index,
+    selector_of,
+    view_of,
+)
+from index.documents.row_set import RowSet
+from index.errors import InvalidQueryError
+from index.files.arrays import ArraySource
+from models.representations import Float32, Int64
 
-# FAISS for GPUs brings the libcurand.so.10 of CUDA 12, and the encoder's libraries that of CUDA 13: the same
-# functions under the same name. Who asks by name gets the one that was loaded first, and both FAISS and torch
-# load CUDA 12's where they find it. FAISS calls none of the functions, so the encoder's own comes first.
-# Elsewhere there is no such file, and nothing to settle.
-with suppress(OSError):
-    ctypes.CDLL("libcurand.so.10")
-
-try:
-    import faiss as _faiss
-except ImportError as error:
-    raise ImportError(
-        "dense retrieval needs FAISS: pip install -c constraints.txt -e '.[cpu]', or '.[gpu]'"
-    ) from error
-
-faiss: Any = _faiss  # its own type stubs lack much of what is used here
-
-DenseKind = Literal["auto", "flat", "hnsw", "ivfpq"]
-Device = Literal["cpu", "gpu"]
-Float16 = npt.NDArray[np.float16]
-
-INDEX_FILE = "dense.faiss"
-FLAT_DOCUMENTS = 20_000  # up to here a scan is as fast as the graph, and exact
-HNSW_DOCUMENTS = 4_000_000  # of a collection; past here the vectors that a graph walks over seldom fit memory
-SMALLEST_INDEX = 1_000  # documents; fewer are scanned, whatever the kind: a part of the format
-HNSW_NEIGHBOURS = 32
-HNSW_ROWS = 2_048  # inserted between two questions whether to go on
-HNSW_EF_CONSTRUCTION = 200  # 100 builds in half the time, and loses a point of recall@200
 ROWS_PER_EF = 40  # vectors scanned in the time of one more efSearch, measured by benchmarks/dense.py
-PQ_DIMENSIONS = 4  # that one byte of a PQ code stands for
-PQ_CANDIDATES = 8  # rows scored again from float16, for each one wanted
-POINTS_PER_LIST = 64  # training rows for each inverted list
+ALLOWED_PER_EF = 20  # the same where a filter leaves gaps between them
+# Of its effort without a filter, and for the share that is allowed, so much gives a graph the same recall
+# with one: what is wanted then lies farther out, where the nearest are known to a greater part.
+WIDENED = 0.625
+WIDEST_STEP = 8  # times as many vectors are visited next, where hardly any of the nearest is allowed
+# Rows of lists scored again from float16, for each one wanted.
+LIST_CANDIDATES: Mapping[DenseKind, int] = {"ivfpq": 8, "ivfrabitq": 4}
 TIE_MARGIN = 16  # rows asked for beyond k, so that most ties with the k-th show at once
-GATHERED_ROWS = 4_096  # as few allowed rows as these are copied together rather than found by a bitmap
-CHUNK_BYTES = 64 << 20  # float32 rows converted at once while building
-GPU_LARGEST_K = 2_048  # limit of GPU FAISS
-
-_reading = threading.Lock()  # FAISS keeps its limits on reading in global variables
+GATHERED_ROWS = 8_192  # as few allowed rows as these are copied together rather than found by a bitmap
 
 
-def require_device(device: Device) -> None:
-    """Raises DeviceUnavailableError where dense search cannot run on the device."""
-    if device == "gpu" and (not hasattr(faiss, "StandardGpuResources") or faiss.get_num_gpus() == 0):
-        raise DeviceUnavailableError(
-            "dense search on a GPU was asked for, but this FAISS sees none: "
-            "pip install -c constraints.txt -e '.[gpu]' on a machine with a GPU, or use the device cpu"
-        )
+Found = tuple[Int64, Float32]
+"""Rows int64[K] and their scores float32[K]."""
 
 
-def choose_kind(vectors: int, collection_vectors: int) -> DenseKind:
-    """The kind that suits a segment of this many vectors, in a collection of so many up to its last."""
-    if vectors <= FLAT_DOCUMENTS:
-        return "flat"
-    return "hnsw" if collection_vectors <= HNSW_DOCUMENTS else "ivfpq"
-
-
-def _kind_used(kind: DenseKind, documents: int) -> DenseKind:
-    if documents < SMALLEST_INDEX:
-        return "flat"
-    return choose_kind(documents, documents) if kind == "auto" else kind
-
-
-def leave_cores_to_others() -> None:
-    """From now on indexes that the calling thread builds take half of the cores at most."""
-    faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))
-
-
-def build_dense(
-    kind: DenseKind, vectors: Float16, folder: Path, require_going: Callable[[], None] = lambda: None
-) -> None:
-    """Write `dense.faiss` for float16[N, D] into the folder; nothing where vectors are scanned.
-
-    require_going: is called now and then while a graph is built, and may raise to end that.
-
-    HNSW holds a private copy of the vectors while it builds (2 · N · D bytes); IVF-PQ its training rows.
-    Raises OSError where the file cannot be written whole, and DenseBuildError where FAISS fails or has too
-    little memory.
-    """
-    used = _kind_used(kind, len(vectors))
-    try:
-        if used == "hnsw":
-            _write(_build_hnsw(vectors, require_going), folder / INDEX_FILE, faiss.IO_FLAG_SKIP_STORAGE)
-        elif used == "ivfpq":
-            _write(_build_ivfpq(vectors), folder / INDEX_FILE)
-    except (RuntimeError, MemoryError) as error:
-        reason = " ".join(str(error).split()) or "no reason given"
-        remedy = (
-            "free some memory, or build in a collection of the dense kind flat"
-            if isinstance(error, MemoryError)
-            else "build again, or in a collection of the dense kind flat"
-        )
-        raise DenseBuildError(
-            f"the {used} index of {len(vectors)} vectors of {vectors.shape[1]} values could not be built "
-            f"({reason}): {remedy}"
-        ) from error
-
-
-def _write(index: Any, path: Path, flags: int = 0) -> None:
-    """Write an index through a file of ours, in pieces: FAISS's own does not notice a failure to close it."""
-    with path.open("wb") as file:
-        faiss.write_index(index, faiss.PyCallbackIOWriter(file.write), flags)
-
-
-def _build_hnsw(vectors: Float16, require_going: Callable[[], None]) -> Any:
-    index = faiss.IndexHNSWSQ(
-        vectors.shape[1], faiss.ScalarQuantizer.QT_fp16, HNSW_NEIGHBOURS, faiss.METRIC_INNER_PRODUCT
-    )
-    index.hnsw.efConstruction = HNSW_EF_CONSTRUCTION
-    for first in range(0, len(vectors), HNSW_ROWS):
-        require_going()
-        index.add(vectors[first : first + HNSW_ROWS].astype(np.float32))
-    return index
-
-
-def _build_ivfpq(vectors: Float16) -> Any:
-    documents, dimension = vectors.shape
-    lists = max(1, min(int(documents**0.5), documents // POINTS_PER_LIST))
-    index = faiss.IndexIVFPQ(
-        faiss.IndexFlatIP(dimension), dimension, lists, _pq_bytes(dimension), 8, faiss.METRIC_INNER_PRODUCT
-    )
-    index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1
-    wanted = min(documents, max(lists * POINTS_PER_LIST, 1 << 15))
-    sample = np.random.default_rng(0).choice(documents, wanted, replace=False)
-    index.train(vectors[np.sort(sample)].astype(np.float32))
-    for rows in _float32_chunks(vectors):
-        index.add(rows)
-    return index
-
-
-def _pq_bytes(dimension: int) -> int:
-    """The most bytes of a PQ code that divide the dimension, each for 4 values or more."""
-    return next(m for m in range(max(1, dimension // PQ_DIMENSIONS), 0, -1) if dimension % m == 0)
-
-
-def _float32_chunks(vectors: Float16) -> Iterator[Float32]:
-    step = max(1, CHUNK_BYTES // (4 * vectors.shape[1]))
-    for first in range(0, len(vectors), step):
-        yield vectors[first : first + step].astype(np.float32)
-
-
-def _view(vectors: Float16) -> Any:
-    """An exact FAISS index over the memory of C-contiguous float16[N, D]; the caller keeps that alive."""
-    index = faiss.IndexScalarQuantizer(
-        vectors.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
-    )
-    codes = np.asarray(vectors).reshape(-1).view(np.uint8)
-    index.codes = faiss.MaybeOwnedVectorUInt8.create_view(
-        faiss.swig_ptr(codes), codes.nbytes, index.codes.owner
-    )
-    index.ntotal = len(vectors)
-    return index
-
-
-@contextmanager
-def _calling_thread_only() -> Iterator[None]:
-    """Keep FAISS from starting OpenMP threads for what runs inside."""
-    threads = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(threads)
-
-
-def _read(path: Path, vectors: Float16) -> Any:
-    """Map an index file of `vectors`. Raises DamagedIndexError where it is missing or does not belong."""
-    try:
-        size = path.stat().st_size
-        with _reading:
-            flags = faiss.IO_FLAG_MMAP_IFC | faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE  # the table is for L2
-            limit = faiss.get_deserialization_vector_byte_limit()
-            faiss.set_deserialization_vector_byte_limit(size)
-            try:
-                index = faiss.read_index(str(path), flags)
-            finally:
-                faiss.set_deserialization_vector_byte_limit(limit)
-    except (OSError, RuntimeError) as error:
-        raise DamagedIndexError(f"{path} cannot be read ({error}); restore it or build again") from error
-    if (index.ntotal, index.d) != vectors.shape:
-        raise DamagedIndexError(
-            f"{path} is of {index.ntotal} vectors of {index.d} values, the segment has {vectors.shape}; "
-            "restore it or build again"
-        )
-    return index
-
-
-def _scan(view: Any, query: Float32, k: int, passing: int, selector: Any | None) -> tuple[Int64, Float32]:
+def _scan(view: Any, query: Float32, k: int, passing: int, selector: Any | None) -> Found:
     """The k best of the `passing` selected rows and all that tie with the k-th, best first, then by row.
 
     query: float32[1, D]; k is from 1 to `passing`.
@@ -223,58 +64,118 @@ def _scan(view: Any, query: Float32, k: int, passing: int, selector: Any | None)
         if wanted == passing or scores[-1] < scores[k - 1]:
             break
         wanted = min(4 * wanted, passing)
-    kept = scores >= scores[k - 1]
-    rows, scores = rows[kept], scores[kept]
-    order = np.lexsort((rows, -scores))
-    return rows[order], scores[order]
+    return _cut(rows, scores, k)
 
 
-def _selector(allowed: Bool | None) -> Any | None:
-    return None if allowed is None else faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))
+def _effort(k: int, ef_search: int) -> int:
+    """How many vectors a graph visits; no wider than what is wanted of it, it misses the last of them."""
+    return max(ef_search, 2 * (k + TIE_MARGIN))
 
 
 class DenseIndex:
     """An opened dense index; its arrays stay memory-mapped, and any number of threads may search."""
 
-    def __init__(self, vectors: Float16, used: DenseKind, index: Any, gpu: _Gpu | None) -> None:
+    def __init__(
+        self,
+        vectors: Float16,
+        used: DenseKind,
+        index: Any = None,
+        equal: EqualRows | None = None,
+        gpu: GpuIndex | None = None,
+    ) -> None:
         self._vectors = vectors
-        self._view = _view(vectors)
+        self._view = view_of(vectors)
         self._used = used
         self._index = index
+        self._equal = equal
+        self._distinct = None if equal is None else RowSet.of_mask(equal.distinct(len(vectors)))
         self._gpu = gpu
         if used == "hnsw":
             index.storage, index.own_fields = self._view, False
+        elif used in LIST_CANDIDATES:
+            index.ntotal = self._view.ntotal  # as if it had those that others stand for
+            self._refined = faiss.IndexRefine(index, self._view)
+            self._lists: int = faiss.extract_index_ivf(index).nlist
 
     @staticmethod
     def scanning(vectors: Float16) -> DenseIndex:
         """An exact index of float16[N, D] that compares a query with all of them."""
-        return DenseIndex(np.ascontiguousarray(vectors), "flat", None, None)
+        return DenseIndex(np.ascontiguousarray(vectors), "flat")
 
     @staticmethod
-    def open(kind: DenseKind, vectors: Float16, folder: Path, device: Device = "cpu") -> DenseIndex:
-        """Open the index of float16[N, D] that `build_dense` wrote with the same kind.
+    def open(
+        kind: DenseKind, vectors: Float16, arrays: ArraySource, folder: Path, device: Device = "cpu"
+    ) -> DenseIndex:
+        """Opens the index of float16[N, D] that `build_dense` wrote with the same kind.
 
-        On the device "gpu", flat and IVF-PQ indexes are copied to the first GPU and searches without a
-        filter run there; the HNSW graph stays on the CPU. Raises DamagedIndexError, and
-        DeviceUnavailableError where there is no GPU.
+        arrays: where it has its arrays, folder: where its file is. On the device "gpu", flat and IVF-PQ
+        indexes are copied to the first GPU and searches without a filter run there; the others stay on the
+        CPU. Raises DamagedIndexError, and DeviceUnavailableError where there is no GPU.
         """
         vectors = np.ascontiguousarray(vectors)
-        used = _kind_used(kind, len(vectors))
-        index = None if used == "flat" else _read(folder / INDEX_FILE, vectors)
-        gpu = _Gpu(vectors, index) if device == "gpu" and used != "hnsw" else None
-        return DenseIndex(vectors, used, index, gpu)
+        documents, dimension = vectors.shape
+        equal = EqualRows.open(arrays, documents)
+        distinct = documents - (0 if equal is None else equal.repeated)
+        used = kind_used(kind, distinct)
+        index = None
+        if used == "hnsw":  # whose nodes have the numbers of all rows
+            index = read_index(folder / INDEX_FILE, documents, dimension)
+        elif used != "flat":
+            index = read_index(folder / INDEX_FILE, distinct, dimension)
+        for_gpu = used == "ivfpq" or (used == "flat" and equal is None)
+        gpu = GpuIndex(vectors, index) if device == "gpu" and for_gpu else None
+        return DenseIndex(vectors, used, index, equal, gpu)
 
     @property
     def scans(self) -> bool:
         """Whether each search compares the query with all vectors, so that a large k costs little more."""
         return self._used == "flat"
 
+    def scans_for(self, k: int, allowed: RowSet | None, options: DenseOptions) -> bool:
+        """Whether a search for k compares the query with all rows that are allowed, None for all."""
+        passing = self._count if allowed is None else len(allowed)
+        if self._gpu is not None:
+            return False
+        if self._used == "hnsw":
+            effort = _effort(k, options.ef_search)
+            return passing <= (ROWS_PER_EF if allowed is None else ALLOWED_PER_EF) * effort
+        return self._used == "flat" or self._probed(passing, options.nprobe) is None
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether short codes in lists say which rows are worth a look, on the processor."""
+        return self._used in LIST_CANDIDATES and self._gpu is None
+
+    def propose_from_lists(
+        self, query: Float32, count: int, allowed: RowSet | None, options: DenseOptions
+    ) -> tuple[Int64, Float32]:
+        """So many distinct rows by what their codes say of float32[D]: int64[n], and their scores float32[n].
+
+        allowed: rows that may be returned, or None for all. Fewer where the lists that are looked at have no
+        more, or where comparing all is as fast.
+        """
+        if allowed is not None and self._equal is not None:
+            allowed = self._equal.among(allowed)
+        passing = self._count if allowed is None else len(allowed)
+        if passing == 0:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        row = np.ascontiguousarray(query, np.float32)[None]
+        probed = self._probed(passing, options.nprobe)
+        if probed is None:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        with calling_thread_only():
+            return _valid(self._index.search(row, min(count, passing), params=self._probing(probed, allowed)))
+
+    def rows_like(self, rows: Int64) -> Int64:
+        """All rows that have the vectors of distinct ones int64[K]."""
+        return rows if self._equal is None else self._equal.expand(rows)[0]
+
     def search(
-        self, query: Float32, k: int, allowed: Bool | None = None, options: DenseOptions | None = None
+        self, query: Float32, k: int, allowed: RowSet | None = None, options: DenseOptions | None = None
     ) -> tuple[Int64, Float32]:
         """The k rows with the largest inner product with float32[D]: exact for flat, else nearly all of them.
 
-        allowed: bool[N], rows that may be returned, or None for all. Returns rows int64[K] and scores
+        allowed: rows that may be returned, or None for all. Returns rows int64[K] and scores
         float32[K], best first, equal scores by row. All rows found that tie with the k-th are returned, so K
         may exceed k. Raises InvalidQueryError for a query of another dimension or with values not finite.
         """
@@ -283,88 +184,145 @@ class DenseIndex:
             raise InvalidQueryError(
                 f"a dense query of shape {query.shape} does not fit: it needs {dimension} finite values"
             )
-        passing = documents if allowed is None else int(np.count_nonzero(allowed))
-        k = min(k, passing)
+        k = min(k, documents if allowed is None else len(allowed))
         if k <= 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         row = np.ascontiguousarray(query, np.float32)[None]
-        with _calling_thread_only():
-            proposed = self._propose(row, k, allowed, passing, options or DenseOptions())
-            if len(proposed) >= k:
-                return self._among(row, k, proposed)
-            if passing <= GATHERED_ROWS and allowed is not None:
-                return self._among(row, k, np.flatnonzero(allowed))
-            return _scan(self._view, row, k, passing, _selector(allowed))
+        with calling_thread_only():
+            if self._equal is None:
+                return self._search_distinct(row, k, allowed, options or DenseOptions())
+            found = self._search_distinct(
+                row, k, None if allowed is None else self._equal.among(allowed), options or DenseOptions()
+            )
+            return _expanded(self._equal, *found, k, allowed)
+
+    def _search_distinct(
+        self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
+    ) -> tuple[Int64, Float32]:
+        """The k best of the distinct rows, as `search`; fewer where there are no more."""
+        passing = self._count if allowed is None else len(allowed)
+        k = min(k, passing)
+        found = self._proposed(query, k, allowed, passing, options)
+        if found is not None and len(found[0]) >= k:
+            return _cut(*found, k)
+        if allowed is not None and passing <= GATHERED_ROWS:
+            return self._among(query, k, allowed.rows)
+        return _scan(
+            self._view, query, k, passing, selector_of(self._distinct if allowed is None else allowed)
+        )
+
+    @property
+    def _count(self) -> int:
+        """Distinct rows."""
+        return len(self._vectors) if self._distinct is None else len(self._distinct)
 
     def _among(self, query: Float32, k: int, rows: Int64) -> tuple[Int64, Float32]:
         """The exact best of a few rows."""
         vectors = np.ascontiguousarray(self._vectors[rows])
-        places, scores = _scan(_view(vectors), query, k, len(rows), None)
+        places, scores = _scan(view_of(vectors), query, k, len(rows), None)
         return rows[places], scores
 
-    def _propose(
-        self, query: Float32, k: int, allowed: Bool | None, passing: int, options: DenseOptions
-    ) -> Int64:
-        """Rows among which the best are, ascending; none where scanning all is as fast.
-
-        The rarer the allowed rows, the more is visited to find as many of them. FAISS may return rows that
-        its selector excludes (facebookresearch/faiss issue 5504), so they are checked again.
-        """
+    def _proposed(
+        self, query: Float32, k: int, allowed: RowSet | None, passing: int, options: DenseOptions
+    ) -> Found | None:
+        """Rows among which the best are, with exact scores; None where scanning all allowed is as fast."""
         if self._gpu is not None and allowed is None:
-            found = self._gpu.propose(query, k, options)
-        elif self._used == "hnsw":
-            found = self._from_graph(query, k, allowed, passing, options.ef_search)
-        elif self._used == "ivfpq":
-            found = self._from_lists(query, k, allowed, passing, options.nprobe)
-        else:
-            return np.empty(0, np.int64)
-        rows = np.sort(found[found >= 0])
-        return rows if allowed is None else rows[allowed[rows]]
+            wanted = LIST_CANDIDATES.get(self._used, 1) * k + TIE_MARGIN
+            rows = self._gpu.propose(query, wanted, options)
+            rows = np.sort(rows[rows >= 0])
+            return self._among(query, k, rows) if len(rows) >= k else None
+        if self._used == "hnsw" and allowed is not None:
+            return self._from_graph_among(query, k, allowed, options.ef_search)
+        if self._used == "hnsw":
+            return self._from_graph(query, k, options.ef_search)
+        if self._used in LIST_CANDIDATES:
+            return self._from_lists(query, k, allowed, passing, options.nprobe)
+        return None
 
-    def _from_graph(
-        self, query: Float32, k: int, allowed: Bool | None, passing: int, ef_search: int
-    ) -> Int64:
-        wanted = k + TIE_MARGIN
-        # A graph searched no wider than what is wanted of it misses the last of them.
-        visited = max(ef_search, 2 * wanted) * len(self._vectors) // passing
-        if passing <= ROWS_PER_EF * visited:
-            return np.empty(0, np.int64)
-        parameters = faiss.SearchParametersHNSW(efSearch=visited, sel=_selector(allowed))
-        rows: Int64 = self._index.search(query, wanted, params=parameters)[1][0]
-        return rows
+    def _from_graph(self, query: Float32, k: int, ef_search: int) -> Found | None:
+        visited = _effort(k, ef_search)
+        if self._count <= ROWS_PER_EF * visited:
+            return None
+        return self._visited(query, k + TIE_MARGIN, visited)
 
-    def _from_lists(self, query: Float32, k: int, allowed: Bool | None, passing: int, nprobe: int) -> Int64:
-        probed = max(1, nprobe) * len(self._vectors) // passing
-        if probed * len(self._vectors) >= self._index.nlist * passing:
-            return np.empty(0, np.int64)
-        parameters = faiss.SearchParametersIVF(nprobe=probed, sel=_selector(allowed))
-        rows: Int64 = self._index.search(query, PQ_CANDIDATES * k, params=parameters)[1][0]
-        return rows
+    def _from_graph_among(self, query: Float32, k: int, allowed: RowSet, ef_search: int) -> Found | None:
+        """The allowed ones of the vectors that are nearest to the query, as many of these as it takes.
+
+        FAISS's own selectors are not asked: they return what the walk came by, and miss what lies nearer
+        where few of the near vectors are allowed (facebookresearch/faiss issue 4727), or return what is not
+        (issue 5504). Of the nearest all are known, and where too few of them are allowed, more are visited.
+        """
+        effort, wanted = _effort(k, ef_search), k + TIE_MARGIN
+        visited = max(effort, math.ceil(WIDENED * effort * self._count / len(allowed)))
+        while len(allowed) > ALLOWED_PER_EF * visited:
+            rows, scores = self._visited(query, visited, visited)
+            inside = allowed.has(rows)
+            count = int(np.count_nonzero(inside))
+            if count >= wanted:
+                return rows[inside], scores[inside]
+            visited *= min(max(2, -(-wanted // max(count, 1))), WIDEST_STEP)
+        return None
+
+    def _visited(self, query: Float32, wanted: int, visited: int) -> Found:
+        """The best vectors that a walk over the graph, whose scores are those of the view, came by."""
+        parameters = faiss.SearchParametersHNSW(efSearch=visited)
+        return _valid(self._index.search(query, wanted, params=parameters))
+
+    def _probed(self, passing: int, nprobe: int) -> int | None:
+        """How many lists to look at where so many rows are allowed; None where comparing these is as fast."""
+        probed = max(1, nprobe) * self._count // max(1, passing)
+        return None if probed * self._count >= self._lists * passing else probed
+
+    def _probing(self, probed: int, allowed: RowSet | None) -> Any:
+        """The parameters of a search that looks at so many lists."""
+        parameters = faiss.SearchParametersIVF(nprobe=probed, sel=selector_of(allowed))
+        if self._used == "ivfrabitq":  # which rotates the query first
+            return faiss.SearchParametersPreTransform(index_params=parameters)
+        return parameters
+
+    def _from_lists(
+        self, query: Float32, k: int, allowed: RowSet | None, passing: int, nprobe: int
+    ) -> Found | None:
+        """What has the nearest codes, by the scores of the view."""
+        probed = self._probed(passing, nprobe)
+        if probed is None:
+            return None
+        wanted, candidates = k + TIE_MARGIN, LIST_CANDIDATES[self._used] * k
+        parameters = self._probing(probed, allowed)
+        refining = faiss.IndexRefineSearchParameters(
+            k_factor=max(1.0, candidates / wanted), base_index_params=parameters
+        )
+        rows, scores = _valid(self._refined.search(query, wanted, params=refining))
+        if len(rows) == wanted and scores[-1] == scores[k - 1]:  # there may be more that tie
+            rows, _ = _valid(self._index.search(query, candidates, params=parameters))
+            return self._among(query, k, np.sort(rows))
+        return rows, scores
 
 
-class _Gpu:
-    """A copy of a flat or IVF-PQ index on the first GPU. GPU FAISS allows one search at a time."""
+def _valid(found: tuple[Float32, Int64]) -> Found:
+    """What FAISS found for one query, without the places that it left empty."""
+    scores, rows = found[0][0], found[1][0]
+    return (rows, scores) if rows[-1] >= 0 else (rows[rows >= 0], scores[rows >= 0])
 
-    def __init__(self, vectors: Float16, lists: Any | None) -> None:
-        require_device("gpu")
-        self._searching = threading.Lock()
-        self._resources = faiss.StandardGpuResources()
-        self._has_lists = lists is not None
-        if lists is not None:
-            self._index = faiss.index_cpu_to_gpu(self._resources, 0, lists)
-            return
-        configuration = faiss.GpuIndexFlatConfig()
-        configuration.useFloat16 = True
-        self._index = faiss.GpuIndexFlatIP(self._resources, vectors.shape[1], configuration)
-        for rows in _float32_chunks(vectors):
-            self._index.add(rows)
 
-    def propose(self, query: Float32, k: int, options: DenseOptions) -> Int64:
-        """Rows to be scored again, -1 where missing; none for a k past the GPU's limit."""
-        wanted = min(PQ_CANDIDATES * k if self._has_lists else k + TIE_MARGIN, self._index.ntotal)
-        if wanted > GPU_LARGEST_K:
-            return np.empty(0, np.int64)
-        parameters = faiss.SearchParametersIVF(nprobe=max(1, options.nprobe)) if self._has_lists else None
-        with self._searching:
-            rows: Int64 = self._index.search(query, wanted, params=parameters)[1][0]
-        return rows
+def _cut(rows: Int64, scores: Float32, k: int) -> Found:
+    """The k best and all that tie with the k-th, best first, then by row."""
+    order = np.lexsort((rows, -scores))
+    rows, scores = rows[order], scores[order]
+    kept = scores >= scores[k - 1]
+    return rows[kept], scores[kept]
+
+
+def _expanded(
+    equal: EqualRows, rows: Int64, scores: Float32, k: int, allowed: RowSet | None
+) -> tuple[Int64, Float32]:
+    """All allowed rows that the best distinct ones stand for, cut after the k-th and those that tie with it.
+
+    rows: int64[K], as scores float32[K], best first.
+    """
+    rows, owners = equal.expand(rows)
+    if allowed is not None:
+        inside = allowed.has(rows)
+        rows, owners = rows[inside], owners[inside]
+    scores = scores[owners]
+    return _cut(rows, scores, min(k, len(rows)))

@@ -1,10 +1,10 @@
 """Columns of the declared metadata fields of one segment, on which filters work.
 
-A field is `keyword` (one string or a list of strings), `integer` (64 bits), `number` or `boolean`; null
-or an absent key means the document has no value. Files carry the field's place in the sorted names, not
-its name: `field_000_values.npy` and `field_000_present.npy` for scalars; `field_000_strings.npy` (sorted
-distinct strings, with their offsets), `field_000_codes.npy` and `field_000_rows.npy` for keywords.
-`index.documents.fields_writer` writes them.
+A field is `keyword` (one string or a list of strings), `integer` (64 bits), `number`, `boolean` or `datetime`
+(microseconds since 1970 in UTC); null or an absent key means the document has no value. Files carry the
+field's place in the sorted names, not its name: `field_000_values.npy` and `field_000_present.npy` for
+scalars; `field_000_strings.npy` (sorted distinct strings, with their offsets), `field_000_codes.npy` and
+`field_000_rows.npy` for keywords. `index.documents.fields_writer` writes them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from index.documents.datetimes import microseconds_of
+from index.documents.intervals import counted
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.arrays import ArraySource, open_rows
 from index.files.packed_bytes import PackedBytes
-from models.representations import Bool, Int32, Int64, offsets_of
+from models.representations import Bool, Int32, Int64
 
-FieldType = Literal["keyword", "integer", "number", "boolean"]
-ScalarType = Literal["integer", "number", "boolean"]
+FieldType = Literal["keyword", "integer", "number", "boolean", "datetime"]
+ScalarType = Literal["integer", "number", "boolean", "datetime"]
 MAX_KEYWORD_BYTES = 1024
 INT64_LIMIT = 2**63
 SCALAR_DTYPES: dict[ScalarType, npt.DTypeLike] = {
     "integer": np.int64,
     "number": np.float64,
     "boolean": np.bool_,
+    "datetime": np.int64,
 }
 
 
@@ -58,9 +61,8 @@ class KeywordColumn:
     def take(self, rows: Int64) -> KeywordColumn:
         """The values of these documents, as places in the same strings."""
         starts, ends = np.searchsorted(self.rows, rows), np.searchsorted(self.rows, rows, "right")
-        lengths = ends - starts
-        positions = np.repeat(starts - offsets_of(lengths)[:-1], lengths) + np.arange(lengths.sum())
-        return KeywordColumn(self.strings, self.codes[positions], np.repeat(np.arange(len(rows)), lengths))
+        owners = np.repeat(np.arange(len(rows)), ends - starts)
+        return KeywordColumn(self.strings, self.codes[counted(starts, ends)], owners)
 
 
 Column = ScalarColumn | KeywordColumn
@@ -86,6 +88,8 @@ def field_values(name: str, kind: FieldType, value: object) -> list[Any]:
         return [value]
     if kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
         return [_finite(name, value)]
+    if kind == "datetime" and isinstance(value, str):
+        return [_moment(name, value)]
     raise InvalidDocumentError(
         f"field {name!r} is declared as {kind}, but the value is {value!r:.80}; change one"
     )
@@ -117,6 +121,13 @@ def _finite(name: str, value: int | float) -> float:
     if not math.isfinite(number):
         raise InvalidDocumentError(f"field {name!r}: {value} is not finite; leave the field out instead")
     return number
+
+
+def _moment(name: str, value: str) -> int:
+    try:
+        return microseconds_of(value)
+    except ValueError as error:
+        raise InvalidDocumentError(f"field {name!r}: {value!r:.80} is no moment in time: {error}") from error
 
 
 def column_of(kind: FieldType, values: Sequence[list[Any]]) -> Column:

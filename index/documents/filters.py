@@ -1,4 +1,4 @@
-"""Filters: a typed tree over declared fields, parsed from JSON and evaluated to one bool per document.
+"""Filters: a typed tree over declared fields, parsed from JSON and checked.
 
 `{"and": [F, …]}`, `{"or": [F, …]}`, `{"not": F}`, `{"eq": {"field": value}}`,
 `{"in": {"field": [value, …]}}`, `{"gte" | "gt" | "lte" | "lt": {"field": value}}`, `{"exists": "field"}`.
@@ -9,19 +9,14 @@ A document without a value matches no comparison, and so matches its `not`.
 from __future__ import annotations
 
 import math
-import operator
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-import numpy as np
-import numpy.typing as npt
-
-from index.documents.fields import INT64_LIMIT, Column, FieldType, KeywordColumn, ScalarColumn
+from index.documents.datetimes import microseconds_of
+from index.documents.fields import FieldType
 from index.errors import InvalidQueryError
-from index.files.packed_bytes import first_not_below
-from models.representations import Bool
 
 MAX_DEPTH = 16
 MAX_CONDITIONS = 1000
@@ -31,11 +26,12 @@ LARGEST_NUMBER = sys.float_info.max
 Value = str | int | float | bool
 Comparison = Literal["gte", "gt", "lte", "lt"]
 COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)
-_COMPARE: dict[Comparison, Callable[[Any, Any], Any]] = {
-    "gte": operator.ge,
-    "gt": operator.gt,
-    "lte": operator.le,
-    "lt": operator.lt,
+_TYPES: dict[FieldType, tuple[type, ...]] = {
+    "keyword": (str,),
+    "integer": (int, float),
+    "number": (int, float),
+    "boolean": (bool,),
+    "datetime": (str,),
 }
 
 
@@ -137,6 +133,8 @@ class _Parser:
             self._values += len(value)
             if self._values > MAX_VALUES:
                 raise InvalidQueryError(f"filter has more than {MAX_VALUES} values; send fewer")
+            if set(map(type, value)) <= {str, int, bool}:
+                return In(field, tuple(value))
             return In(field, tuple(_scalar(member) for member in value))
         if operation == "eq":
             return In(field, (_scalar(value),))
@@ -175,102 +173,25 @@ def check_filter(node: Filter, fields: Mapping[str, FieldType]) -> None:
             "Fields are declared when a collection is created (--field NAME:TYPE, or fields in PUT)"
         )
     elif isinstance(node, In):
-        for value in node.values:
-            _check_value(node.field, fields[node.field], value)
+        _check_values(node.field, fields[node.field], node.values)
     elif isinstance(node, Range):
         if fields[node.field] == "boolean":
             raise InvalidQueryError(f"field {node.field!r} is boolean, so it has no order; use eq")
-        _check_value(node.field, fields[node.field], node.limit)
+        _check_values(node.field, fields[node.field], [node.limit])
 
 
-def _check_value(field: str, kind: FieldType, value: Value) -> None:
-    number = not isinstance(value, str | bool)
-    fits = {
-        "keyword": isinstance(value, str),
-        "boolean": isinstance(value, bool),
-        "integer": number,
-        "number": number,
-    }[kind]
-    if not fits:
+def _check_values(field: str, kind: FieldType, values: Sequence[Value]) -> None:
+    others = set(map(type, values)).difference(_TYPES[kind])
+    if others:
+        value = next(value for value in values if type(value) in others)
         raise InvalidQueryError(f"field {field!r} is {kind}, but the filter compares it with {value!r:.80}")
-    if not isinstance(value, str) and abs(value) > LARGEST_NUMBER:
-        raise InvalidQueryError(f"field {field!r} is compared with a number beyond {LARGEST_NUMBER:g}")
-
-
-def evaluate(node: Filter, columns: Mapping[str, Column], documents: int) -> Bool:
-    """Which documents of a segment match a checked filter, bool[N]."""
-    if isinstance(node, And | Or):
-        combine = np.logical_and if isinstance(node, And) else np.logical_or
-        mask = evaluate(node.parts[0], columns, documents)
-        for part in node.parts[1:]:  # two masks at a time, however many parts there are
-            mask = combine(mask, evaluate(part, columns, documents))
-        return mask
-    if isinstance(node, Not):
-        return np.logical_not(evaluate(node.part, columns, documents))
-    column = columns[node.field]
-    if isinstance(column, KeywordColumn):
-        return _keyword_mask(node, column, documents)
-    return column.present & _scalar_mask(node, column)
-
-
-def _keyword_mask(node: In | Range | Exists, column: KeywordColumn, documents: int) -> Bool:
-    wanted = np.zeros(len(column.strings), np.bool_)
-    if isinstance(node, Exists):
-        wanted[:] = True
-    elif isinstance(node, In):
-        for value in node.values:
-            place = _place(column, value)
-            if place < len(column.strings) and column.strings[place] == _encoded(value):
-                wanted[place] = True
-    else:
-        # Places below `start` hold lower strings; "gt" and "lte" count an equal string as low.
-        start = _place(column, node.limit)
-        if (
-            node.comparison in ("gt", "lte")
-            and start < len(wanted)
-            and column.strings[start] == _encoded(node.limit)
-        ):
-            start += 1
-        if node.comparison in ("gt", "gte"):
-            wanted[start:] = True
-        else:
-            wanted[:start] = True
-    mask = np.zeros(documents, np.bool_)
-    mask[column.rows[wanted[column.codes]]] = True
-    return mask
-
-
-def _place(column: KeywordColumn, value: Value) -> int:
-    return first_not_below(len(column.strings), column.strings.__getitem__, _encoded(value))
-
-
-def _encoded(value: Value) -> bytes:
-    # A lone surrogate equals no stored string, but must compare like any other.
-    return str(value).encode(errors="surrogatepass")
-
-
-def _scalar_mask(node: In | Range | Exists, column: ScalarColumn) -> Bool:
-    if isinstance(node, Exists):
-        return column.present
-    if isinstance(node, In):
-        return np.isin(column.values, _members(node.values, column.values.dtype))
-    mask: Bool = _COMPARE[node.comparison](column.values, _limit(node, column.values.dtype))
-    return mask
-
-
-def _limit(node: Range, dtype: np.dtype[Any]) -> Value:
-    """The limit as a column of this dtype compares with it exactly.
-
-    NumPy would turn 64-bit integers into float64, which rounds them beyond 2^53.
-    """
-    if dtype == np.int64 and isinstance(node.limit, float):
-        return math.floor(node.limit) if node.comparison in ("gt", "lte") else math.ceil(node.limit)
-    return node.limit
-
-
-def _members(values: tuple[Value, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """The values that a column of this dtype can hold."""
-    if dtype == np.int64:
-        whole = [int(value) for value in values if value == int(value)]
-        return np.array([value for value in whole if -INT64_LIMIT <= value < INT64_LIMIT], np.int64)
-    return np.array(values, dtype)
+    for value in values if kind in ("integer", "number", "datetime") else ():
+        if not isinstance(value, str) and abs(value) > LARGEST_NUMBER:
+            raise InvalidQueryError(f"field {field!r} is compared with a number beyond {LARGEST_NUMBER:g}")
+        if kind == "datetime":
+            try:
+                microseconds_of(str(value))
+            except ValueError as error:
+                raise InvalidQueryError(
+                    f"field {field!r} is datetime, but the filter compares it with {value!r:.80}: {error}"
+                ) from error

@@ -181,6 +181,10 @@ class DocumentStore:
                 f"{self.arrays.path('ids')} holds an id that is not UTF-8; restore or rebuild"
             ) from error
 
+    def name(self, row: int) -> Document:
+        """The document of a row by its id alone; its contents are not read."""
+        return Document(self._decoded(self.ids[row]), "")
+
     def get(self, row: int) -> Document:
         """The stored document of a row. Raises DamagedIndexError where its bytes are not its JSON."""
         identifier = self._decoded(self.ids[row])

@@ -10,12 +10,18 @@ import numpy.typing as npt
 
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayTarget, frozen
-from index.files.packed_kernels import find_packed, hash_packed, sort_packed
-from models.representations import Int32, Int64, offsets_of, ragged_positions
+from index.files.packed_kernels import (
+    common_packed,
+    find_packed,
+    first_packed,
+    gather_packed,
+    hash_packed,
+    new_packed,
+    sort_packed,
+)
+from models.representations import Int32, Int64, offsets_of
 
 UInt64 = npt.NDArray[np.uint64]
-
-IN_ORDER: Int64 = np.empty(0, np.int64)
 
 
 class PackedBytesWriter:
@@ -102,8 +108,9 @@ class PackedBytes:
 
     def gather(self, positions: Int64) -> PackedBytes:
         """The strings at these positions, packed again."""
-        lengths = self.offsets[positions + 1] - self.offsets[positions]
-        return PackedBytes(self.data[ragged_positions(self.offsets, positions)], offsets_of(lengths))
+        offsets = offsets_of(self.offsets[positions + 1] - self.offsets[positions])
+        arrays = (self.data, self.offsets, positions, offsets)
+        return PackedBytes(gather_packed(*(frozen(array) for array in arrays)), offsets)
 
 
 def first_not_below(count: int, key: Callable[[int], bytes], wanted: bytes) -> int:
@@ -119,9 +126,26 @@ def first_not_below(count: int, key: Callable[[int], bytes], wanted: bytes) -> i
 
 
 def order_of(strings: PackedBytes) -> Int64:
-    """The places of distinct strings by ascending string, int64[N]."""
+    """The places of strings by ascending string, int64[N]; equal ones in order of place."""
     order: Int64 = sort_packed(frozen(strings.data), frozen(strings.offsets))
     return order
+
+
+def distinct(strings: PackedBytes) -> tuple[Int64, Int64]:
+    """The first place of each distinct string, int64[X], by ascending string, and which of these each string
+    is, int64[N].
+    """
+    order = order_of(strings)
+    new = new_packed(frozen(strings.data), frozen(strings.offsets), frozen(order))
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(new) - 1
+    return order[new], numbers
+
+
+def first_of(strings: PackedBytes, count: int) -> Int64:
+    """The places of the `count` smallest of distinct strings, at least 1: int64[count], in no order."""
+    places: Int64 = first_packed(frozen(strings.data), frozen(strings.offsets), count)
+    return places
 
 
 def find_strings(
@@ -129,12 +153,21 @@ def find_strings(
 ) -> Int64:
     """The place of each of T wanted strings among distinct ones, int64[T]; -1 for one that is not there.
 
-    order: int64[N], the places by ascending string; IN_ORDER where the strings themselves ascend. likely: the
-    places of wanted strings that may be there, by default all.
+    order: int64[N], the places by ascending string. likely: the places of wanted strings that may be there,
+    by default all.
     """
     likely = np.arange(len(wanted)) if likely is None else likely
     arrays = (strings.data, strings.offsets, order, wanted.data, wanted.offsets, likely)
     places: Int64 = find_packed(*(frozen(array) for array in arrays))
+    return places
+
+
+def common_strings(strings: PackedBytes, wanted: PackedBytes) -> Int64:
+    """The places in `strings` of those that are wanted, int64[K], ascending; both ascend without repeats."""
+    swapped = len(wanted) < len(strings)
+    lists = (wanted, strings) if swapped else (strings, wanted)
+    arrays = [frozen(array) for each in lists for array in (each.data, each.offsets)]
+    places: Int64 = common_packed(*arrays)[int(swapped)]
     return places
 
 

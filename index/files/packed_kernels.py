@@ -1,7 +1,7 @@
 """Compiled loops over packed byte strings; compiled and cached like those of `index/sparse/kernels.py`.
 
-But for sorting they are over in microseconds, and keep the interpreter's lock: a thread that lets go of it
-for so short a time may wait milliseconds to have it back.
+But for sorting and copying they are over in microseconds, and keep the interpreter's lock: a thread that lets
+go of it for so short a time may wait milliseconds to have it back.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ def find_packed(
     """The place of each of T wanted byte strings among X distinct ones, int64[T]; -1 where it is not there.
 
     data, wanted: uint8, packed; offsets: int64[X+1]; wanted_offsets: int64[T+1]; order: int64[X], the places
-    by ascending string, or int64[0] where the strings themselves ascend; likely: int64, which of the wanted
-    to look for.
+    by ascending string; likely: int64, which of the wanted to look for.
     """
     places = np.full(len(wanted_offsets) - 1, -1, np.int64)
     for string in likely:
@@ -40,7 +39,7 @@ def find_packed(
         low, high = 0, len(offsets) - 1
         while low < high:
             middle = (low + high) // 2
-            place = order[middle] if len(order) else np.int64(middle)
+            place = order[middle]
             compared = _compared(data[offsets[place] : offsets[place + 1]], sought)
             if compared == 0:
                 places[string] = place
@@ -52,11 +51,61 @@ def find_packed(
     return places
 
 
+@njit(cache=True)
+def find_one(data: Array, offsets: Array, sought: Array, low: int, high: int) -> Any:
+    """The place of a byte string among distinct ones that ascend, from place `low` up to `high`; -1 where it
+    is not there.
+    """
+    while low < high:
+        middle = (low + high) // 2
+        compared = _compared(data[offsets[middle] : offsets[middle + 1]], sought)
+        if compared == 0:
+            return middle
+        if compared < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return -1
+
+
+@njit(cache=True)
+def common_packed(few: Array, few_offsets: Array, many: Array, many_offsets: Array) -> tuple[Array, Array]:
+    """The places of the byte strings that two lists have in common, int64[K] in each, ascending.
+
+    few, many: uint8, packed; offsets: int64[N+1]; both ascend without repeats. For each of the few the many
+    are searched from where the last one was, in steps that double.
+    """
+    count, total = len(few_offsets) - 1, len(many_offsets) - 1
+    own, others, found = np.empty(count, np.int64), np.empty(count, np.int64), 0
+    low = 0
+    for place in range(count):
+        sought = few[few_offsets[place] : few_offsets[place + 1]]
+        step, high = 1, low
+        while high < total and _compared(many[many_offsets[high] : many_offsets[high + 1]], sought) < 0:
+            low = high + 1
+            high += step
+            step *= 2
+        high = min(high, total)
+        while low < high:
+            middle = (low + high) // 2
+            if _compared(many[many_offsets[middle] : many_offsets[middle + 1]], sought) < 0:
+                low = middle + 1
+            else:
+                high = middle
+        if low == total:
+            break
+        if _compared(many[many_offsets[low] : many_offsets[low + 1]], sought) == 0:
+            own[found] = place
+            others[found] = low
+            found += 1
+    return own[:found], others[:found]
+
+
 @njit(cache=True, nogil=True)
 def sort_packed(data: Array, offsets: Array) -> Array:
-    """The places of N distinct packed byte strings in ascending order, int64[N]: a merge sort.
+    """The places of N packed byte strings in ascending order, int64[N]; equal ones stay as they are.
 
-    data: uint8; offsets: int64[N+1].
+    data: uint8; offsets: int64[N+1]. A merge sort.
     """
     count = len(offsets) - 1
     order, merged = np.arange(count), np.empty(count, np.int64)
@@ -72,7 +121,7 @@ def sort_packed(data: Array, offsets: Array) -> Array:
                     compared = _compared(
                         data[offsets[one] : offsets[one + 1]], data[offsets[other] : offsets[other + 1]]
                     )
-                    take_left = compared < 0
+                    take_left = compared <= 0
                 if take_left:
                     merged[place] = order[left]
                     left += 1
@@ -82,6 +131,71 @@ def sort_packed(data: Array, offsets: Array) -> Array:
         order, merged = merged, order
         width *= 2
     return order
+
+
+@njit(cache=True, nogil=True)
+def new_packed(data: Array, offsets: Array, order: Array) -> Array:
+    """Which of N packed byte strings, in ascending order int64[N] of places, differ from the one before:
+    bool[N].
+    """
+    new = np.ones(len(order), np.bool_)
+    for rank in range(1, len(order)):
+        one, other = order[rank - 1], order[rank]
+        compared = _compared(data[offsets[one] : offsets[one + 1]], data[offsets[other] : offsets[other + 1]])
+        new[rank] = compared != 0
+    return new
+
+
+@njit(cache=True, nogil=True)
+def first_packed(data: Array, offsets: Array, count: int) -> Array:
+    """The places of the `count` smallest of N packed byte strings, int64[count], in no order.
+
+    data: uint8; offsets: int64[N+1]; count: 1 to N. A heap has the largest of those kept on top, so that most
+    strings are compared once.
+    """
+    heap = np.arange(count)
+    for start in range(count // 2 - 1, -1, -1):
+        _sink(data, offsets, heap, start)
+    for place in range(count, len(offsets) - 1):
+        top = heap[0]
+        compared = _compared(data[offsets[place] : offsets[place + 1]], data[offsets[top] : offsets[top + 1]])
+        if compared < 0:
+            heap[0] = place
+            _sink(data, offsets, heap, 0)
+    return heap
+
+
+@njit(cache=True, nogil=True)
+def _sink(data: Array, offsets: Array, heap: Array, node: int) -> None:
+    """Lets the string at a node of the heap sink below those that are larger."""
+    while 2 * node + 1 < len(heap):
+        larger = node
+        for child in range(2 * node + 1, min(2 * node + 3, len(heap))):
+            one, other = heap[child], heap[larger]
+            compared = _compared(
+                data[offsets[one] : offsets[one + 1]], data[offsets[other] : offsets[other + 1]]
+            )
+            if compared > 0:
+                larger = child
+        if larger == node:
+            return
+        heap[node], heap[larger] = heap[larger], heap[node]
+        node = larger
+
+
+@njit(cache=True, nogil=True)
+def gather_packed(data: Array, offsets: Array, positions: Array, gathered_offsets: Array) -> Array:
+    """The bytes of the strings at K positions, one after the other: uint8.
+
+    data: uint8; offsets: int64[N+1]; positions: int64[K]; gathered_offsets: int64[K+1], where each belongs.
+    """
+    gathered = np.empty(gathered_offsets[-1], np.uint8)
+    for place, position in enumerate(positions):
+        start = offsets[position]
+        first = gathered_offsets[place]
+        for step in range(offsets[position + 1] - start):
+            gathered[first + step] = data[start + step]
+    return gathered
 
 
 @njit(cache=True)

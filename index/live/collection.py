@@ -14,7 +14,8 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
-from index.dense.index import Device
+from index.dense.kinds import Device
+from index.documents.conditions import condition_of
 from index.documents.filters import Filter, check_filter
 from index.documents.store import encode_id
 from index.errors import DuplicateDocumentError, InvalidDocumentError, WriteTooLargeError
@@ -161,7 +162,7 @@ class LiveCollection:
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> Written:
         """Removes the documents that a filter over declared fields allows. Raises InvalidQueryError."""
         check_filter(filter, self._settings.fields)
-        return self._write(DeleteMatching(filter), key)
+        return self._write(DeleteMatching(condition_of(filter, self._settings.fields)), key)
 
     def patch(
         self,
@@ -281,7 +282,8 @@ class LiveCollection:
             Segment.open(self._collection.layout, entry, self._settings, self._device)
             for entry in manifest.segments
         )
-        return LiveState(self._settings, manifest.name, segments, position=manifest.ledger_position)
+        position = manifest.ledger_position
+        return LiveState(self._settings, manifest.name, segments, position=position, held=position)
 
     def _running(self) -> _Parts:
         if self._parts is None:

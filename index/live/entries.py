@@ -35,6 +35,8 @@ def encode_rows(rows: DocumentRows) -> bytes:
         arrays |= {"token_codes": rows.tokens.codes, "token_offsets": rows.tokens.offsets}
         if rows.tokens.scales is not None:
             arrays["token_scales"] = rows.tokens.scales
+        if rows.tokens.centroids is not None:
+            arrays["token_centroids"] = rows.tokens.centroids
     if rows.words is not None:
         arrays |= {**_packed("terms", rows.words.terms), **_sparse("words", rows.words.rows)}
         arrays["word_lengths"] = rows.words.lengths
@@ -69,7 +71,7 @@ def decode_rows(payload: bytes, settings: CollectionSettings) -> DocumentRows:
             offsets,
             arrays["dense"],
             _sparse_of("sparse", arrays),
-            _tokens(arrays) if settings.stores_token_vectors else None,
+            _tokens(arrays, settings) if settings.stores_token_vectors else None,
             _words(arrays) if settings.bm25 else None,
             windows,
         )
@@ -117,8 +119,14 @@ def _sparse_of(name: str, arrays: dict[str, Array]) -> SparseRows:
     return SparseRows(arrays[f"{name}_indptr"], arrays[f"{name}_token_ids"], arrays[f"{name}_weights"])
 
 
-def _tokens(arrays: dict[str, Array]) -> TokenVectorStore:
-    return TokenVectorStore(arrays["token_codes"], arrays.get("token_scales"), arrays["token_offsets"])
+def _tokens(arrays: dict[str, Array], settings: CollectionSettings) -> TokenVectorStore:
+    return TokenVectorStore(
+        arrays["token_codes"],
+        arrays.get("token_scales"),
+        arrays["token_offsets"],
+        arrays.get("token_centroids"),
+        settings.codebook,
+    )
 
 
 def _words(arrays: dict[str, Array]) -> WordRows:

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from index.catalog.manifest import SegmentEntry
+from index.catalog.manifest import SegmentEntry, dense_vectors
+from index.dense.kinds import FLAT_VECTORS
 from index.ledger.ledger import Ledger
 from index.live.committer import Committer
 from index.live.publisher import Publisher
@@ -74,8 +75,9 @@ class Flush:
         written = None
         if any(segment.documents_kept for segment in start.aside):
             rows = (part for each in start.aside for part in rows_in_parts(each, each.rows_kept()))
-            encodings = sum(segment.encodings for segment in start.published)
-            entry, written = writing.enter_context(self._publisher.writing(rows, encodings))
+            # Writes wait for a flush, and a merge will index what it leaves to be scanned.
+            writer = self._publisher.writing(rows, dense_vectors(entries), FLAT_VECTORS + 1)
+            entry, written = writing.enter_context(writer)
             entries.append(entry)
         self._publisher.publish(entries, start.position)
         return written

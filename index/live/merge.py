@@ -16,7 +16,8 @@ from typing import Protocol
 
 import numpy as np
 
-from index.catalog.manifest import SegmentEntry
+from index.catalog.manifest import SegmentEntry, dense_vectors
+from index.dense.kinds import INDEXED_VECTORS, Vectors
 from index.errors import SearchIndexError
 from index.live.committer import Committer
 from index.live.publisher import Publisher
@@ -112,13 +113,13 @@ class Merge:
         with self._one_at_a_time:
             started = time.perf_counter()
             with self._publisher.lock:
-                sources, encodings = self._chosen()
+                sources, others = self._chosen()
                 if not sources:
                     return False
                 if not any(len(source.rows) for source in sources):
                     self._publish(sources, None)
                     return True
-            writing = self._publisher.writing(_rows_of(sources), encodings, pace.rest)
+            writing = self._publisher.writing(_rows_of(sources), others, INDEXED_VECTORS, pace.rest)
             with writing as (entry, written), self._publisher.lock:
                 pace.require_going()
                 self._publish(sources, (entry, written))
@@ -130,8 +131,8 @@ class Merge:
         with self._publisher.lock:
             pass
 
-    def _chosen(self) -> tuple[list[_Source], int]:
-        """What is to be joined, as the current manifest has it, and the encoded texts of other segments."""
+    def _chosen(self) -> tuple[list[_Source], Vectors]:
+        """What is to be joined, as the current manifest has it, and the dense vectors of other segments."""
         entries = self._publisher.manifest.segments
         places = to_merge(entries, self._width)
         published = self._committer.state.published
@@ -140,8 +141,8 @@ class Merge:
             deleted = read_deletes(self._publisher.layout, entries[place])
             rows = np.setdiff1d(np.arange(entries[place].documents), deleted)
             sources.append(_Source(entries[place].id, published[place], rows))
-        others = (each for place, each in enumerate(published) if place not in places)
-        return sources, sum(segment.encodings for segment in others)
+        others = (entry for place, entry in enumerate(entries) if place not in places)
+        return sources, dense_vectors(others)
 
     def _publish(self, sources: Sequence[_Source], joined: tuple[SegmentEntry, Segment] | None) -> None:
         """Publishes the joined segment, if there is one, in the place of those that it was made of.

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from index.documents.conditions import Condition
 from index.documents.fields import columns_of
-from index.documents.filters import Filter, evaluate
 from index.documents.store import encode_document
 from index.errors import DocumentChangedError, DocumentNotFoundError
 from index.files.packed_bytes import PackedBytes
@@ -94,17 +94,17 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class DeleteMatching:
-    """Removes the documents that a filter over declared fields allows."""
+    """Removes the documents that a condition over declared fields allows."""
 
-    condition: Filter
+    condition: Condition
 
     def apply(self, state: LiveState, position: int) -> Applied:
         """Counts the documents that were there."""
         ids = []
         for segment in state.segments:
-            matching = evaluate(self.condition, segment.columns, len(segment))
-            rows = segment.rows_kept()
-            ids.append(segment.documents.ids.gather(rows[matching[rows]]))
+            allowed = segment.allowed(self.condition)
+            rows = segment.rows_kept() if allowed is None else allowed.rows
+            ids.append(segment.documents.ids.gather(rows))
         return Delete(PackedBytes.concatenate(ids)).apply(state, position)
 
 

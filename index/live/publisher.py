@@ -12,7 +12,7 @@ from index.catalog.manifest import Manifest, SegmentEntry, segment_id
 from index.catalog.publication import Publication
 from index.catalog.remains import remove_all_but, remove_builds, remove_unfinished
 from index.catalog.settings import CollectionSettings
-from index.dense.index import Device
+from index.dense.kinds import Device, Vectors, segment_kind
 from index.files.storage import sync_folder
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
@@ -68,23 +68,28 @@ class Publisher:
     def writing(
         self,
         rows: Iterable[DocumentRows],
-        encodings: int,
+        others: Vectors,
+        scanned: int,
         require_going: Callable[[], None] = lambda: None,
     ) -> Iterator[tuple[SegmentEntry, Segment]]:
         """Writes a new segment and opens it; its files stay while the context lasts.
 
-        encodings: the encoded texts in segments before it. require_going: may raise to end that.
+        others: what the segments beside it have; scanned: with the dense kind auto it has no graph or lists
+        where it has fewer vectors. require_going: may raise to end that.
         """
         identifier = segment_id(self.next_name, 0, secrets.token_hex(4))
         with self.keeping([identifier]):
-            writer = SegmentWriter(self.layout.segments, identifier, self.settings, encodings)
+            writer = SegmentWriter(self.layout.segments, identifier, self.settings)
             try:
                 for some in rows:
                     require_going()
                     writer.append(some)
-                entry = writer.finish(require_going)
+                filled = writer.end()
             finally:
                 writer.close()
+            kind, _ = self.settings.collection_kind(others, filled.encodings)
+            kind = segment_kind(kind, self.settings.dense_kind, filled.encodings, scanned)
+            entry = filled.finish(kind, lambda _: require_going())
             yield entry, self.open(entry)
 
     def open(self, entry: SegmentEntry) -> Segment:

@@ -35,6 +35,8 @@ class LiveState:
     segments of what was written since; aside: those that a flush is writing to the disk. deleted: while a
     build is under way, the ids that were deleted and the position of each such operation; else None.
     adoptions: how often other segments took the place of documents, which is no operation of its own.
+    written: the position of the last operation that changed documents; held: of the last that the manifest
+    holds, with all before it.
     """
 
     settings: CollectionSettings
@@ -45,6 +47,8 @@ class LiveState:
     position: int = 0
     deleted: tuple[tuple[int, PackedBytes], ...] | None = None
     adoptions: int = 0
+    written: int = 0
+    held: int = 0
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -68,7 +72,8 @@ class LiveState:
 
     def snapshot(self) -> Snapshot:
         """What searches of this moment go through."""
-        return Snapshot(self.name, self.settings, self.segments)
+        later = self.written if self.written > self.held else None
+        return Snapshot(self.name, self.settings, self.segments, later)
 
     def find(self, ids: PackedBytes) -> Places:
         """Where the documents of these ids are; no id is in two segments."""
@@ -107,6 +112,7 @@ class LiveState:
             aside=tuple(segments[aside:memory]),
             memory=tuple(segment for segment in segments[memory:] if segment.documents_kept),
             position=position,
+            written=position,
         )
 
     def set_aside(self) -> LiveState:
@@ -129,7 +135,7 @@ class LiveState:
         if written is not None:
             rows = [segment.rows_kept() for segment in start.aside]
             published.append(_without_deleted(written, self.aside, rows))
-        return replace(self, name=name, published=tuple(published), aside=())
+        return replace(self, name=name, published=tuple(published), aside=(), held=start.position)
 
     def merged(
         self, places: Sequence[int | None], rows: Sequence[Int64], name: str, written: Segment | None
@@ -163,7 +169,8 @@ class LiveState:
         for segment in segments:
             rows = segment.find_all(ids)
             published.append(segment.without(np.unique(rows[rows >= 0])))
-        return replace(self, name=name, published=tuple(published), adoptions=self.adoptions + 1)
+        adoptions = self.adoptions + 1
+        return replace(self, name=name, published=tuple(published), adoptions=adoptions, held=flushed)
 
 
 def _with_rows(

@@ -9,7 +9,7 @@ import threading
 import time
 from contextlib import suppress
 
-from index.dense.index import leave_cores_to_others
+from index.dense.library import leave_cores_to_others
 from index.errors import WriteOverloadedError
 from index.live.committer import Committer
 from index.live.flush import Flush

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from index.candidates import Weights, Window
-from index.fusion import weighted_sum
+from index.fusion import relative_sum
 from index.scoring import dense_scores, lexical_scores
 from index.search.query import CheckedQuery
 from index.segments.segment import Segment
@@ -31,7 +31,7 @@ def best_window(
     windows = store.of(row)
     best = 0
     if len(windows) > 1:
-        best = int(np.argmax(weighted_sum(_components(segment, store, windows, query, late), used)))
+        best = int(np.argmax(relative_sum(_components(segment, store, windows, query, late), used)))
     return store.window(row, best)
 
 

@@ -97,10 +97,10 @@ def _alignment(segment: Segment, row: int, query: CheckedQuery) -> Alignment:
     text, window = row, None
     if segment.windows is not None:
         windows = segment.windows.of(row)
-        best = int(np.argmax(packed_maxsim(tokens, store, windows, precise=True)))
+        best = int(np.argmax(packed_maxsim(tokens, store, windows)))
         text, window = int(windows[best]), segment.windows.window(row, best)
     vectors = store.of(text)
     if len(vectors) == 0:
         return Alignment(np.zeros(0, np.int64), np.zeros(0), window)
-    similarity = tokens.astype(np.float64) @ vectors.astype(np.float64).T  # (N, L)
+    similarity = tokens.vectors.astype(np.float64) @ vectors.astype(np.float64).T  # (N, L)
     return Alignment(similarity.argmax(axis=1), similarity.max(axis=1), window)

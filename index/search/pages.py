@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from index.candidates import Document
-from index.documents.filters import Filter, evaluate
+from index.documents.conditions import Condition
 from index.files.packed_bytes import first_not_below
 from index.segments.segment import Segment
 
@@ -15,26 +15,26 @@ ROWS_AT_ONCE = 1024
 
 
 def page_of(
-    segments: Sequence[Segment], after: bytes, limit: int, condition: Filter | None
+    segments: Sequence[Segment], after: bytes, limit: int, condition: Condition | None
 ) -> list[Document]:
-    """The first `limit` documents whose ids follow `after` by their bytes, of those that a filter allows."""
+    """The first `limit` documents with ids after `after` by their bytes, of those that a condition allows."""
     following = (_ids_after(place, segment, after, condition) for place, segment in enumerate(segments))
     found = islice(heapq.merge(*following), limit)
     return [segments[place].documents.get(row) for _, place, row in found]
 
 
 def _ids_after(
-    place: int, segment: Segment, after: bytes, condition: Filter | None
+    place: int, segment: Segment, after: bytes, condition: Condition | None
 ) -> Iterator[tuple[bytes, int, int]]:
     """Id, the segment's place and row of each of its documents from there on."""
     store = segment.documents
-    allowed = segment.allowed(None if condition is None else evaluate(condition, segment.columns, len(store)))
+    allowed = segment.allowed(condition)
     start = 0
     if after:  # no string lies between one and itself with a zero byte behind
         start = first_not_below(len(store), lambda rank: store.ids[int(store.id_order[rank])], after + b"\0")
     for first in range(start, len(store), ROWS_AT_ONCE):
         rows = store.id_order[first : first + ROWS_AT_ONCE]
         if allowed is not None:
-            rows = rows[allowed[rows]]
+            rows = rows[allowed.has(rows)]
         for id, row in zip(store.ids.take(rows), rows.tolist(), strict=True):
             yield id, place, row

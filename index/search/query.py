@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,30 +11,34 @@ import numpy.typing as npt
 
 from index.bm25.query import Bm25Query
 from index.bm25.segment import SegmentTerms
-from index.candidates import CandidateLimits, DenseOptions, Weights
+from index.candidates import CandidateLimits, DenseOptions, Page, Weights
 from index.catalog.settings import CollectionSettings
+from index.documents.fields import FieldType
 from index.errors import InvalidQueryError
+from index.token_vectors.query import QueryTokens
 from models.representations import Float32, Int32, Representations
 
 # Unit vectors and ReLU weights stay far below; beyond it float32 products could overflow.
 LARGEST_VALUE = 1e6
+COUNTED: tuple[FieldType, ...] = ("keyword", "boolean")
+MAX_FACET_VALUES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedQuery:
     """One query. dense: float32[D] or None; token_ids: int32[T], ascending, with weights: float32[T];
-    colbert: float32[N, C] or None; bm25: None without a text or where the collection has no BM25.
+    colbert: N token vectors or None; bm25: None without a text or where the collection has no BM25.
     """
 
     dense: Float32 | None
     token_ids: Int32
     weights: Float32
-    colbert: Float32 | None
+    colbert: QueryTokens | None
     bm25: Bm25Query | None = None
 
     def bm25_part(self, place: int) -> SegmentTerms | None:
         """What the segment at this place knows of the text."""
-        return None if self.bm25 is None else self.bm25.parts[place]
+        return None if self.bm25 is None else self.bm25.part(place)
 
 
 def check_query(query: Representations, settings: CollectionSettings) -> CheckedQuery:
@@ -43,7 +48,8 @@ def check_query(query: Representations, settings: CollectionSettings) -> Checked
     dense = None if query.dense is None else _vectors(query.dense, settings.dense_dimension, "dense")[0]
     colbert = None
     if query.colbert is not None and settings.stores_token_vectors:
-        colbert = _vectors(query.colbert.row(0), settings.colbert_dimension, "colbert")
+        vectors = _vectors(query.colbert.row(0), settings.colbert_dimension, "colbert")
+        colbert = QueryTokens.of(vectors, settings.token_codec, settings.codebook)
     token_ids, weights = np.empty(0, np.int32), np.empty(0, np.float32)
     if query.sparse is not None:
         token_ids, weights = _lexical(*query.sparse.row(0), settings.vocabulary_size)
@@ -107,6 +113,46 @@ def check_options(top_k: int, limits: CandidateLimits, options: DenseOptions) ->
             raise InvalidQueryError(f"{name} is {value}; use at least {least}")
     if limits.dense == limits.sparse == limits.bm25 == 0:
         raise InvalidQueryError("candidates are 0 for all sides, so nothing can be found; allow some on one")
+
+
+def check_page(page: Page) -> None:
+    """Raises InvalidQueryError for a page that cannot be: from below 0, or both from a place and a cursor."""
+    if page.offset < 0:
+        raise InvalidQueryError(f"offset is {page.offset}; use at least 0")
+    if page.offset and page.after is not None:
+        raise InvalidQueryError("a page begins at an offset or behind a hit, not both; leave one out")
+    for name, value in (
+        ("min_score", page.min_score),
+        ("the score of search_after", None if page.after is None else page.after.score),
+    ):
+        if value is not None and not math.isfinite(value):
+            raise InvalidQueryError(f"{name} is {value}; use a finite number")
+
+
+def check_group_by(field: str | None, fields: Mapping[str, FieldType]) -> None:
+    """Raises InvalidQueryError where the field is not declared, or no keyword."""
+    if field is not None and fields.get(field) != "keyword":
+        raise InvalidQueryError(_unsuited("group_by", field, fields, ("keyword",)))
+
+
+def check_facets(wanted: Mapping[str, int], fields: Mapping[str, FieldType]) -> None:
+    """Raises InvalidQueryError for a field that has no values to count, or a number of them out of range."""
+    for field, limit in wanted.items():
+        if fields.get(field) not in COUNTED:
+            raise InvalidQueryError(_unsuited("facets", field, fields, COUNTED))
+        if not 1 <= limit <= MAX_FACET_VALUES:
+            raise InvalidQueryError(
+                f"facets of {field!r} are to have {limit} values; use 1 to {MAX_FACET_VALUES}"
+            )
+
+
+def _unsuited(name: str, field: str, fields: Mapping[str, FieldType], kinds: Sequence[FieldType]) -> str:
+    """Why a field cannot be what `name` asks for."""
+    suited = ", ".join(each for each in sorted(fields) if fields[each] in kinds) or "none"
+    kind = f"is {fields[field]}" if field in fields else "is not declared in this collection"
+    return (
+        f"{name} takes a field of type {' or '.join(kinds)}, but {field[:80]!r} {kind}; such fields: {suited}"
+    )
 
 
 def _vectors(vectors: Float32, dimension: int, side: str) -> Float32:

@@ -9,15 +9,17 @@ from itertools import pairwise
 import numpy as np
 
 from index.candidates import CandidateLimits, DenseOptions
-from index.documents.filters import Filter, evaluate
-from index.fusion import best
-from index.search.dense_search import Found, search_dense
+from index.documents.conditions import Condition
+from index.files.packed_bytes import PackedBytes, first_of
+from index.search.dense_search import search_dense
+from index.search.exact_scores import exact_scores
+from index.search.lexical_search import search_lexical
 from index.search.query import CheckedQuery
-from index.search.threads import segment_threads
 from index.segments.segment import Segment
-from models.representations import Float64, Int64
+from index.sparse.search import LexicalQuery
+from models.representations import Float32, Float64, Int64
 
-NOTHING: Found = np.empty(0, np.int64), np.empty(0, np.float32)
+NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,10 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def components(self, colbert: Float64, sides: int) -> Float64:
+        """With their late interaction float64[K], the scores of the first sides: float64[K, sides]."""
+        return np.stack([self.dense, self.sparse, colbert, self.bm25][:sides], axis=1)
+
     def take(self, places: Int64) -> Candidates:
         """The candidates at these places."""
         return Candidates(
@@ -53,60 +59,52 @@ def retrieve(
     query: CheckedQuery,
     limits: CandidateLimits,
     options: DenseOptions,
-    condition: Filter | None,
+    condition: Condition | None,
 ) -> Candidates:
     """The `limits.dense` documents of highest `s_dense`, the `limits.sparse` of highest `s_lex`, and the
     `limits.bm25` of highest `s_bm25`.
 
-    Each segment proposes its best and all that tie with the last of them; the proposals are cut to the
-    limits by score, then id, over all segments together, so that the division into segments does not show.
+    What is found is cut to the limits by score, then id, over all segments together, so that the division
+    into segments does not show.
     """
-    masks = [
-        None if condition is None else evaluate(condition, segment.columns, len(segment))
-        for segment in segments
-    ]
-    documents = [segment.documents_kept for segment in segments]
-
-    def lexical(place: int) -> Found:
-        segment = segments[place]
-        kept = segment.allowed(masks[place])
-        return segment.inverted.search(query.token_ids, query.weights, limits.sparse, kept)
-
-    def bm25(place: int) -> Found:
-        part = segments[place].bm25
-        if query.bm25 is None or part is None:
-            return NOTHING
-        return part.search(query.bm25.parts[place], limits.bm25, segments[place].allowed(masks[place]))
-
-    proposed = [_cut([], 0, segments)]
+    passing = [None if condition is None else segment.allowed(condition) for segment in segments]
+    # Without a condition the dense side leaves the deleted documents out by itself.
+    allowed = passing if condition is not None else [segment.kept for segment in segments]
+    proposed = [(NO_ROWS, NO_ROWS)]
     if query.dense is not None and limits.dense > 0:
-        found = search_dense(segments, query.dense, limits.dense, masks, options)
-        proposed.append(_cut(found, limits.dense, segments))
+        found = search_dense(segments, query.dense, limits.dense, passing, options)
+        proposed.append(_cut(*found, limits.dense, segments))
     if len(query.token_ids) and limits.sparse > 0:
-        proposed.append(_cut(segment_threads().map(lexical, documents), limits.sparse, segments))
+        indexes = [segment.inverted for segment in segments]
+        lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
+        found = search_lexical(indexes, lexical, limits.sparse, allowed)
+        proposed.append(_cut(*found, limits.sparse, segments))
     if query.bm25 is not None and limits.bm25 > 0:
-        proposed.append(_cut(segment_threads().map(bm25, documents), limits.bm25, segments))
+        indexes = [part.inverted for part in query.bm25.facts.segments]
+        found = search_lexical(indexes, query.bm25.lexical, limits.bm25, allowed)
+        proposed.append(_cut(*found, limits.bm25, segments))
     return _united(segments, query, proposed)
 
 
-def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64) -> list[bytes]:
+def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64) -> PackedBytes:
     """The ids, as UTF-8 bytes, of rows int64[K] of the segments at places int64[K]."""
-    ids = [b""] * len(rows)
-    for place in np.unique(places).tolist():
-        here = np.flatnonzero(places == place)
-        found = segments[place].documents.ids.take(rows[here])
-        for position, identifier in zip(here.tolist(), found, strict=True):
-            ids[position] = identifier
-    return ids
+    order = np.argsort(places, kind="stable")
+    parts = [segments[place].documents.ids.gather(rows[order[run]]) for place, run in runs(places[order])]
+    return parts[0] if len(parts) == 1 else PackedBytes.concatenate(parts).gather(np.argsort(order))
 
 
-def _cut(found: Sequence[Found], limit: int, segments: Sequence[Segment]) -> tuple[Int64, Int64]:
-    """Segments and rows of the `limit` best of what each segment proposes."""
-    lengths = np.array([len(rows) for rows, _ in found], np.int64)
-    places = np.repeat(np.arange(len(found)), lengths)
-    rows, scores = (np.concatenate(parts) for parts in zip(NOTHING, *found, strict=True))
-    order = best(scores.astype(np.float64), limit, lambda inner: ids_at(segments, places[inner], rows[inner]))
-    return places[order], rows[order]
+def _cut(
+    places: Int64, rows: Int64, scores: Float32, limit: int, segments: Sequence[Segment]
+) -> tuple[Int64, Int64]:
+    """Segments and rows of the `limit` best of what was found, equal scores by id; in any order."""
+    if len(rows) <= limit:
+        return places, rows
+    lowest = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+    above, last = np.flatnonzero(scores > lowest), np.flatnonzero(scores == lowest)
+    if len(above) + len(last) > limit:
+        last = last[first_of(ids_at(segments, places[last], rows[last]), limit - len(above))]
+    kept = np.concatenate([above, last])
+    return places[kept], rows[kept]
 
 
 def _united(
@@ -119,12 +117,7 @@ def _united(
     distinct = np.ones(len(rows), np.bool_)
     distinct[1:] = (places[1:] != places[:-1]) | (rows[1:] != rows[:-1])
     places, rows = places[distinct], rows[distinct]
-    found = Candidates(places, rows, *(np.empty(len(rows)) for _ in range(3)))
-    for place, run in runs(places):
-        found.dense[run] = segments[place].dense_scores(query.dense, rows[run])
-        found.sparse[run] = segments[place].lexical_scores(query.token_ids, query.weights, rows[run])
-        found.bm25[run] = segments[place].bm25_scores(query.bm25_part(place), rows[run])
-    return found
+    return Candidates(places, rows, *exact_scores(segments, query, places, rows))
 
 
 def runs(values: Int64) -> Iterator[tuple[int, slice]]:

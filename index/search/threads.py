@@ -34,8 +34,8 @@ class SegmentThreads:
     def map(self, work: Callable[[int], Result], documents: Sequence[int]) -> list[Result]:
         """What `work` gives for the place of each segment, in order; raises what it raises.
 
-        documents: of each segment. The calling thread takes one segment after the other, and so does each
-        helper. One that has not begun when all segments are taken is not waited for.
+        documents: of each segment, or what else takes as long. The calling thread takes one segment
+        after the other, and so does each helper. One that has not begun when all are taken is not waited for.
         """
         results: dict[int, Result] = {}
         places = iter(range(len(documents)))  # gives each place once, whichever thread asks

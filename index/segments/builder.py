@@ -8,6 +8,8 @@ import numpy as np
 
 from index.bm25.writer import Bm25Writer
 from index.catalog.settings import CollectionSettings
+from index.documents.field_indexes import STORED_DOCUMENTS, write_indexes
+from index.documents.fields import open_columns
 from index.documents.fields_writer import FieldsWriter
 from index.documents.store import DocumentWriter
 from index.files.arrays import ArrayTarget
@@ -45,7 +47,9 @@ class SegmentBuilder:
         self._windows = None if settings.window is None else WindowWriter(arrays)
         self._tokens: TokenVectorWriter | None = None
         if settings.stores_token_vectors:
-            self._tokens = TokenVectorWriter(arrays, settings.token_codec, settings.colbert_dimension)
+            self._tokens = TokenVectorWriter(
+                arrays, settings.token_codec, settings.colbert_dimension, settings.codebook
+            )
         self._bm25 = Bm25Writer(arrays) if settings.bm25 else None
 
     @property
@@ -70,8 +74,8 @@ class SegmentBuilder:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of the streamed arrays so far, without the indexes built at the end."""
-        return sum(stream.total_bytes for stream in self._streams())
+        """Bytes of the streamed arrays so far, without token vectors and the indexes built at the end."""
+        return sum(stream.total_bytes for stream in self._streams() if stream is not self._tokens)
 
     @property
     def held_bytes(self) -> int:
@@ -99,7 +103,7 @@ class SegmentBuilder:
                 self._bm25.append(rows.words)
 
     def finish(self) -> None:
-        """Completes the streams and builds the inverted index from them.
+        """Completes the streams and builds the inverted index and those of fields from them.
 
         Works from what was written, so memory stays far below its size where that is on disk.
         """
@@ -107,6 +111,9 @@ class SegmentBuilder:
             stream.finish()
         forward = open_forward_rows(self._arrays, self.documents)
         build_inverted(forward, self._settings.vocabulary_size, self._arrays)
+        if self.documents >= STORED_DOCUMENTS:
+            columns = open_columns(self._arrays, self._settings.fields, self.documents)
+            write_indexes(self._arrays, columns, self.documents)
         if self._settings.lexical == "idf":
             TermStatistics.of(forward, self._settings.vocabulary_size).write(self._arrays)
 

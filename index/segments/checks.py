@@ -154,7 +154,9 @@ def _check_colbert(
     # A NaN fails the comparison, so one pass finds both faults.
     finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.abs(colbert.vectors) <= largest, axis=1)
     _require_items(documents, owners, finite, f"a token vector is not finite in {settings.token_codec}")
-    return TokenVectorStore.encode(TokenVectors(colbert.vectors, offsets), settings.token_codec)
+    return TokenVectorStore.encode(
+        TokenVectors(colbert.vectors, offsets), settings.token_codec, settings.codebook
+    )
 
 
 def _check_offsets(offsets: Int64, rows: int, items: int, what: str) -> Int64:

@@ -14,6 +14,8 @@ from index.bm25.segment import Bm25Segment
 from index.bm25.writer import FORWARD, LENGTHS, build_indexes
 from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
+from index.dense.equal_rows import ROWS, EqualRows
+from index.documents.field_indexes import index_of
 from index.documents.fields import KeywordColumn, field_stem
 from index.documents.store import MAX_ID_BYTES, DocumentStore
 from index.errors import DamagedIndexError
@@ -37,6 +39,7 @@ def segment_faults(segment: Segment, entry: SegmentEntry, settings: CollectionSe
     """Every fault found, reading all files in bounded memory; those of windows apart."""
     if not _all_finite(segment.vectors):
         yield "dense", "a value is not finite"
+    yield from _equal_row_faults(segment)
     lexical_faults = list(forward_faults(segment.forward, settings.vocabulary_size))
     yield from lexical_faults or [
         *_rebuilt_faults(
@@ -68,6 +71,15 @@ def kept_ids_in_order(segment: Segment) -> Iterator[bytes]:
     for start in range(0, len(documents), ROWS_AT_ONCE):
         rows = documents.id_order[start : start + ROWS_AT_ONCE]
         yield from documents.ids.take(rows if segment.kept is None else rows[segment.kept[rows]])
+
+
+def _equal_row_faults(segment: Segment) -> Iterator[Fault]:
+    stored = EqualRows.open(segment.arrays, segment.encodings)
+    if stored is None:
+        return
+    found = EqualRows.of(segment.vectors)
+    if found is None or not _equal(stored.rows, found.rows) or not _equal(stored.offsets, found.offsets):
+        yield ROWS, "does not name the rows of equal vectors"
 
 
 def _all_finite(values: npt.NDArray[Any]) -> bool:
@@ -179,8 +191,11 @@ def _order_faults(documents: DocumentStore) -> Iterator[Fault]:
 
 
 def _field_faults(segment: Segment) -> Iterator[Fault]:
+    indexes = dict(segment.indexes.stored())
     for place, name in enumerate(sorted(segment.columns)):
         column, stem = segment.columns[name], field_stem(place)
+        if name in indexes and not indexes[name].same(index_of(column, len(segment))):
+            yield stem, "has an index that is not what its values give"
         if isinstance(column, KeywordColumn):
             yield from _keyword_faults(column, stem)
         elif not _all_finite(column.values):

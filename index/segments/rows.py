@@ -65,6 +65,8 @@ class DocumentRows:
         ]
         if self.tokens is not None:
             arrays.append(self.tokens.codes)
+            if self.tokens.centroids is not None:
+                arrays.append(self.tokens.centroids)
         return sum(array.nbytes for array in arrays)
 
     def fitting(self, start: int, room: int) -> int:

@@ -13,14 +13,19 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.dense.expectation import likely_at_most
-from index.dense.index import DenseIndex, Device
+from index.dense.index import DenseIndex
+from index.dense.kinds import Device
+from index.documents.conditions import Condition
+from index.documents.field_indexes import FieldIndexes
 from index.documents.fields import Column, open_columns
+from index.documents.matching import Matching
+from index.documents.row_set import RowSet
 from index.documents.store import DocumentStore
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource
 from index.files.memory_arrays import MemoryArrays
 from index.files.packed_bytes import PackedBytes
-from index.scoring import dense_scores, lexical_scores, packed_maxsim
+from index.scoring import dense_scores, lexical_scores, near_packed_maxsim, packed_maxsim
 from index.segments.builder import DENSE, POSITIONS, SegmentBuilder
 from index.segments.deletes import read_deletes
 from index.segments.files import check_files, open_arrays
@@ -29,6 +34,8 @@ from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.left_counts import LeftCounts
 from index.sparse.term_statistics import TermStatistics
+from index.token_vectors.centroid_maxsim import CentroidProducts
+from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenVectorStore
 from index.windows.scores import Scorer, best_of_windows, scores_of_windows, search_documents
 from index.windows.store import WindowStore
@@ -39,7 +46,6 @@ from models.representations import (
     Int32,
     Int64,
     SparseRows,
-    offsets_of,
     ragged_positions,
 )
 
@@ -55,9 +61,10 @@ class Segment:
     vectors: float16[N, D], or [W, D] of all windows; token_vectors: of documents, or of windows, None for the
     codec none; statistics, of the rows that are not deleted, is None in a collection without idf, bm25 in one
     without that, windows in one without them. positions: int64[N], the ledger's position that each document
-    was written at, 0 by a build. kept: bool[N], the rows that are not deleted, `documents_kept` in all; None
-    where none is. entry: the manifest's, by which it was opened; more rows may be deleted since then. None in
-    memory.
+    was written at, 0 by a build. matching: the rows that conditions over the columns allow, deleted ones
+    too; it finds them by the indexes. kept: bool[N], the rows that are not deleted, `documents_kept` in all;
+    None where none is. entry: the manifest's, by which it was opened; more rows may be deleted since then.
+    None in memory.
     """
 
     arrays: ArraySource
@@ -69,6 +76,8 @@ class Segment:
     documents: DocumentStore
     positions: Int64
     columns: Mapping[str, Column]
+    indexes: FieldIndexes
+    matching: Matching
     statistics: LeftCounts[TermStatistics] | None
     bm25: Bm25Segment | None
     windows: WindowStore | None
@@ -96,10 +105,11 @@ class Segment:
         folder = layout.segment(entry.id)
         check_files(folder, entry)
 
-        def dense_index(vectors: Float16) -> DenseIndex:
-            return DenseIndex.open(entry.dense_kind, vectors, folder, device)
-
         arrays = open_arrays(folder, entry)
+
+        def dense_index(vectors: Float16) -> DenseIndex:
+            return DenseIndex.open(entry.dense_kind, vectors, arrays, folder, device)
+
         whole = Segment._of(arrays, entry.documents, entry.windows or 0, settings, dense_index)
         marked = whole.written_at(entry.written_at).without(read_deletes(layout, entry))
         return replace(marked, entry=entry)
@@ -141,12 +151,14 @@ class Segment:
         token_vectors = None
         if settings.stores_token_vectors:
             token_vectors = TokenVectorStore.open(
-                arrays, settings.token_codec, texts, settings.colbert_dimension
+                arrays, settings.token_codec, texts, settings.colbert_dimension, settings.codebook
             )
         inverted, statistics = InvertedIndex.open(arrays, forward), None
         if settings.lexical == "idf":
             counted = TermStatistics.open(arrays, inverted.terms, documents, settings.vocabulary_size)
             statistics = LeftCounts(counted, lambda counts, rows: counts.without(forward.take(rows)))
+        columns = open_columns(arrays, settings.fields, documents)
+        indexes = FieldIndexes.open(arrays, columns, documents)
         return Segment(
             arrays,
             vectors,
@@ -156,7 +168,9 @@ class Segment:
             token_vectors,
             DocumentStore.open(arrays, documents),
             _open_positions(arrays, documents),
-            open_columns(arrays, settings.fields, documents),
+            columns,
+            indexes,
+            Matching(columns, indexes, documents),
             statistics,
             Bm25Segment.open(arrays, documents) if settings.bm25 else None,
             window_store,
@@ -255,15 +269,15 @@ class Segment:
         return len(self.vectors)
 
     def search_dense(
-        self, query: Float32, k: int, allowed: Bool | None, options: DenseOptions
+        self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
     ) -> tuple[Int64, Float32]:
         """The k documents of highest `s_dense`, as `DenseIndex.search`; none that is deleted.
 
-        allowed: bool[N], or None for all.
+        allowed: what `allowed` gives for a condition, or None for all that are not deleted.
         """
         deleted = len(self) - self.documents_kept
         if self.kept is None or allowed is not None or deleted > FEW_DELETED * len(self):
-            return self._search_dense(query, k, self.allowed(allowed), options)
+            return self._search_dense(query, k, self.allowed(None) if allowed is None else allowed, options)
         asked = k + min(deleted, likely_at_most(k * deleted / self.documents_kept))
         while True:
             rows, scores = self._search_dense(query, asked, None, options)
@@ -272,14 +286,15 @@ class Segment:
                 return rows[kept], scores[kept]
             asked = min(2 * asked, len(self))
 
-    def allowed(self, allowed: Bool | None) -> Bool | None:
-        """Of the rows that a filter allows, bool[N], those that are not deleted; None is all."""
-        if self.kept is None or allowed is None:
-            return self.kept if allowed is None else allowed
-        return allowed & self.kept
+    def allowed(self, condition: Condition | None) -> RowSet | None:
+        """The rows that a condition allows and that are not deleted; None is all of the segment."""
+        if condition is None:
+            return None if self.kept is None else RowSet.of_mask(self.kept, self.documents_kept)
+        matching = self.matching.rows(condition)
+        return matching if self.kept is None else matching.also(self.kept)
 
     def _search_dense(
-        self, query: Float32, k: int, allowed: Bool | None, options: DenseOptions
+        self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
     ) -> tuple[Int64, Float32]:
         if self.windows is None:
             return self.dense_index.search(query, k, allowed, options)
@@ -301,15 +316,41 @@ class Segment:
             return np.zeros(len(rows))
         return self.bm25.scores(terms, rows)
 
-    def colbert_scores(self, query: Float32 | None, rows: Int64, *, precise: bool) -> Float64:
+    def colbert_scores(self, query: QueryTokens | None, rows: Int64) -> Float64:
         """`s_mul` of the rows; 0 where query or segment has no token vectors."""
         store = self.token_vectors
         if query is None or store is None:
             return np.zeros(len(rows))
-        return self._best(rows, lambda texts: packed_maxsim(query, store, texts, precise=precise))
+        return self._best(rows, lambda texts: packed_maxsim(query, store, texts))
 
-    def colbert_of_texts(self, query: Float32 | None, rows: Int64) -> list[Float64]:
-        """The exact `s_mul` of each row's windows, of which the best is that of the row."""
+    def centroid_scores(self, query: CentroidProducts, rows: Int64) -> Float64:
+        """`s_mul` of the rows with the centroids of their tokens in a collection with a codebook."""
+        store = self.token_vectors
+        if store is None:
+            return np.zeros(len(rows))
+        return self._best(rows, lambda texts: query.scores(store, texts))
+
+    def near_colbert_scores(self, query: QueryTokens | None, rows: Int64) -> tuple[Float64, Float64]:
+        """`s_mul` of the rows, quickly, and how far each may be from the exact one, float64[K] both."""
+        store = self.token_vectors
+        if query is None or store is None:
+            return np.zeros(len(rows)), np.zeros(len(rows))
+        if self.windows is None:
+            return near_packed_maxsim(query, store, rows)
+        errors = np.zeros(1)
+
+        def near(texts: Int64) -> Float64:
+            scores, off = near_packed_maxsim(query, store, texts)
+            errors[0] = max(errors[0], off.max(initial=0))
+            return scores
+
+        return best_of_windows(self.windows, rows, near), np.repeat(errors, len(rows))
+
+    def colbert_of_texts(self, query: QueryTokens | None, rows: Int64) -> tuple[Float64, Int64]:
+        """The exact `s_mul` of each row's windows, row by row, of which the best is the row's: float64[W].
+
+        Also how many each row has, int64[K]: 1 in a collection without windows.
+        """
         store = self.token_vectors
         texts, counts = rows, np.ones(len(rows), np.int64)
         if self.windows is not None:
@@ -317,8 +358,8 @@ class Segment:
             counts = self.windows.offsets[rows + 1] - self.windows.offsets[rows]
         scores = np.zeros(len(texts))
         if query is not None and store is not None:
-            scores = scores_of_windows(texts, lambda some: packed_maxsim(query, store, some, precise=True))
-        return np.split(scores, offsets_of(counts)[1:-1])
+            scores = scores_of_windows(texts, lambda some: packed_maxsim(query, store, some))
+        return scores, counts
 
     def encodings_of(self, row: int) -> int:
         """The encoded texts of a row: its windows, or the document itself."""

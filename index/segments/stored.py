@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from index.candidates import Document
+from index.errors import InvalidQueryError
 from index.segments.rows import DocumentRows
 from index.windows.store import DocumentWindows
-from models.representations import Float32, SparseRows, TokenVectors
+from models.representations import Float32, Representations, SparseRows, TokenVectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,4 +37,36 @@ class StoredRepresentations:
             colbert = TokenVectors(rows.tokens.vectors(places), rows.tokens.offsets - rows.tokens.offsets[0])
         return StoredRepresentations(
             int(rows.positions[0]), rows.dense.astype(np.float32), rows.sparse, colbert, rows.windows
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQuery:
+    """A stored document as a query: its representations as those of one text, and that text, for BM25."""
+
+    representations: Representations
+    text: str
+
+    @staticmethod
+    def of(document: Document, stored: StoredRepresentations, window: int) -> StoredQuery:
+        """Of a document's only text, or of one of its windows. Raises InvalidQueryError for another."""
+        count = len(stored.dense)
+        if not 0 <= window < count:
+            raise InvalidQueryError(
+                f"window {window} of document {document.id[:80]!r} is not there: it has {count}, from 0 on"
+            )
+        text = document.text
+        if stored.windows is not None:
+            start, end = stored.windows.spans[window].tolist()
+            text = text[start:end]
+        row = np.array([window])
+        return StoredQuery(
+            Representations(
+                np.zeros(1, np.int64),
+                np.zeros(1, np.bool_),
+                stored.dense[row],
+                stored.sparse.take(row),
+                None if stored.colbert is None else stored.colbert.take(row),
+            ),
+            document.head + text,
         )

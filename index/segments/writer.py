@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from index.catalog.manifest import FileEntry, SegmentEntry
 from index.catalog.settings import CollectionSettings
-from index.dense.index import DenseKind, build_dense, choose_kind
+from index.dense.building import build_dense
+from index.dense.kinds import DenseKind
 from index.files.array_folder import ArrayFolder
 from index.files.storage import sha256_of, sync_file, sync_folder
 from index.segments.builder import DENSE, SegmentBuilder
@@ -18,20 +20,15 @@ from index.segments.rows import DocumentRows
 
 
 class SegmentWriter:
-    """Streams documents into `<id>.partial`, which `finish` completes and renames to `<id>`."""
+    """Streams documents into `<id>.partial`, which `FilledSegment.finish` completes and renames to `<id>`."""
 
-    def __init__(
-        self, segments: Path, identifier: str, settings: CollectionSettings, collection_encodings: int = 0
-    ) -> None:
-        """collection_encodings: the encoded texts in segments before this one."""
+    def __init__(self, segments: Path, identifier: str, settings: CollectionSettings) -> None:
+        self._segments = segments
         self._identifier = identifier
-        self._collection_encodings = collection_encodings
         self._settings = settings
-        self._final = segments / identifier
-        self._folder = segments / f"{identifier}.partial"
-        self._folder.mkdir()
-        self._arrays = ArrayFolder(self._folder)
-        self._builder = SegmentBuilder(self._arrays, settings)
+        folder = _partial(segments, identifier)
+        folder.mkdir()
+        self._builder = SegmentBuilder(ArrayFolder(folder), settings)
 
     @property
     def encodings(self) -> int:
@@ -45,7 +42,7 @@ class SegmentWriter:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of the streamed files so far, without the indexes built at the end."""
+        """Bytes of the streamed files so far, without token vectors and the indexes built at the end."""
         return self._builder.total_bytes
 
     @property
@@ -57,41 +54,51 @@ class SegmentWriter:
         """Adds documents; one that continues has its row once its last window is here."""
         self._builder.append(rows)
 
-    def finish(self, require_going: Callable[[], None] = lambda: None) -> SegmentEntry:
-        """Builds the indexes, forces every file to the disk, and describes the finished segment.
-
-        require_going: is called now and then, and may raise to end that.
-        """
+    def end(self) -> FilledSegment:
+        """Ends the documents: builds what needs no choice, and lets go of the memory that waited for it."""
         self._builder.finish()
-        kind = self._build_dense(require_going)
-        pack_small(self._arrays)
-        files = {}
-        for path in sorted(self._folder.iterdir()):
-            require_going()
-            files[path.name] = _complete(path)
-        sync_folder(self._folder)
-        self._folder.rename(self._final)
-        sync_folder(self._final.parent)
-        return SegmentEntry(
-            self._identifier,
-            self._builder.documents,
-            self._builder.tokens,
-            kind,
-            files,
-            None if self._settings.window is None else self.encodings,
-        )
+        counts = self._builder.documents, self._builder.tokens, self._builder.encodings
+        return FilledSegment(self._segments, self._identifier, self._settings, *counts)
 
     def close(self) -> None:
         """Closes what is open; the folder stays for the cleaner."""
         self._builder.close()
 
-    def _build_dense(self, require_going: Callable[[], None]) -> DenseKind:
-        kind = self._settings.dense_kind
-        if kind == "auto":
-            kind = choose_kind(self.encodings, self._collection_encodings + self.encodings)
-        vectors = self._arrays.open(DENSE, np.float16, (self._settings.dense_dimension,), self.encodings)
-        build_dense(kind, vectors, self._folder, require_going)
-        return kind
+
+@dataclass(frozen=True, slots=True)
+class FilledSegment:
+    """A segment that has all its documents and lacks the dense index, whose kind is the collection's."""
+
+    segments: Path
+    identifier: str
+    settings: CollectionSettings
+    documents: int
+    tokens: int
+    encodings: int
+
+    def finish(self, kind: DenseKind, inserted: Callable[[int], None] = lambda _: None) -> SegmentEntry:
+        """Builds the dense index, forces every file to the disk, and describes the finished segment.
+
+        inserted: is told now and then of so many more vectors in the index, and may raise to end that.
+        """
+        folder = _partial(self.segments, self.identifier)
+        arrays = ArrayFolder(folder)
+        vectors = arrays.open(DENSE, np.float16, (self.settings.dense_dimension,), self.encodings)
+        build_dense(kind, vectors, arrays, inserted)
+        pack_small(arrays)
+        files = {}
+        for path in sorted(folder.iterdir()):
+            inserted(0)
+            files[path.name] = _complete(path)
+        sync_folder(folder)
+        folder.rename(self.segments / self.identifier)
+        sync_folder(self.segments)
+        windows = None if self.settings.window is None else self.encodings
+        return SegmentEntry(self.identifier, self.documents, self.tokens, kind, files, windows)
+
+
+def _partial(segments: Path, identifier: str) -> Path:
+    return segments / f"{identifier}.partial"
 
 
 def _complete(path: Path) -> FileEntry:

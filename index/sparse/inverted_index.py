@@ -19,7 +19,8 @@ entries that exist, so it never grows with vocabulary × blocks:
 Exactness. Let c = query weight · largest / 255 and u a unit chosen so that no sum can exceed the
 accumulator. Each term adds floor(impact · ⌈256 c / u⌉ / 256) + 1, so the sum a of a document satisfies
 exact ≤ u·a ≤ exact + Σ(c + 2u). Documents whose a is below the k-th largest by more than that slack cannot
-be among the best k; the others are scored from the forward rows.
+be among the best k; the others are scored from the forward rows. Over several segments (`search.py`) u is
+the same, c the largest of all, and the k-th largest that of all.
 
 Where weights are made of frequencies (`saturation.py`), they lie between `least` and `most` times those that
 the impacts were made of. With the query's weights times `most`, u·a is no less than the exact score, which is
@@ -31,14 +32,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
+from index.errors import DamagedIndexError, InvalidDocumentError
+from index.files.addresses import address_of
 from index.files.arrays import Array, ArraySource, ArrayTarget, frozen
 from index.files.packed_bytes import ascends_from_zero
 from index.sparse.build_kernels import add_sizes, count_block, fill_block
 from index.sparse.forward_rows import frozen_rows, number_terms
-from index.sparse.kernels import BLOCK, find_candidates, quantize_query, score_candidates
-from index.sparse.saturation import NO_SATURATION, Saturation
-from models.representations import Bool, Float32, Int32, Int64, SparseRows
+from index.sparse.kernels import ADDRESSES, BLOCK
+from models.representations import Int32, SparseRows
 
 DTYPES = {
     "terms": np.int32,
@@ -51,7 +52,14 @@ DTYPES = {
     "impacts": np.uint8,
     "columns": np.uint8,
 }
-FEW_ALLOWED = 1_024  # documents; as few as these are scored one by one
+# Of those arrays, of the forward rows and of the lengths of documents.
+TYPES = {
+    **DTYPES,
+    "indptr": np.int64,
+    "token_ids": np.int32,
+    "weights": np.float32,
+    "lengths": np.int32,
+}
 STEM = "inverted"  # what the names of the arrays begin with
 
 
@@ -111,50 +119,37 @@ def build_inverted(forward: SparseRows, vocabulary_size: int, arrays: ArrayTarge
         fill_block(*stored, block, counts, largest, *cursors, *outputs)
 
 
-def _checked_query(token_ids: Int32, weights: Float32) -> tuple[Int32, Float32]:
-    """Ascending distinct token ids int32[Q] and their summed weights float32[Q], all above 0."""
-    token_ids, weights = np.asarray(token_ids, np.int32), np.asarray(weights, np.float32)
-    if len(token_ids) != len(weights):
-        raise InvalidQueryError(
-            f"a sparse query has {len(token_ids)} token ids but {len(weights)} weights; give one each"
-        )
-    smallest, largest = weights.min(initial=1), weights.max(initial=0)
-    if not (smallest >= 0 and largest < np.inf):
-        raise InvalidQueryError(
-            "a sparse query has a weight that is negative or not finite; weights must be 0 or more"
-        )
-    if smallest > 0 and (token_ids[1:] > token_ids[:-1]).all():
-        return np.array(token_ids), np.array(weights)
-    distinct, inverse = np.unique(token_ids, return_inverse=True)
-    totals = np.bincount(inverse, weights, len(distinct))
-    summed = np.minimum(totals, np.finfo(np.float32).max).astype(np.float32)
-    return distinct[summed > 0], summed[summed > 0]
-
-
 class InvertedIndex:
     """An opened inverted index; its arrays stay memory-mapped, and any number of threads may search.
 
-    terms: int32[T], the token ids that occur, ascending.
+    terms: int32[T], the token ids that occur, ascending; documents: how many it has. record: int64, an
+    INDEX of where its arrays lie, for as long as this is there.
     """
 
-    def __init__(self, arrays: dict[str, Array], forward: SparseRows) -> None:
+    def __init__(self, arrays: dict[str, Array], forward: SparseRows, lengths: Int32 | None) -> None:
         self.terms: Int32 = arrays["terms"]
-        self._largest: Float32 = arrays["largest"]
-        self._postings = (
-            arrays["term_entries"],
-            arrays["entry_block"],
-            arrays["entry_start"],
-            arrays["entry_column"],
-            arrays["documents"],
-            arrays["impacts"],
-            arrays["columns"],
-        )
-        self._forward = frozen_rows(forward)
+        self.documents = len(forward)
+        rows = frozen_rows(forward)
+        self._arrays = {
+            **arrays,
+            "indptr": rows.indptr,
+            "token_ids": rows.token_ids,
+            "weights": rows.weights,
+            **({} if lengths is None else {"lengths": frozen(lengths)}),
+        }
+        sizes = (len(self.terms), *arrays["columns"].shape, len(forward))
+        addresses = [
+            address_of(self._arrays[name], TYPES[name]) if name in self._arrays else 0 for name in ADDRESSES
+        ]
+        self.record = np.array([*addresses, *sizes], np.int64)
 
     @staticmethod
-    def open(arrays: ArraySource, forward: SparseRows, stem: str = STEM) -> InvertedIndex:
-        """Opens an index over the forward rows they were built from.
+    def open(
+        arrays: ArraySource, forward: SparseRows, stem: str = STEM, lengths: Int32 | None = None
+    ) -> InvertedIndex:
+        """Opens an index over the forward rows it was built from.
 
+        lengths: int32[N], of the documents, where the forward rows hold frequencies.
         Raises DamagedIndexError where an array is missing, or sizes or places in other files do not agree.
         """
         column = (_column_length(len(forward)),)
@@ -177,59 +172,4 @@ class InvertedIndex:
             raise DamagedIndexError(
                 f"the arrays {arrays.path(stem)}_* do not belong together; build the index again"
             )
-        return InvertedIndex(opened, forward)
-
-    def search(
-        self,
-        token_ids: Int32,
-        weights: Float32,
-        k: int,
-        allowed: Bool | None = None,
-        saturation: Saturation = NO_SATURATION,
-    ) -> tuple[Int64, Float32]:
-        """The k documents with the largest Σ query weight · document weight, and all that tie with the last.
-
-        token_ids: int32[T], any order, unknown ones match nothing; weights: float32[T]; allowed: bool[N],
-        documents that may be returned, or None for all; saturation: where the forward rows hold frequencies.
-        Returns rows int64[K] and scores float32[K], best first, equal scores by row, only scores above 0; K
-        exceeds k where documents tie with the k-th.
-        Raises InvalidQueryError for weights that are negative or not finite.
-        """
-        query_ids, query_weights = _checked_query(token_ids, weights)
-        if k <= 0 or len(query_ids) == 0:
-            return np.empty(0, np.int64), np.empty(0, np.float32)
-        rows, bounds, unit = self._candidates(query_ids, query_weights, k, allowed, saturation)
-        forward = (self._forward.indptr, self._forward.token_ids, self._forward.weights)
-        best, scores = score_candidates(
-            *forward, saturation.arguments, rows, bounds, unit, query_ids, query_weights, k
-        )
-        return best, scores
-
-    def _candidates(
-        self,
-        query_ids: Int32,
-        query_weights: Float32,
-        k: int,
-        allowed: Bool | None,
-        saturation: Saturation,
-    ) -> tuple[Int64, Int64, float]:
-        """Rows int64[K] among which the best are, ascending, with bounds int64[K] and their unit."""
-        if allowed is not None and np.count_nonzero(allowed) <= FEW_ALLOWED:
-            few = np.flatnonzero(allowed)
-            return few, np.zeros(len(few), np.int64), 0.0
-        bounding = query_weights * np.float32(saturation.most)
-        terms, multipliers, unit, slack, narrow = quantize_query(
-            self.terms, self._largest, query_ids, bounding
-        )
-        rows, bounds = find_candidates(
-            *self._postings,
-            len(self._forward),
-            terms,
-            multipliers,
-            slack,
-            saturation.least / saturation.most,
-            k,
-            frozen(np.empty(0, np.bool_) if allowed is None else np.ascontiguousarray(allowed)),
-            np.empty(1 << 16, np.uint16 if narrow else np.uint32),
-        )
-        return rows, bounds, unit
+        return InvertedIndex(opened, forward, lengths)

@@ -1,14 +1,13 @@
-"""Compiled loops of a search in the inverted index: accumulating, selecting, exact scores.
+"""Compiled loops of a search in inverted indexes: bounds of scores, and what may be among the best.
 
-Every function is a pure function of arrays and releases the GIL. It is compiled on first use and cached on
-disk beside this file; where that folder is read-only, Numba uses the cache folder of the user, or the one
-that the variable NUMBA_CACHE_DIR names. Importing compiles nothing. To Numba a read-only array is another
-type than a writable one: `index/sparse/inverted_index.py` passes stored arrays read-only, so each function is
-compiled once (those that take accumulators twice, for their two widths).
+Every function is a pure function of arrays, but for work space that it is given, and releases the GIL. It is
+compiled on first use and cached on disk beside this file; where that folder is read-only, Numba uses the
+cache folder of the user, or the one that the variable NUMBA_CACHE_DIR names. Importing compiles nothing.
+To Numba a read-only array is another type than a writable one: callers pass the same at every call, so each
+function is compiled once (those that take accumulators twice, for their two widths).
 
-Letters: N documents, V vocabulary, T terms of the query that the index knows, K candidates. An *entry* is
-one term in one block of `BLOCK` documents. `saturation` is that of `index/sparse/saturation.py`: lengths
-int32[N], base and slope; int32[0] where forward rows hold the weights themselves.
+Letters: S segments, N documents of one, T terms of the query, K candidates. An *entry* is one term in one
+block of `BLOCK` documents. `indexes` is a table of S records `INDEX`.
 """
 
 from __future__ import annotations
@@ -23,47 +22,73 @@ try:
 except ImportError as error:
     raise ImportError("the inverted index needs Numba: pip install -c constraints.txt -e '.[cpu]'") from error
 
+from index.files.addresses import array_at
+from index.sparse.score_kernels import kth_bound
+
 BLOCK = 32_768  # documents of a block, fixed by the format; 64 KiB of accumulators stay in cache
-LANES = 64  # accumulators whose maximum is looked at before any single one is
+LANES = 512  # of a block's accumulators so far apart the maximum is looked at before any single one is
 CHUNK = 4_096  # accumulators to which all columns are added while they stay in the first-level cache
-INTERVALS = 512  # in which bounds are counted to find about the k-th
 NARROW_TERMS = 64  # more known terms than these get 32-bit accumulators, where rounding weighs as little
 NARROW_LIMIT = 65_535
 WIDE_LIMIT = 4_294_967_295
 LARGEST_MULTIPLE = 65_000  # largest 255 c / unit of one term, so that its multiplier fits 16 bits
-LINE = 16  # values of 4 bytes in a cache line
-LARGEST_SCORE = 3.4028234e38  # within float32
-MARKS = 8_192  # slots of the table that tells most tokens of a row from those of the query; a power of 2
+
+ADDRESSES = (
+    "terms",
+    "largest",
+    "term_entries",
+    "entry_block",
+    "entry_start",
+    "entry_column",
+    "documents",
+    "impacts",
+    "columns",
+    "indptr",
+    "token_ids",
+    "weights",
+    "lengths",
+)
+SIZES = ("term_count", "column_count", "column_length", "size")
+INDEX = np.dtype([(name, np.int64) for name in (*ADDRESSES, *SIZES)])
+"""One inverted index: where its arrays and those of the forward rows lie, `lengths` only where these hold
+frequencies, else 0; its terms, its columns and their length, and its documents."""
 
 Array = npt.NDArray[Any]
 
 
 @njit(cache=True, nogil=True)
-def quantize_query(
-    terms: Array, largest: Array, query_ids: Array, query_weights: Array
-) -> tuple[Array, Array, Any, Any, bool]:
-    """Integer multipliers of the query's known terms, such that no sum of bounds can overflow.
+def quantize_query(indexes: Array, terms: Array, weights: Array, most: Array) -> tuple[Any, ...]:
+    """Integer multipliers of the query's terms in each segment, such that no sum of bounds can overflow.
 
-    query_ids: int32, ascending; query_weights: float32, above 0. Returns the terms' places in the directory
-    int64[T] and multipliers uint16[T] = ⌈256 c / unit⌉, with c = query weight · largest weight / 255;
-    the unit; the slack Σ(c / unit + 2), rounded up; and whether sums fit 16 bits.
+    terms: int32[S, T], as each segment numbers them, ascending, -1 for one that it lacks; weights:
+    float32[T], above 0; most: float64[S], what weights of a segment are at most of those of its index.
+    Returns the terms' places in the directories int64[S, T], -1 for one not there; multipliers uint16[S, T] =
+    ⌈256 c / unit⌉, with c = query weight · most · largest weight / 255; the unit, the same for all segments;
+    the slack Σ(c / unit + 2), each c the largest of all segments, rounded up; and whether sums fit 16 bits.
     """
-    places = np.empty(len(query_ids), np.int64)
-    steps = np.empty(len(query_ids), np.float64)
-    known = 0
-    for position in range(len(query_ids)):
-        place = np.searchsorted(terms, query_ids[position])
-        if place < len(terms) and terms[place] == query_ids[position]:
-            places[known] = place
-            steps[known] = np.float64(query_weights[position]) * np.float64(largest[place]) / 255
-            known += 1
-    places, steps = places[:known], steps[:known]
+    places = np.full(terms.shape, -1, np.int64)
+    steps = np.zeros(terms.shape, np.float64)
+    largest_steps = np.zeros(terms.shape[1], np.float64)
+    for segment in range(len(indexes)):
+        index = indexes[segment]
+        known_terms = array_at(index.terms, index.term_count, np.int32)
+        largest = array_at(index.largest, index.term_count, np.float32)
+        for number in range(terms.shape[1]):
+            if terms[segment, number] < 0:
+                continue
+            place = np.searchsorted(known_terms, terms[segment, number])
+            if place < len(known_terms) and known_terms[place] == terms[segment, number]:
+                places[segment, number] = place
+                step = np.float64(weights[number]) * most[segment] * np.float64(largest[place]) / 255
+                steps[segment, number] = step
+                largest_steps[number] = max(largest_steps[number], step)
+    known = np.count_nonzero(largest_steps)
     if known == 0:
-        return places, np.empty(0, np.uint16), 1.0, 0, True
+        return places, np.zeros(terms.shape, np.uint16), 1.0, 0, True
     narrow = known <= NARROW_TERMS
     limit = (NARROW_LIMIT if narrow else WIDE_LIMIT) - 2 * known
-    total = steps.sum()
-    unit = max(total * 255 / limit, steps.max() * 255 / LARGEST_MULTIPLE)
+    total = largest_steps.sum()
+    unit = max(total * 255 / limit, largest_steps.max() * 255 / LARGEST_MULTIPLE)
     multipliers = np.ceil(steps * (256 / unit)).astype(np.uint16)
     return places, multipliers, unit, np.int64(np.ceil(total / unit)) + 2 * known + 1, narrow
 
@@ -94,247 +119,139 @@ def _clear_excluded(accumulators: Array, allowed: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _maximum(values: Array) -> Any:
-    largest = values[0]
-    for position in range(len(values)):
-        largest = max(largest, values[position])
-    return largest
+def _lane_maxima(accumulators: Array, maxima: Array) -> Any:
+    """The largest of the accumulators `LANES` apart from each of the first ones, in maxima; how many lanes.
 
-
-@njit(cache=True, nogil=True)
-def _kth_bound(values: Array, k: int) -> Any:
-    """A value that at least k of the int64 values reach and that is close to the k-th largest.
-
-    Counts the values in equal intervals: one pass, where a selection would take several. Needs k values.
+    One vector of accumulators after the other is compared with what the vectors before had.
     """
-    smallest, largest = values.min(), values.max()
-    shift = np.int64(0)
-    while (largest - smallest) >> shift >= INTERVALS:
-        shift += 1
-    counts = np.zeros(INTERVALS, np.int64)
-    for value in values:
-        counts[(value - smallest) >> shift] += 1
-    interval, reached = INTERVALS, 0
-    while reached < k:
-        interval -= 1
-        reached += counts[interval]
-    return smallest + (interval << shift)
-
-
-@njit(cache=True, nogil=True)
-def _lane_bound(accumulators: Array, k: int) -> Any:
-    """A value that at least k accumulators reach, from the maxima of lanes; 0 where lanes are too few."""
-    lanes = len(accumulators) // LANES
-    if lanes < k:
-        return 0
-    maxima = np.empty(lanes, np.int64)
-    for lane in range(lanes):
-        maxima[lane] = _maximum(accumulators[lane * LANES : (lane + 1) * LANES])
-    return _kth_bound(maxima, k)
+    lanes = min(LANES, len(accumulators))
+    maxima[:lanes] = accumulators[:lanes]
+    for start in range(LANES, len(accumulators), LANES):
+        row = accumulators[start : start + LANES]
+        for lane in range(len(row)):
+            maxima[lane] = row[lane] if row[lane] > maxima[lane] else maxima[lane]
+    return lanes
 
 
 @njit(cache=True, nogil=True)
 def find_candidates(
-    term_entries: Array,
-    entry_block: Array,
-    entry_start: Array,
-    entry_column: Array,
-    documents: Array,
-    impacts: Array,
-    columns: Array,
-    size: int,
-    terms: Array,
+    indexes: Array,
+    places: Array,
     multipliers: Array,
     slack: int,
-    share: float,
+    shares: Array,
     k: int,
-    allowed: Array,
+    masks: Array,
+    first_segment: int,
+    last_segment: int,
+    floors: Array,
     accumulators: Array,
-) -> tuple[Array, Array]:
-    """Every document whose bound is above 0 and reaches `share` · (the k-th largest bound - `slack`).
+) -> tuple[Array, Array, Array]:
+    """Every document of some segments whose bound is above 0 and may be that of one of the k best.
 
     A document's bound is the sum over its terms of floor(impact · multiplier / 256) + 1; for terms with a
-    column the 1 is added whether or not the document has the term.
+    column the 1 is added whether or not the document has the term. Its exact score is at least
+    share · (bound - slack) units; of k documents that have so much, the least is the floor, which the bounds
+    of all others have to reach.
 
-    terms: int64[T], places in the directory; multipliers: uint16[T]; allowed:
-    bool[N], or bool[0] for all; accumulators: uint16 or uint32[65536], work space.
-    Returns rows int64[K], ascending, and bounds int64[K].
+    places: int64[S, T], of terms in the directories, or -1; multipliers: uint16[S, T]; shares: float64[S];
+    masks: int64[S], where the bool[N] lie that say which documents may be found, or 0 for all; floors:
+    int64[1], the highest floor so far, at least 1, which is raised: later calls begin with it, and those of
+    other threads go on with it; accumulators: uint16 or uint32[65536], work space.
+    Returns segments int64[K], ascending, rows int64[K] and bounds int64[K].
     """
-    rows = np.empty(4096, np.int64)
-    bounds = np.empty(4096, np.int64)
+    maxima = np.empty(LANES, accumulators.dtype)
+    segments, rows = np.empty(4096, np.int64), np.empty(4096, np.int64)
+    bounds, least = np.empty(4096, np.int64), np.empty(4096, np.int64)
     found = 0
-    floor: Any = np.int64(1)
-    cursors = term_entries[terms]
-    added = np.empty(len(terms), np.int64)  # columns of the block
-    added_multiplier = np.empty_like(multipliers)
-    for block in range((size + BLOCK - 1) // BLOCK):
-        first = block * BLOCK
-        here = accumulators[: min(BLOCK, size - first)]
-        here[:] = 0
-        touched, adding = False, 0
-        for place in range(len(terms)):
-            entry = cursors[place]
-            if entry == term_entries[terms[place] + 1] or entry_block[entry] != block:
-                continue
-            cursors[place] += 1
-            touched = True
-            if entry_column[entry] < 0:
-                span = slice(entry_start[entry], entry_start[entry + 1])
-                _add_postings(accumulators, documents[span], impacts[span], multipliers[place])
+    terms = places.shape[1]
+    cursors, ends = np.empty(terms, np.int64), np.empty(terms, np.int64)
+    added = np.empty(terms, np.int64)  # columns of the block
+    added_multiplier = np.empty(terms, np.uint16)
+    for segment in range(first_segment, last_segment):
+        index, share = indexes[segment], shares[segment]
+        term_entries = array_at(index.term_entries, index.term_count + 1, np.int64)
+        entries = term_entries[index.term_count]
+        entry_block = array_at(index.entry_block, entries, np.int32)
+        entry_start = array_at(index.entry_start, entries + 1, np.int64)
+        entry_column = array_at(index.entry_column, entries, np.int32)
+        documents = array_at(index.documents, entry_start[entries], np.uint16)
+        impacts = array_at(index.impacts, entry_start[entries], np.uint8)
+        columns = array_at(index.columns, index.column_count * index.column_length, np.uint8)
+        allowed = array_at(masks[segment], index.size if masks[segment] else 0, np.bool_)
+        known = 0
+        for number in range(terms):
+            place = places[segment, number]
+            if place >= 0:
+                cursors[number], ends[number] = term_entries[place], term_entries[place + 1]
+                known += 1
             else:
-                added[adding] = entry_column[entry]
-                added_multiplier[adding] = multipliers[place]
-                adding += 1
-        if not touched:
+                cursors[number] = ends[number] = 0
+        if known == 0:
             continue
-        for start in range(0, len(here), CHUNK):
-            chunk = slice(start, min(start + CHUNK, len(here)))
-            for place in range(adding):
-                _add_column(here[chunk], columns[added[place], chunk], added_multiplier[place])
-        if len(allowed) > 0:
-            _clear_excluded(here, allowed[first : first + len(here)])
-        if floor == 1:
-            floor = max(floor, np.int64((_lane_bound(here, k) + adding - slack) * share))
-        before = found
-        needed = floor - adding
-        for lane in range(0, len(here), LANES):
-            lane_end = min(lane + LANES, len(here))
-            if np.int64(_maximum(here[lane:lane_end])) < needed:
-                continue
-            if found + LANES > len(rows):
-                rows = np.append(rows, np.empty(len(rows), np.int64))
-                bounds = np.append(bounds, np.empty(len(bounds), np.int64))
-            for document in range(lane, lane_end):
-                if np.int64(here[document]) < needed or (len(allowed) > 0 and not allowed[first + document]):
+        for block in range((index.size + BLOCK - 1) // BLOCK):
+            first = block * BLOCK
+            here = accumulators[: min(BLOCK, index.size - first)]
+            here[:] = 0
+            touched, adding = False, 0
+            for number in range(terms):
+                entry = cursors[number]
+                if entry == ends[number] or entry_block[entry] != block:
                     continue
-                rows[found] = first + document
-                bounds[found] = np.int64(here[document]) + adding
-                found += 1
-        if found >= k and found > before:
-            floor = max(floor, np.int64((_kth_bound(bounds[:found], k) - slack) * share))
-            kept = 0
-            for place in range(found):
-                if bounds[place] >= floor:
-                    rows[kept] = rows[place]
-                    bounds[kept] = bounds[place]
-                    kept += 1
-            found = kept
-    return rows[:found], bounds[:found]
-
-
-@njit(cache=True, nogil=True)
-def _kth_largest(values: Array, k: int) -> Any:
-    return np.partition(values, len(values) - k)[len(values) - k]
-
-
-@njit(cache=True, nogil=True)
-def _score_row(
-    indptr: Array,
-    token_ids: Array,
-    weights: Array,
-    saturation: Any,
-    row: int,
-    query_ids: Array,
-    query_weights: Array,
-    marks: Array,
-) -> float:
-    """Σ query weight · document weight over shared tokens, added in float64 by ascending token id."""
-    lengths, base, slope = saturation
-    norm = base + slope * lengths[row] if len(lengths) > 0 else 0.0
-    score = 0.0
-    for position in range(indptr[row], indptr[row + 1]):
-        token = token_ids[position]
-        if marks[token & (MARKS - 1)]:
-            place = np.searchsorted(query_ids, token)
-            if place < len(query_ids) and query_ids[place] == token:
-                weight = np.float64(weights[position])
-                if norm > 0:
-                    weight /= weight + norm
-                score += np.float64(query_weights[place]) * weight
-    return score
-
-
-@njit(cache=True, nogil=True)
-def _marks_of(query_ids: Array) -> Array:
-    """The slots of the query's tokens, bool[MARKS]."""
-    marks = np.zeros(MARKS, np.bool_)
-    for token in query_ids:
-        marks[token & (MARKS - 1)] = True
-    return marks
-
-
-@njit(cache=True, nogil=True)
-def score_rows(
-    indptr: Array,
-    token_ids: Array,
-    weights: Array,
-    saturation: Any,
-    rows: Array,
-    query_ids: Array,
-    query_weights: Array,
-) -> Array:
-    """Exact scores float64[K] of rows int64[K]; query_ids: int32, ascending; query_weights: float32."""
-    marks = _marks_of(query_ids)
-    scores = np.empty(len(rows), np.float64)
-    for place in range(len(rows)):
-        scores[place] = _score_row(
-            indptr, token_ids, weights, saturation, rows[place], query_ids, query_weights, marks
-        )
-    return scores
-
-
-@njit(cache=True, nogil=True)
-def _read_ahead(indptr: Array, token_ids: Array, weights: Array, rows: Array) -> Any:
-    """Bring rows into the cache: with nothing to decide, the processor waits for many of them at once."""
-    seen = 0.0
-    for row in rows:
-        for position in range(indptr[row], indptr[row + 1], LINE):
-            seen += token_ids[position] + weights[position]
-    return seen
-
-
-@njit(cache=True, nogil=True)
-def score_candidates(
-    indptr: Array,
-    token_ids: Array,
-    weights: Array,
-    saturation: Any,
-    rows: Array,
-    bounds: Array,
-    unit: float,
-    query_ids: Array,
-    query_weights: Array,
-    k: int,
-) -> tuple[Array, Array]:
-    """Exact scores of candidates; keeps the k best and all that tie with the k-th, if above 0.
-
-    rows: int64[K], ascending; bounds: int64[K], where bound · unit is at least the exact score; query_ids:
-    int32, ascending. Rows whose bound is below the exact k-th score are not scored. Returns rows int64 and
-    scores float32, best first, equal scores by row.
-    """
-    if np.isnan(
-        _read_ahead(indptr, token_ids, weights, rows)
-    ):  # never; but an unused result is compiled away
-        return rows[:0], np.empty(0, np.float32)
-    marks = _marks_of(query_ids)
-    scores = np.zeros(len(rows), np.float32)
-    threshold = np.float32(0)
-    scored_from = np.int64(0) if len(rows) <= k else np.int64(_kth_bound(bounds, k))
-    for place in range(len(rows)):
-        if bounds[place] >= scored_from:
-            score = _score_row(
-                indptr, token_ids, weights, saturation, rows[place], query_ids, query_weights, marks
-            )
-            scores[place] = min(score, LARGEST_SCORE)
-    if len(rows) > k:
-        threshold = _kth_largest(scores, k)
-        for place in range(len(rows)):
-            if bounds[place] < scored_from and bounds[place] * unit * (1 + 1e-6) >= threshold:
-                score = _score_row(
-                    indptr, token_ids, weights, saturation, rows[place], query_ids, query_weights, marks
-                )
-                scores[place] = min(score, LARGEST_SCORE)
-        threshold = _kth_largest(scores, k)
-    kept = np.flatnonzero((scores >= threshold) & (scores > 0))
-    kept = kept[np.argsort(-scores[kept], kind="mergesort")]
-    return rows[kept], scores[kept]
+                cursors[number] += 1
+                touched = True
+                if entry_column[entry] < 0:
+                    span = slice(entry_start[entry], entry_start[entry + 1])
+                    _add_postings(here, documents[span], impacts[span], multipliers[segment, number])
+                else:
+                    added[adding] = entry_column[entry] * index.column_length
+                    added_multiplier[adding] = multipliers[segment, number]
+                    adding += 1
+            if not touched:
+                continue
+            for start in range(0, len(here), CHUNK):
+                stop = min(start + CHUNK, len(here))
+                for number in range(adding):
+                    column = columns[added[number] + start : added[number] + stop]
+                    _add_column(here[start:stop], column, added_multiplier[number])
+            if len(allowed) > 0:
+                _clear_excluded(here, allowed[first : first + len(here)])
+            lanes = _lane_maxima(here, maxima)
+            floor = floors[0]
+            if floor == 1 and lanes >= k:
+                reached = kth_bound(maxima[:lanes].astype(np.int64), k) + adding
+                floor = max(floor, np.int64((reached - slack) * share))
+            before = found
+            needed = floor - adding
+            for lane in range(lanes):
+                if np.int64(maxima[lane]) < needed:
+                    continue
+                if found + BLOCK // LANES > len(rows):
+                    segments = np.append(segments, np.empty(len(segments), np.int64))
+                    rows = np.append(rows, np.empty(len(rows), np.int64))
+                    bounds = np.append(bounds, np.empty(len(bounds), np.int64))
+                    least = np.append(least, np.empty(len(least), np.int64))
+                for document in range(lane, len(here), LANES):
+                    if np.int64(here[document]) < needed or (
+                        len(allowed) > 0 and not allowed[first + document]
+                    ):
+                        continue
+                    segments[found] = segment
+                    rows[found] = first + document
+                    bounds[found] = np.int64(here[document]) + adding
+                    least[found] = np.int64((bounds[found] - slack) * share)
+                    found += 1
+            if found >= k and found > before:
+                floor = max(floor, kth_bound(least[:found], k))
+                kept = 0
+                for place in range(found):
+                    if bounds[place] >= floor:
+                        segments[kept] = segments[place]
+                        rows[kept] = rows[place]
+                        bounds[kept] = bounds[place]
+                        least[kept] = least[place]
+                        kept += 1
+                found = kept
+            if floor > floors[0]:
+                floors[0] = floor
+    return segments[:found], rows[:found], bounds[:found]

@@ -3,7 +3,8 @@
     weight = tf / (tf + base + slope · length)
 
 Forward rows then hold frequencies tf, and weights are made of them when they are scored: `slope` changes with
-the mean length of all documents, which a segment does not know.
+the mean length of all documents, which a segment does not know. Its inverted index is made of the weights
+that its own mean gives; a search knows the least and the most that a weight is of those.
 """
 
 from __future__ import annotations
@@ -18,17 +19,11 @@ from models.representations import Float32, Float64, Int32
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """How the forward rows of N documents become weights.
-
-    lengths: int32[N]; base: above 0. least, most: no weight is less than `least` times, or more than `most`
-    times the one that the inverted index was built with, as float32 holds them.
-    """
+    """How the forward rows of N documents become weights. lengths: int32[N]; base: above 0."""
 
     lengths: Int32
     base: float
     slope: float
-    least: float = 1.0
-    most: float = 1.0
 
     def weights(self, frequencies: Float32, row: int) -> Float64:
         """The weights float64[T] of a row's frequencies float32[T]."""

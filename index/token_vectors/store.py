@@ -1,23 +1,33 @@
-"""Token vectors of one segment: `token_offsets.npy` int64[N+1], `token_codes.npy` [T, C] and, for the
-codec int8, `token_scales.npy` float32[T] (vector = code x scale). T tokens, C ColBERT dimension.
+"""Token vectors of one segment: `token_offsets.npy` int64[N+1] and `token_codes.npy`, T tokens, C ColBERT
+dimension.
+
+Codes are float16[T, C]; or int8[T, C] with `token_scales.npy` float32[T] (vector = code x scale); or
+uint8[T, P] with `token_centroids.npy` uint16[T], by the collection's codebook (`codebook.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from index.files.arrays import ArraySource, ArrayTarget, frozen
+from index.errors import DamagedIndexError
+from index.files.arrays import ArraySource, ArrayStream, ArrayTarget, frozen
 from index.files.float16 import rows_as_float32
 from index.files.packed_bytes import open_offsets
+from index.token_vectors.codebook import Codebook, UInt16
+from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
 from models.representations import Float32, Int64, TokenVectors, offsets_of, ragged_positions
 
-TokenCodec = Literal["float16", "int8", "none"]
 Int8 = npt.NDArray[np.int8]
+_NO_CODEBOOK = (
+    frozen(np.empty(0, np.uint16)),
+    frozen(np.empty((0, 0), np.uint64)),
+    frozen(np.empty((0, 0), np.uint64)),
+)
 
 
 def quantize_int8(vectors: Float32) -> tuple[Int8, Float32]:
@@ -38,24 +48,46 @@ def _unpack_int8(codes: Int8, scales: Float32, positions: Int64, vectors: Float3
 
 @dataclass(frozen=True, slots=True)
 class TokenVectorStore:
-    """Token vectors. codes: int8 or float16 [T, C]; scales: float32[T] for int8, else None."""
+    """Token vectors. codes: float16 or int8 [T, C], or uint8[T, P] of a codebook; scales: float32[T] for
+    int8; centroids: uint16[T] for a codebook.
+    """
 
     codes: npt.NDArray[Any]
     scales: Float32 | None
     offsets: Int64
+    centroids: UInt16 | None = None
+    codebook: Codebook | None = None
 
     @staticmethod
-    def open(arrays: ArraySource, codec: TokenCodec, documents: int, dimension: int) -> TokenVectorStore:
-        """Opens them; the codec is int8 or float16. Raises DamagedIndexError naming the file."""
+    def open(
+        arrays: ArraySource,
+        codec: TokenCodec,
+        documents: int,
+        dimension: int,
+        codebook: Codebook | None = None,
+    ) -> TokenVectorStore:
+        """Opens them; the codec is not none. Raises DamagedIndexError naming the file."""
         offsets = open_offsets(arrays, "token_offsets", documents)
         tokens = int(offsets[-1])
-        codes = arrays.open("token_codes", code_dtype(codec), (dimension,), tokens)
+        length = dimension if codebook is None else codebook.code_bytes
+        codes = arrays.open("token_codes", code_dtype(codec), (length,), tokens)
         scales = arrays.open("token_scales", np.float32, rows=tokens) if codec == "int8" else None
-        return TokenVectorStore(codes, scales, offsets)
+        centroids = None
+        if codebook is not None:
+            centroids = arrays.open("token_centroids", np.uint16, rows=tokens)
+            if centroids.max(initial=0) >= len(codebook.centroids):
+                raise DamagedIndexError(
+                    f"{arrays.path('token_centroids')} names a centroid outside the "
+                    f"{len(codebook.centroids)} of the codebook; restore it or rebuild the collection"
+                )
+        return TokenVectorStore(codes, scales, offsets, centroids, codebook)
 
     @staticmethod
-    def encode(batch: TokenVectors, codec: TokenCodec) -> TokenVectorStore:
-        """The stored form of vectors; the codec is int8 or float16."""
+    def encode(batch: TokenVectors, codec: TokenCodec, codebook: Codebook | None = None) -> TokenVectorStore:
+        """The stored form of vectors; the codec is not none."""
+        if codebook is not None:
+            codes, centroids = codebook.encode(batch.vectors)
+            return TokenVectorStore(codes, None, batch.offsets, centroids, codebook)
         if codec == "int8":
             return TokenVectorStore(*quantize_int8(batch.vectors), batch.offsets)
         return TokenVectorStore(batch.vectors.astype(np.float16), None, batch.offsets)
@@ -67,15 +99,32 @@ class TokenVectorStore:
             self.codes[positions],
             None if self.scales is None else self.scales[positions],
             offsets_of(self.offsets[rows + 1] - self.offsets[rows]),
+            None if self.centroids is None else self.centroids[positions],
+            self.codebook,
         )
 
     def vectors(self, positions: Int64) -> Float32:
         """The token vectors at these positions, float32[n, C]; positions come from `offsets`."""
+        if self.codebook is not None and self.centroids is not None:
+            return self.codebook.decode(self.codes[positions], self.centroids[positions])
         if self.scales is None:
             return rows_as_float32(self.codes, positions)
         vectors = np.empty((len(positions), self.codes.shape[1]), np.float32)
         _unpack_int8(frozen(self.codes), frozen(self.scales), positions, vectors)
         return vectors
+
+    @property
+    def as_bytes(self) -> tuple[Any, ...]:
+        """What the compiled loops of `integer_maxsim` take of codecs other than float16."""
+        if self.codebook is not None and self.centroids is not None:
+            return (
+                frozen(self.codes),
+                frozen(np.empty(0, np.float32)),
+                frozen(self.centroids),
+                *self.codebook.words,
+            )
+        scales = np.empty(0, np.float32) if self.scales is None else self.scales
+        return frozen(self.codes.view(np.uint8)), frozen(scales), *_NO_CODEBOOK
 
     def of(self, row: int) -> Float32:
         """The token vectors of one text, float32[L, C]."""
@@ -84,15 +133,21 @@ class TokenVectorStore:
 
 def code_dtype(codec: TokenCodec) -> np.dtype[Any]:
     """What one value of the codec is stored as."""
+    if codec in RESIDUAL_BITS:
+        return np.dtype(np.uint8)
     return np.dtype(np.int8 if codec == "int8" else np.float16)
 
 
 class TokenVectorWriter:
-    """Streams the token vectors of one segment; the codec is int8 or float16."""
+    """Streams the token vectors of one segment; the codec is not none."""
 
-    def __init__(self, arrays: ArrayTarget, codec: TokenCodec, dimension: int) -> None:
-        self._codes = arrays.stream("token_codes", code_dtype(codec), (dimension,))
+    def __init__(
+        self, arrays: ArrayTarget, codec: TokenCodec, dimension: int, codebook: Codebook | None = None
+    ) -> None:
+        length = dimension if codebook is None else codebook.code_bytes
+        self._codes = arrays.stream("token_codes", code_dtype(codec), (length,))
         self._scales = arrays.stream("token_scales", np.float32) if codec == "int8" else None
+        self._centroids = None if codebook is None else arrays.stream("token_centroids", np.uint16)
         self._offsets = arrays.stream("token_offsets", np.int64)
         self._offsets.append(np.zeros(1, np.int64))
 
@@ -104,8 +159,7 @@ class TokenVectorWriter:
     @property
     def total_bytes(self) -> int:
         """Bytes so far."""
-        scales = 0 if self._scales is None else self._scales.total_bytes
-        return self._codes.total_bytes + scales + self._offsets.total_bytes
+        return sum(stream.total_bytes for stream in self._streams())
 
     def append(self, batch: TokenVectorStore) -> None:
         """Adds the token vectors of some texts, stored by the same codec."""
@@ -114,16 +168,20 @@ class TokenVectorWriter:
         self._codes.append(batch.codes[stored])
         if self._scales is not None and batch.scales is not None:
             self._scales.append(batch.scales[stored])
+        if self._centroids is not None and batch.centroids is not None:
+            self._centroids.append(batch.centroids[stored])
         self._offsets.append(ends)
 
     def finish(self) -> None:
         """Completes the arrays."""
-        for writer in (self._codes, self._scales, self._offsets):
-            if writer is not None:
-                writer.finish()
+        for stream in self._streams():
+            stream.finish()
 
     def close(self) -> None:
         """Abandons the arrays."""
-        for writer in (self._codes, self._scales, self._offsets):
-            if writer is not None:
-                writer.close()
+        for stream in self._streams():
+            stream.close()
+
+    def _streams(self) -> list[ArrayStream]:
+        streams = (self._codes, self._scales, self._centroids, self._offsets)
+        return [stream for stream in streams if stream is not None]

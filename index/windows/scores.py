@@ -12,8 +12,9 @@ import numpy as np
 
 from index.candidates import DenseOptions
 from index.dense.index import DenseIndex
+from index.documents.row_set import RowSet
 from index.windows.store import WindowStore
-from models.representations import Bool, Float32, Float64, Int64, offsets_of, ragged_positions
+from models.representations import Float32, Float64, Int64, offsets_of, ragged_positions
 
 WINDOWS_AT_ONCE = 8192
 
@@ -43,20 +44,20 @@ def search_documents(
     store: WindowStore,
     query: Float32,
     k: int,
-    allowed: Bool | None,
+    allowed: RowSet | None,
     options: DenseOptions,
 ) -> tuple[Int64, Float32]:
     """The k documents whose best window has the largest inner product with float32[D].
 
-    Windows are asked for until so many documents are among them: exact where the index is. allowed: bool[N],
+    Windows are asked for until so many documents are among them: exact where the index is. allowed: the
     documents that may be returned, or None for all. Returns as `DenseIndex.search`, which proposes all that
     tie with its last window, and so with the last document.
     """
     documents, windows = len(store.offsets) - 1, len(store)
     allowed_windows = None
     if allowed is not None:
-        allowed_windows = np.repeat(allowed, np.diff(store.offsets))
-        documents, windows = int(np.count_nonzero(allowed)), int(np.count_nonzero(allowed_windows))
+        allowed_windows = store.windows_of(allowed)
+        documents, windows = len(allowed), len(allowed_windows)
     wanted = min(k, documents)
     asked = min(2 * wanted, windows)
     while True:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.candidates import Window
+from index.documents.row_set import RowSet
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayTarget
 from index.files.packed_bytes import open_offsets
@@ -171,6 +172,12 @@ class WindowStore:
         both = SparseRows.concatenate([self.lexical.take(windows), forward.take(documents)])
         lexical = both.take(np.where(np.repeat(counts == 1, counts), of_document, own))
         return DocumentWindows(offsets_of(counts), self.spans[windows].astype(np.int64)), lexical
+
+    def windows_of(self, documents: RowSet) -> RowSet:
+        """The windows of some documents."""
+        if documents.few:
+            return RowSet.of(ragged_positions(self.offsets, documents.rows), len(self))
+        return RowSet.of_mask(np.repeat(documents.mask, np.diff(self.offsets)))
 
     def documents_of(self, windows: Int64) -> Int64:
         """The document of each window."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,61 @@ def build(root: Path) -> Build:
 def segments_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes each array of a segment into a file of its own, as in large ones."""
     monkeypatch.setattr(segment_files, "PACKED_BYTES", -1)
+
+
+class Disk:
+    """What would be there after a loss of power: contents and names that were forced to the disk."""
+
+    def __init__(self) -> None:
+        self.contents: set[Path] = set()
+        self.names: set[Path] = set()
+        self.renamed: list[Path] = []  # what got its name by a renaming, in order
+
+    def force(self, path: Path) -> None:
+        """The content of a file, or the names in a folder, are forced."""
+        if path.is_dir():
+            self.names |= set(path.iterdir())
+        else:
+            self.contents.add(path)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """What was forced of a file or folder lasts under its new name, but for that name itself."""
+        for forced in (self.contents, self.names):
+            moved = {path for path in forced if path == source or source in path.parents}
+            forced -= {*moved, target}
+            forced |= {target / path.relative_to(source) for path in moved if path != source}
+            if forced is self.contents and source in moved:
+                forced.add(target)
+        self.renamed.append(target)
+
+    def keeps(self, path: Path, root: Path) -> bool:
+        """Whether a file's content lasts, and its name and those of the folders above it, up to the root."""
+        above = path.parents[: path.parents.index(root)]
+        return path in self.contents and self.names.issuperset((path, *above))
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """Follows what this process forces to the disk and renames."""
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("needs /proc, to tell of which file a descriptor is")
+    followed, fsync = Disk(), os.fsync
+
+    def force(descriptor: int) -> None:
+        fsync(descriptor)
+        followed.force(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+    def following(real: Callable[..., None]) -> Callable[..., None]:
+        def rename(source: Path, target: Path) -> None:
+            real(source, target)
+            followed.rename(Path(source), Path(target))
+
+        return rename
+
+    monkeypatch.setattr(os, "fsync", force)
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(os, name, following(getattr(os, name)))
+    return followed
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 
 from index.candidates import Weights
 from index.errors import InvalidQueryError
-from index.fusion import best, weighted_sum, weights_preset
+from index.files.packed_bytes import PackedBytes
+from index.fusion import best, relative_sum, relative_sums, weighted_sum, weights_preset
 
 
 def test_presets() -> None:
@@ -27,18 +30,46 @@ def test_sum_by_hand() -> None:
     assert weighted_sum(components, Weights(2, 0.5, 0)).tolist() == [2.0, 2.0]
 
 
+@pytest.mark.parametrize("preset", [(1, 1, 1), (1, 0.3, 1), (0.15, 0.5, 0.35), (1 / 3, 0, 0.1), (3, -0.7, 2)])
+@pytest.mark.parametrize("scale", [1e-6, 0.001, 0.1, 0.7, 3.0, 1e5])
+def test_what_orders_is_the_same_for_weights_of_any_scale(preset: tuple[float, ...], scale: float) -> None:
+    components = np.round(np.random.default_rng(7).uniform(-1, 3, (1000, 3)), 6)
+    sums, scaled = (
+        relative_sum(components, Weights(*(factor * weight for weight in preset))) for factor in (1, scale)
+    )
+    assert np.array_equal(sums, scaled)
+    largest = max(map(abs, preset))
+    exact = [
+        sum(Fraction(weight) * round(value * 1e6) for weight, value in zip(preset, row, strict=True))
+        / Fraction(largest)
+        for row in components.tolist()
+    ]
+    np.testing.assert_allclose(sums, np.array([float(value) for value in exact]), rtol=0, atol=1e-6)
+
+
+def test_weights_may_be_integers_or_all_zero() -> None:
+    components = np.array([[0.5, 2.0, 0.25], [1.0, 0.0, -1.0]])
+    assert relative_sums(components, np.array([[2, 1, 0], [0, 0, 0]])).tolist() == [
+        [1_500_000, 1_000_000],
+        [0, 0],
+    ]
+    assert weighted_sum(components, Weights(0, 0, 0)).tolist() == [0, 0]
+
+
 def test_best_asks_only_for_ids_that_matter() -> None:
     asked: list[list[int]] = []
     ids = [b"e", b"d", b"c", b"b", b"a"]
 
-    def ids_of(places: np.ndarray) -> list[bytes]:
+    def ids_of(places: np.ndarray) -> PackedBytes:
         asked.append(places.tolist())
-        return [ids[place] for place in places]
+        return PackedBytes.of(ids).gather(places)
 
-    assert best(np.array([1.0, 5.0, 3.0, 3.0, 3.0]), 3, ids_of).tolist() == [1, 4, 3]
-    assert asked == [[1, 2, 3, 4]]
+    assert best(np.array([1.0, 5.0, 3.0, 3.0, 3.0]), 2, ids_of).tolist() == [1, 4]
+    assert asked.pop() == [2, 3, 4]
+    assert best(np.array([5.0, 5.0, 3.0, 3.0, 3.0]), 3, ids_of).tolist() == [1, 0, 4]
+    assert asked == [[2, 3, 4], [0, 1]]
     assert best(np.array([1.0, 5.0, 3.0, 2.0, 0.0]), 3, ids_of).tolist() == [1, 2, 3]
-    assert len(asked) == 1  # no ties, no ids
+    assert len(asked) == 2  # no ties, no ids
 
 
 @given(
@@ -49,5 +80,5 @@ def test_best_asks_only_for_ids_that_matter() -> None:
 def test_best_equals_sorting_everything(scores: list[float], limit: int, seed: int) -> None:
     ids = [b"%03d" % number for number in np.random.default_rng(seed).permutation(len(scores))]
     expected = sorted(range(len(scores)), key=lambda place: (-scores[place], ids[place]))[:limit]
-    found = best(np.array(scores), limit, lambda places: [ids[place] for place in places])
+    found = best(np.array(scores), limit, PackedBytes.of(ids).gather)
     assert found.tolist() == expected

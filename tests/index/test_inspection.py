@@ -39,6 +39,13 @@ def test_counts_kinds_and_sizes(
     assert ("headers" in found.part_bytes) == (layout == "packed")
 
 
+def test_the_dense_kind_is_explained(build: Any, three: Any, root: Path) -> None:
+    build(three, segment=2)
+    found = inspect_collection(root, "demo")
+    assert (found.dense_kind[0], dict(found.dense_vectors)) == ("flat", {"flat": 3})
+    assert found.dense_kind[1].startswith("3 vectors; up to 20,000")
+
+
 def test_a_publication_meanwhile_is_no_damage(
     build: Any, three: Any, root: Path, publish_at_next_reading: Any
 ) -> None:

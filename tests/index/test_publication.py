@@ -7,14 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from index.candidates import Document
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry
+from index.catalog.publication import Publication
 from index.collection import Collection
 from index.errors import DamagedIndexError, UnforcedPublicationError
-from index.segments.writer import SegmentWriter
+from index.live.collection import LiveCollection
+from index.segments.writer import FilledSegment
 from index.verify import verify
 
 # A manifest, and then CURRENT, takes three steps: the file is forced to the disk, renamed, its folder forced.
@@ -79,6 +82,49 @@ def collection(build: Any, three: Any) -> Collection:
     """One whose first snapshot has the text "former"."""
     found: Collection = build(([Document(document.id, "former") for document in three[0]], three[1]))
     return found
+
+
+@pytest.fixture
+def published(disk: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[Path]]]:
+    """Of each publication that follows its manifest, and what that names without being on the disk."""
+    found, publish_manifest = list[tuple[str, list[Path]]](), Publication.publish
+
+    def follow(publication: Publication) -> None:
+        layout, manifest = publication._layout, publication.manifest
+        named = [layout.manifest(manifest.name)]
+        for entry in manifest.segments:
+            named += [layout.segment(entry.id) / name for name in entry.files]
+            named += [] if entry.deletes is None else [layout.deletes / entry.deletes.file]
+        root, real = layout.folder.parent, os.replace
+
+        def replace(source: Path, target: Path) -> None:
+            if Path(target) == layout.current:
+                found.append((manifest.name, [path for path in named if not disk.keeps(path, root)]))
+            real(source, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", replace)
+            publish_manifest(publication)
+        found[-1][1].extend([layout.current] * (not disk.keeps(layout.current, root)))
+
+    monkeypatch.setattr(Publication, "publish", follow)
+    return found
+
+
+@pytest.mark.usefixtures("segments_of_files")
+def test_what_a_manifest_names_is_on_the_disk_before_it_is_current(
+    published: list[tuple[str, list[Path]]], build: Any, random_corpus: Any
+) -> None:
+    documents, encoded = random_corpus(9, 1)
+    collection = build((documents, encoded), segment=4)
+    with LiveCollection(collection) as live:
+        for first in (0, 2, 4):
+            some = np.arange(first, first + 5)
+            live.put([documents[place] for place in some], encoded.take(some))
+            live.flush()  # which marks as deleted what was put again
+        live.merge()
+    assert published == [(f"{number:06}", []) for number in range(1, len(published) + 1)]
+    assert len(published) >= 3
 
 
 @pytest.mark.parametrize("done", [False, True])
@@ -146,15 +192,15 @@ def test_nothing_is_removed_while_it_is_unknown_what_is_current(
 def test_a_segment_that_cannot_be_opened_is_not_published(
     collection: Collection, three: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish = SegmentWriter.finish
+    finish = FilledSegment.finish
 
-    def cut_off(writer: SegmentWriter) -> SegmentEntry:
-        entry = finish(writer)
+    def cut_off(filled: FilledSegment, *options: Any) -> SegmentEntry:
+        entry = finish(filled, *options)
         path = max((collection.layout.segments / entry.id).iterdir(), key=lambda path: path.stat().st_size)
         os.truncate(path, path.stat().st_size - 1)
         return entry
 
-    monkeypatch.setattr(SegmentWriter, "finish", cut_off)
+    monkeypatch.setattr(FilledSegment, "finish", cut_off)
     with pytest.raises(DamagedIndexError, match=r"just written, so nothing was published: .*bytes, but was"):
         publish(collection, three, "new")
     assert (text_of(collection), files(collection)) == ("former", (["000001.json"], 1))

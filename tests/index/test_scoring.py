@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from index import scoring
 from index.files.array_folder import ArrayFolder
-from index.scoring import dense_scores, lexical_scores, maxsim, packed_maxsim
+from index.scoring import dense_scores, lexical_scores, maxsim, near_packed_maxsim, packed_maxsim
+from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenCodec, TokenVectorStore, TokenVectorWriter
 from models.representations import SparseRows, TokenVectors, offsets_of
 
@@ -89,29 +90,34 @@ def test_packed_and_padded_agree(
         padded[place, : len(positions)] = found.vectors(positions)
         mask[place, : len(positions)] = True
     expected = maxsim(query, padded, mask)
-    for precise in (False, True):
-        np.testing.assert_allclose(packed_maxsim(query, found, rows, precise=precise), expected, atol=3e-6)
+    tokens = QueryTokens.of(query, codec)
+    np.testing.assert_allclose(packed_maxsim(tokens, found, rows), expected, atol=3e-6)
+    near, errors = near_packed_maxsim(tokens, found, rows)
+    assert (np.abs(near - packed_maxsim(tokens, found, rows)) <= errors).all()
+    assert (errors < 0.02).all()
 
 
-def test_equal_documents_have_equal_precise_scores_wherever_they_lie(tmp_path: Path) -> None:
+@pytest.mark.parametrize("codec", ["int8", "float16"])
+def test_equal_documents_have_equal_scores_wherever_they_lie(tmp_path: Path, codec: TokenCodec) -> None:
     lengths = [13, 40, 7, 77] * 30
     texts = random_texts(5, lengths, 128)
     same = texts.take(np.array([3]))
     mixed = TokenVectors.concatenate(
         [part for row in range(60) for part in (texts.take(np.array([row])), same)]
     )
-    found = store(tmp_path, mixed)
+    found = store(tmp_path, mixed, codec)
     for seed in range(20):
-        query = random_texts(seed, [16], 128).vectors
-        scores = packed_maxsim(query, found, np.arange(1, 120, 2), precise=True)
+        query = QueryTokens.of(random_texts(seed, [16], 128).vectors, codec)
+        scores = packed_maxsim(query, found, np.arange(1, 120, 2))
         assert len(set(scores.tolist())) == 1
-        quick = packed_maxsim(query, found, np.arange(1, 120, 2))
-        np.testing.assert_allclose(quick, scores, atol=2e-6)
 
 
-def test_documents_without_tokens_score_zero_not_less(tmp_path: Path) -> None:
-    found = store(tmp_path, random_texts(1, [0, 3, 0]))
-    query = -found.vectors(np.array([0]))
-    assert packed_maxsim(query, found, np.array([0, 2])).tolist() == [0.0, 0.0]
-    assert packed_maxsim(query[:0], found, np.array([0, 1])).tolist() == [0.0, 0.0]
-    assert packed_maxsim(query, found, np.empty(0, np.int64)).shape == (0,)
+@pytest.mark.parametrize("codec", ["int8", "float16"])
+def test_documents_without_tokens_score_zero_not_less(tmp_path: Path, codec: TokenCodec) -> None:
+    found = store(tmp_path, random_texts(1, [0, 3, 0]), codec)
+    vectors = -found.vectors(np.array([0]))
+    query, nothing = QueryTokens.of(vectors, codec), QueryTokens.of(vectors[:0], codec)
+    for scores in (packed_maxsim, lambda *arguments: near_packed_maxsim(*arguments)[0]):
+        assert scores(query, found, np.array([0, 2])).tolist() == [0.0, 0.0]
+        assert scores(nothing, found, np.array([0, 1])).tolist() == [0.0, 0.0]
+        assert scores(query, found, np.empty(0, np.int64)).shape == (0,)

@@ -247,9 +247,9 @@ def test_a_query_is_read_once_for_all_explanations(
     texts: list[str] = []
     real = Bm25Statistics.query
 
-    def counted(self: Bm25Statistics, text: str, segments: Any) -> Any:
+    def counted(self: Bm25Statistics, text: str) -> Any:
         texts.append(text)
-        return real(self, text, segments)
+        return real(self, text)
 
     monkeypatch.setattr(Bm25Statistics, "query", counted)
     found = snapshot.explanations(three_query, ["c", "a", "b"], "cat apple")

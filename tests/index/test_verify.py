@@ -261,6 +261,16 @@ def test_inconsistent_windows_are_found(
     assert any("window" in problem for problem in problems)
 
 
+def test_rows_that_are_not_equal_are_found(build: Any, random_corpus: Any, root: Path) -> None:
+    documents, encoded = random_corpus(1300, 1)
+    encoded.dense[1100:] = encoded.dense[7]
+    collection = build((documents, encoded), dense_kind="hnsw")
+    assert verify(root, "demo") == []
+    assert stored(collection, "dense_equal_rows").tolist() == [7, *range(1100, 1300)]
+    forge(collection, "dense_equal_rows", np.array([8, *range(1100, 1300)]))
+    assert any("does not name the rows of equal vectors" in problem for problem in verify(root, "demo"))
+
+
 def test_ids_must_differ_between_segments(collection: Collection, root: Path) -> None:
     ids: Int64 = stored(collection, "ids")
     forge(collection, "ids", np.concatenate([ids[:45], np.frombuffer(b"d0029", np.uint8)]), segment=1)

@@ -68,7 +68,7 @@ def test_segments_roll_by_documents(build: Any, random_corpus: Any) -> None:
 def test_segments_roll_by_bytes(root: Path, random_corpus: Any, make_settings: Any) -> None:
     documents, encoded = random_corpus(30, 1)
     collection = Collection.create(root, "demo", make_settings(encoded, "demo"))
-    with collection.writer(SegmentLimits(total_bytes=2000)) as writer:
+    with collection.writer(SegmentLimits(total_bytes=1000)) as writer:
         for row in range(30):
             writer.add(documents[row : row + 1], encoded.take(np.array([row])))
         assert writer.documents == 30
@@ -89,6 +89,38 @@ def test_segments_roll_by_memory(
             writer.add(three[0][row : row + 1], three[1].take(np.array([row])))
         writer.publish()
     assert len(list(collection.layout.segments.iterdir())) == segments
+    assert verify(root, "demo") == []
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "ivfrabitq", "flat"])
+def test_indexing_is_told_and_can_be_ended(
+    build: Any, root: Path, random_corpus: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("index.dense.building.HNSW_ROWS", 500)
+    documents, encoded = random_corpus(2_600, 1)
+    encoded.dense[2_000:2_100] = encoded.dense[0]
+    collection = build((documents[:9], encoded.take(np.arange(9))), dense_kind=kind)
+    told: list[tuple[int, int]] = []
+
+    def indexed(done: int, total: int) -> None:
+        told.append((done, total))
+        if stopping and done >= 1_300:
+            raise KeyboardInterrupt
+
+    for stopping in (True, False):
+        told.clear()
+        with collection.writer(SegmentLimits(documents=1_300)) as writer:
+            writer.add(documents, encoded)
+            if stopping:
+                with pytest.raises(KeyboardInterrupt):
+                    writer.publish(indexed)
+            else:
+                writer.publish(indexed)
+        assert collection.snapshot().documents == (9 if stopping else 2_600)
+        assert {path.suffix for path in collection.layout.segments.iterdir()} == {""}
+    assert {total for _, total in told} == {2_600}
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert told[-1][0] == 2_600
     assert verify(root, "demo") == []
 
 

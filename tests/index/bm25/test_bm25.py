@@ -11,8 +11,9 @@ from safetensors.numpy import load_file
 
 from index.bm25 import analysis, writer
 from index.bm25.analysis import Analyzer
-from index.bm25.formula import saturation
-from index.bm25.vocabulary import TERM_BYTES, TermNumbers, find_terms, open_terms
+from index.bm25.formula import ratios, saturation
+from index.bm25.term_table import TermTable, beginnings_of
+from index.bm25.vocabulary import TERM_BYTES, TermNumbers, open_terms
 from index.bm25.words import count_words
 from index.candidates import CandidateLimits, Document, Weights
 from index.documents.filters import parse_filter
@@ -128,14 +129,15 @@ def test_only_allowed_documents_are_proposed(build: Any, random_corpus: Any, ran
 @pytest.mark.parametrize(("own", "mean"), [(3.0, 11.0), (11.0, 3.0), (4.0, 4.0)])
 def test_every_weight_is_within_its_bounds(own: float, mean: float) -> None:
     lengths = np.array([1, 2, 5, 40, 90], np.int32)
-    built, asked = (saturation(lengths, 90, own, value) for value in (own, mean))
+    built, asked = (saturation(lengths, value) for value in (own, mean))
+    least, most = ratios(90, own, mean)
     for row, length in enumerate(lengths.tolist()):
         frequencies = np.arange(1, length + 1, dtype=np.float32)
         stored = built.weights(frequencies, row).astype(np.float32).astype(np.float64)
         ratio = asked.weights(frequencies, row) / stored
-        assert (ratio >= asked.least).all()
-        assert (ratio <= asked.most).all()
-    assert min(asked.least, 1 / asked.most) > 0.25  # and the bounds are not idle
+        assert (ratio >= least).all()
+        assert (ratio <= most).all()
+    assert min(least, 1 / most) > 0.25  # and the bounds are not idle
 
 
 def test_documents_without_words_and_queries_without_known_ones(
@@ -153,8 +155,28 @@ def test_terms_are_found_by_their_bytes(tmp_path: Path) -> None:
     packed.append(PackedBytes.of([term.encode() for term in kept]))
     packed.finish()
     wanted = ["", "a", "aa", "abc", "abcd", "c", "é", "日本", "日", "𝒳", "𝒴"]
-    found = find_terms(open_terms(ArrayFolder(tmp_path)), PackedBytes.of([term.encode() for term in wanted]))
-    assert found.tolist() == [kept.index(term) if term in kept else -1 for term in wanted]
+    terms, counts = open_terms(ArrayFolder(tmp_path)), np.arange(1, len(kept) + 1, dtype=np.int32)
+    others = PackedBytes.of([b"aa", b"c"])
+    parts = [terms, others, terms.span(0, 0)]
+    table = TermTable(parts, list(map(beginnings_of, parts)), [counts, counts[:2], counts[:0]])
+    places, frequencies = table.find(PackedBytes.of([term.encode() for term in wanted]))
+    assert places[0].tolist() == [kept.index(term) if term in kept else -1 for term in wanted]
+    assert places[1].tolist() == [0 if term == "aa" else 1 if term == "c" else -1 for term in wanted]
+    assert (places[2] == -1).all()
+    assert frequencies.tolist() == [0, 1, 1, 3, 0, 2, 5, 6, 0, 7, 0]
+
+
+def test_terms_that_begin_alike_are_found_by_the_rest() -> None:
+    """Of 400 terms many begin with the same eight bytes, over several steps; with NUL bytes among them."""
+    alike = [b"beginning" + bytes([one, other]) for one in range(10) for other in range(20)]
+    terms = sorted(
+        {*alike, *(b"b" * count for count in range(1, 30)), *(bytes([each, 0]) for each in range(171))}
+    )
+    packed = PackedBytes.of(terms)
+    wanted = [*terms, b"beginning", b"", b"\0", b"beginnin", b"b" * 31]
+    table = TermTable([packed], [beginnings_of(packed)], [np.ones(len(terms), np.int32)])
+    places, _ = table.find(PackedBytes.of(wanted))
+    assert places[0].tolist() == [*range(len(terms)), -1, -1, -1, -1, -1]
 
 
 def test_rows_are_numbered_anew_piece_by_piece(

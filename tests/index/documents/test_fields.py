@@ -26,6 +26,9 @@ from index.files.array_folder import ArrayFolder
         ("number", 3, [3.0]),
         ("number", 2.5, [2.5]),
         ("boolean", False, [False]),
+        ("datetime", "1970-01-01T09:00:01+09:00", [1_000_000]),
+        ("datetime", "1970-01-02", [86_400_000_000]),
+        ("datetime", None, []),
         ("boolean", None, []),
     ],
 )
@@ -52,6 +55,13 @@ def test_values_of_the_declared_type(kind: FieldType, value: Any, expected: list
         ("number", 10**400, "too large"),
         ("boolean", 1, "declared as boolean"),
         ("boolean", [True], "declared as boolean"),
+        ("datetime", 1715938200, "declared as datetime, but the value is 1715938200"),
+        (
+            "datetime",
+            "17.5.2024",
+            "'17.5.2024' is no moment in time: use a form such as 2024-05-17T09:30:00Z",
+        ),
+        ("datetime", ["2024-05-17"], "declared as datetime"),
     ],
 )
 def test_other_values_are_refused(kind: FieldType, value: Any, problem: str) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import operator
+import random
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +13,28 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from index.documents.conditions import condition_of
+from index.documents.field_indexes import FieldIndexes, write_indexes
 from index.documents.fields import Column, FieldType, column_of, field_values, open_columns
 from index.documents.fields_writer import FieldsWriter
-from index.documents.filters import And, Exists, In, Not, Or, Range, check_filter, evaluate, parse_filter
+from index.documents.filters import And, Exists, In, Not, Or, Range, check_filter, parse_filter
+from index.documents.matching import Matching
 from index.errors import InvalidQueryError
 from index.files.array_folder import ArrayFolder
 
-FIELDS: dict[str, FieldType] = {"tags": "keyword", "year": "integer", "price": "number", "new": "boolean"}
+FIELDS: dict[str, FieldType] = {
+    "tags": "keyword",
+    "year": "integer",
+    "price": "number",
+    "new": "boolean",
+    "seen": "datetime",
+}
 DOCUMENTS: list[dict[str, Any]] = [
-    {"tags": ["red", "round"], "year": 2020, "price": 1.5, "new": True},
-    {"tags": "blue", "year": 2021, "price": -2.0, "new": False},
+    {"tags": ["red", "round"], "year": 2020, "price": 1.5, "new": True, "seen": "2024-05-17T09:30:00Z"},
+    {"tags": "blue", "year": 2021, "price": -2.0, "new": False, "seen": "2024-05-17T18:30:00+09:00"},
     {},
-    {"tags": [], "year": 2020, "price": 0},
-    {"tags": ["blue", "시"], "year": 2**62 + 1, "new": True},
+    {"tags": [], "year": 2020, "price": 0, "seen": "2024-05-17"},
+    {"tags": ["blue", "시"], "year": 2**62 + 1, "new": True, "seen": "2024-05-17T09:30:00.000001"},
 ]
 
 
@@ -37,10 +49,25 @@ def columns_of(folder: Path, documents: list[dict[str, Any]]) -> dict[str, Colum
     return open_columns(ArrayFolder(folder), FIELDS, len(documents))
 
 
-def matching(columns: dict[str, Column], condition: Any, documents: int = len(DOCUMENTS)) -> list[int]:
+def allowed(columns: dict[str, Column], condition: Any, documents: int, stored: Path | None) -> list[int]:
+    """The rows that a filter allows, by indexes that were stored in a folder, or by those made in memory."""
+    if stored is None:
+        indexes = FieldIndexes(columns, documents, {})
+    else:
+        arrays = ArrayFolder(stored)
+        if not arrays.has("field_000_few") and not arrays.has("field_000_sorted"):
+            write_indexes(arrays, columns, documents)
+        indexes = FieldIndexes.open(arrays, columns, documents)
+        assert indexes.stored().keys() == columns.keys()
     parsed = parse_filter(condition)
     check_filter(parsed, FIELDS)
-    return [row for row, match in enumerate(evaluate(parsed, columns, documents)) if match]
+    return Matching(columns, indexes, documents).rows(condition_of(parsed, FIELDS)).rows.tolist()
+
+
+def matching(
+    columns: dict[str, Column], condition: Any, documents: int = len(DOCUMENTS), stored: Path | None = None
+) -> list[int]:
+    return allowed(columns, condition, documents, stored)
 
 
 @pytest.mark.parametrize(
@@ -84,10 +111,32 @@ def matching(columns: dict[str, Column], condition: Any, documents: int = len(DO
         ({"and": [{"eq": {"tags": "blue"}}, {"eq": {"new": True}}]}, [4]),
         ({"or": [{"eq": {"tags": "red"}}, {"not": {"exists": "price"}}]}, [0, 2, 4]),
         ({"and": [{"exists": "tags"}]}, [0, 1, 4]),
+        ({"gte": {"tags": ""}}, [0, 1, 4]),
+        ({"lt": {"tags": ""}}, []),
+        ({"and": [{"gte": {"tags": "s"}}, {"lt": {"tags": "c"}}]}, [4]),
+        ({"and": [{"gt": {"year": 2019}}, {"lt": {"year": 2021}}]}, [0, 3]),
+        ({"or": [{"lt": {"price": 0}}, {"gt": {"price": 1}}]}, [0, 1]),
+        ({"and": [{"not": {"eq": {"tags": "red"}}}, {"not": {"eq": {"year": 2021}}}]}, [2, 3, 4]),
+        ({"and": [{"eq": {"year": 2020}}, {"not": {"eq": {"year": 2020}}}]}, []),
+        ({"or": [{"eq": {"year": 2020}}, {"not": {"eq": {"year": 2020}}}]}, [0, 1, 2, 3, 4]),
+        ({"lte": {"year": 2**63 - 1}}, [0, 1, 3, 4]),
+        ({"gt": {"year": 2**63 - 1}}, []),
+        ({"gte": {"year": -(2**63)}}, [0, 1, 3, 4]),
+        ({"gte": {"price": -sys.float_info.max}}, [0, 1, 3]),
+        ({"lt": {"price": -sys.float_info.max}}, []),
+        ({"eq": {"price": -0.0}}, [3]),
+        ({"gt": {"price": -0.0}}, [0]),
+        ({"lt": {"price": 5e-324}}, [1, 3]),
+        ({"eq": {"seen": "2024-05-17T09:30:00Z"}}, [0, 1]),
+        ({"gt": {"seen": "2024-05-17T04:30:00-05:00"}}, [4]),
+        ({"lt": {"seen": "2024-05-17T09:30:00.000001Z"}}, [0, 1, 3]),
+        ({"in": {"seen": ["2024-05-17T00:00:00Z", "1970-01-01"]}}, [3]),
+        ({"not": {"exists": "seen"}}, [2]),
     ],
 )
 def test_conditions_match_the_right_documents(tmp_path: Path, condition: Any, rows: list[int]) -> None:
-    assert matching(columns_of(tmp_path, DOCUMENTS), condition) == rows
+    columns = columns_of(tmp_path, DOCUMENTS)
+    assert matching(columns, condition) == matching(columns, condition, stored=tmp_path) == rows
 
 
 def test_json_becomes_a_tree() -> None:
@@ -140,7 +189,7 @@ def test_anything_else_is_refused(condition: Any, problem: str) -> None:
 @pytest.mark.parametrize(
     ("condition", "problem"),
     [
-        ({"eq": {"color": "red"}}, "'color' is not declared.*new, price, tags, year"),
+        ({"eq": {"color": "red"}}, "'color' is not declared.*new, price, seen, tags, year"),
         ({"not": {"or": [{"exists": "color"}]}}, "'color' is not declared"),
         ({"eq": {"tags": 1}}, "'tags' is keyword"),
         ({"eq": {"year": "2020"}}, "'year' is integer"),
@@ -149,6 +198,8 @@ def test_anything_else_is_refused(condition: Any, problem: str) -> None:
         ({"eq": {"price": 10**400}}, "beyond"),
         ({"eq": {"new": 1}}, "'new' is boolean"),
         ({"gt": {"new": True}}, "no order"),
+        ({"eq": {"seen": 3}}, "'seen' is datetime"),
+        ({"in": {"seen": ["2024-05-17", "yesterday"]}}, "compares it with 'yesterday': use a form such as"),
     ],
 )
 def test_filters_fit_the_declared_fields(condition: Any, problem: str) -> None:
@@ -164,24 +215,30 @@ def test_limits_are_reached_not_passed(tmp_path: Path) -> None:
 
 words = st.sampled_from(["", "a", "ab", "b", "시"])
 numbers = st.integers(-3, 3)
+limits = st.one_of(numbers, st.sampled_from([-2.5, 0.5, 2**63, -(2**63), 2**53 + 1, 1e300, -1e300, 5e-324]))
+moments = st.sampled_from(["2024-01-01", "2024-01-01T01:00:00+01:00", "2024-01-01T00:00:00.5Z", "2025-06-30"])
+COMPARISONS = ["gt", "gte", "lt", "lte"]
 documents = st.fixed_dictionaries(
     {},
     optional={
         "tags": st.one_of(words, st.lists(words, max_size=3)),
-        "year": numbers,
-        "price": st.floats(-3, 3, width=16),
+        "year": st.one_of(numbers, st.sampled_from([2**53, 2**63 - 1, -(2**63)])),
+        "price": st.one_of(st.floats(-3, 3, width=16), st.sampled_from([2.0**53, -0.0, 1e300])),
         "new": st.booleans(),
+        "seen": moments,
     },
 )
 leaves = st.one_of(
     st.builds(lambda v: {"eq": {"tags": v}}, words),
     st.builds(lambda v: {"in": {"tags": v}}, st.lists(words, max_size=3)),
-    st.builds(lambda o, v: {o: {"tags": v}}, st.sampled_from(["gt", "gte", "lt", "lte"]), words),
+    st.builds(lambda f, v: {"in": {f: v}}, st.sampled_from(["year", "price"]), st.lists(limits, max_size=3)),
+    st.builds(lambda o, v: {o: {"tags": v}}, st.sampled_from(COMPARISONS), words),
+    st.builds(lambda o, v: {o: {"seen": v}}, st.sampled_from([*COMPARISONS, "eq"]), moments),
     st.builds(
         lambda o, f, v: {o: {f: v}},
-        st.sampled_from(["gt", "gte", "lt", "lte", "eq"]),
+        st.sampled_from([*COMPARISONS, "eq"]),
         st.sampled_from(["year", "price"]),
-        numbers,
+        limits,
     ),
     st.builds(lambda v: {"eq": {"new": v}}, st.booleans()),
     st.builds(lambda v: {"exists": v}, st.sampled_from(sorted(FIELDS))),
@@ -201,6 +258,11 @@ conditions = st.recursive(
 COMPARE = {"eq": operator.eq, "gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 
 
+def moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
 def matches(condition: dict[str, Any], document: dict[str, Any]) -> bool:
     """The meaning of a filter, in plain Python."""
     operation, operand = next(iter(condition.items()))
@@ -215,16 +277,68 @@ def matches(condition: dict[str, Any], document: dict[str, Any]) -> bool:
     values = value if isinstance(value, list) else [value]
     if operation == "exists":
         return len(values) > 0
+    if field == "seen":
+        values = [moment(member) for member in values]
+        wanted = [moment(each) for each in wanted] if isinstance(wanted, list) else moment(wanted)
     if operation == "in":
         return any(member in wanted for member in values)
     return any(COMPARE[operation](member, wanted) for member in values)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(condition=conditions, texts=st.lists(documents, min_size=1, max_size=8))
-def test_masks_equal_plain_python(
+def test_rows_equal_plain_python(
     tmp_path_factory: pytest.TempPathFactory, condition: Any, texts: list[dict[str, Any]]
 ) -> None:
-    columns = columns_of(tmp_path_factory.mktemp("fields"), texts)
+    folder = tmp_path_factory.mktemp("fields")
+    columns = columns_of(folder, texts)
     expected = [row for row, document in enumerate(texts) if matches(condition, document)]
     assert matching(columns, condition, len(texts)) == expected
+    assert matching(columns, condition, len(texts), folder) == expected
+
+
+MANY = 5_000
+
+
+class Many:
+    """Enough documents for bitmaps, and for values that few have."""
+
+    def __init__(self, folder: Path, columns: dict[str, Column], texts: list[dict[str, Any]]) -> None:
+        self.folder = folder
+        self.columns = columns
+        self.texts = texts
+
+    def check(self, condition: Any, expected: list[int]) -> None:
+        assert matching(self.columns, condition, MANY, self.folder) == expected
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Many:
+    generator = random.Random(3)  # noqa: S311 - no secret
+    texts: list[dict[str, Any]] = [
+        {
+            "tags": generator.choices(["ab", "b", f"{row:05}", "시"], [6, 3, 2, 1], k=generator.randrange(4)),
+            "year": generator.choice([generator.randrange(-3, 4), generator.randrange(3_000), 2**53]),
+            **({"price": generator.gauss(0, 1)} if generator.random() < 0.7 else {}),
+            **({"new": generator.random() < 0.02} if generator.random() < 0.9 else {}),
+            **({"seen": generator.choice(["2024-01-01", "2025-06-30"])} if generator.random() < 0.5 else {}),
+        }
+        for row in range(MANY)
+    ]
+    folder = tmp_path_factory.mktemp("many")
+    return Many(folder, columns_of(folder, texts), texts)
+
+
+@settings(max_examples=100, deadline=None)
+@given(condition=conditions)
+def test_rows_equal_plain_python_where_there_are_many(many: Many, condition: Any) -> None:
+    many.check(condition, [row for row, each in enumerate(many.texts) if matches(condition, each)])
+
+
+def test_many_values_are_found_in_few_documents_and_few_in_many(many: Many) -> None:
+    for wanted in ([f"{row:05}" for row in range(10_000)], ["00004", "시"]):
+        tagged = [row for row, each in enumerate(many.texts) if set(wanted) & set(each["tags"])]
+        many.check({"in": {"tags": wanted}}, tagged)
+    for years in (list(range(0, 20_000, 2)), [7, 8]):
+        dated = [row for row, each in enumerate(many.texts) if each["year"] in years]
+        many.check({"in": {"year": years}}, dated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,27 @@ def test_one_holder_at_a_time(tmp_path: Path) -> None:
     first.release()
     second.acquire()
     second.release()
+
+
+@pytest.mark.parametrize("created_again", [True, False])
+def test_a_lock_that_was_removed_while_it_was_taken_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, created_again: bool
+) -> None:
+    """A folder may be deleted, and created again, between the opening of its lock and the taking of it."""
+    path, real = tmp_path / "LOCK", fcntl.flock
+    later = ExclusiveLock(path, "collection 'demo'")
+
+    def flock(descriptor: int, operation: int) -> None:
+        monkeypatch.undo()
+        path.unlink()
+        if created_again:
+            later.acquire()
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(CollectionBusyError, match="is being written or deleted"):
+        ExclusiveLock(path, "collection 'demo'").acquire()
+    later.release()
 
 
 def test_a_lock_of_a_removed_folder_is_not_taken(tmp_path: Path) -> None:

@@ -6,10 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
-from index.files.packed_bytes import PackedBytes, PackedBytesWriter, first_not_below, open_offsets, order_of
+from index.files.packed_bytes import (
+    PackedBytes,
+    PackedBytesWriter,
+    common_strings,
+    distinct,
+    first_not_below,
+    first_of,
+    open_offsets,
+    order_of,
+)
 
 STRINGS = [b"ab", b"", b"\x00\xff", "시조".encode(), b""]
 
@@ -72,3 +83,28 @@ def test_the_order_is_that_of_the_bytes() -> None:
     for count in (0, 1, 2, 3, len(strings)):
         some = strings[:count]
         assert order_of(PackedBytes.of(some)).tolist() == sorted(range(count), key=some.__getitem__)
+
+
+@settings(deadline=None)  # the first example compiles
+@given(st.sets(st.binary(max_size=3)), st.sets(st.binary(max_size=3)))
+def test_what_two_lists_have_in_common(strings: set[bytes], wanted: set[bytes]) -> None:
+    ordered = sorted(strings)
+    places = common_strings(PackedBytes.of(ordered), PackedBytes.of(sorted(wanted)))
+    assert [ordered[place] for place in places] == sorted(strings & wanted)
+
+
+@settings(deadline=None)  # likewise
+@given(strings=st.lists(st.binary(max_size=4), max_size=60), data=st.data())
+def test_copies_distinct_strings_and_the_smallest(strings: list[bytes], data: st.DataObject) -> None:
+    packed = PackedBytes.of(strings)
+    chosen = data.draw(st.lists(st.integers(0, len(strings) - 1), max_size=20) if strings else st.just([]))
+    gathered = packed.gather(np.array(chosen, np.int64))
+    assert gathered.take(np.arange(len(gathered))) == [strings[place] for place in chosen]
+    first, numbers = distinct(packed)
+    assert packed.take(first) == sorted(set(strings))
+    assert first.tolist() == [strings.index(each) for each in sorted(set(strings))]
+    assert [packed[first[number]] for number in numbers] == strings
+    ids = sorted(set(strings), key=hash)
+    for count in range(1, len(ids) + 1):
+        places = first_of(PackedBytes.of(ids), count)
+        assert sorted(ids[place] for place in places) == sorted(ids)[:count]

@@ -59,6 +59,26 @@ def test_writes_are_seen_and_outlive_a_process(collection: Collection, three: An
         assert again.snapshot().get("b") is None
 
 
+def test_a_version_names_its_manifest_and_the_writes_behind_that(
+    collection: Collection, three: Any, three_query: Any
+) -> None:
+    documents, encoded = three
+    with LiveCollection(collection) as live:
+        versions = [live.snapshot().version]
+        for write in (
+            lambda: live.put(documents, encoded),
+            live.flush,
+            lambda: live.delete(["b"]),
+            lambda: live.delete(["b"]),
+            live.flush,
+        ):
+            write()
+            versions.append(live.snapshot().search(three_query).snapshot)
+    assert versions == ["000000", "000000.1", "000001", "000001.2", "000001.2", "000002"]
+    with LiveCollection(collection) as live:
+        assert live.snapshot().version == "000002" == collection.snapshot().version
+
+
 def test_published_documents_are_replaced_and_deleted(
     build: Any, three: Any, three_query: Any, root: Path
 ) -> None:

@@ -16,7 +16,7 @@ from index.catalog.publication import Publication
 from index.collection import Collection
 from index.live.collection import LiveCollection
 from index.live.merge import FullPace, to_merge
-from index.segments.writer import SegmentWriter
+from index.segments.writer import FilledSegment
 from index.verify import verify
 
 
@@ -103,22 +103,22 @@ def test_deletes_that_arrive_during_a_merge_are_in_its_result(
 def test_flushes_publish_during_a_merge(
     collection: Collection, root: Path, random_texts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = SegmentWriter.finish
+    real = FilledSegment.finish
     with LiveCollection(collection) as live:
         for number in range(8):
             put(live, random_texts, [f"a{number}", f"b{number}"], number)
             live.flush()
         live.delete(["a0"])
 
-        def flush_meanwhile(self: SegmentWriter, *_: Any) -> Any:
-            monkeypatch.setattr(SegmentWriter, "finish", real)
+        def flush_meanwhile(self: FilledSegment, kind: Any, *_: Any) -> Any:
+            monkeypatch.setattr(FilledSegment, "finish", real)
             live.delete(["a1", "a2", "b2"])  # of the segment of a2 nothing is left
             put(live, random_texts, ["b3", "new"], 50)
             live.flush()
             live.delete(["b4"])
-            return real(self)
+            return real(self, kind)
 
-        monkeypatch.setattr(SegmentWriter, "finish", flush_meanwhile)
+        monkeypatch.setattr(FilledSegment, "finish", flush_meanwhile)
         assert live.merge() == 1
         manifest = collection.manifest()
         assert manifest is not None
@@ -158,19 +158,19 @@ def test_a_merge_holds_up_no_flush_while_it_rests(collection: Collection, random
 def test_a_merge_whose_documents_are_all_deleted_meanwhile(
     collection: Collection, root: Path, random_texts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, ids = SegmentWriter.finish, [f"a{number}" for number in range(8)]
+    real, ids = FilledSegment.finish, [f"a{number}" for number in range(8)]
     with LiveCollection(collection) as live:
         for number, id in enumerate(ids):
             put(live, random_texts, [id], number)
             live.flush()
 
-        def delete_meanwhile(self: SegmentWriter, *_: Any) -> Any:
-            monkeypatch.setattr(SegmentWriter, "finish", real)
+        def delete_meanwhile(self: FilledSegment, kind: Any, *_: Any) -> Any:
+            monkeypatch.setattr(FilledSegment, "finish", real)
             live.delete(ids)
             live.flush()
-            return real(self)
+            return real(self, kind)
 
-        monkeypatch.setattr(SegmentWriter, "finish", delete_meanwhile)
+        monkeypatch.setattr(FilledSegment, "finish", delete_meanwhile)
         assert live.merge() >= 1
         assert live.snapshot().documents == collection.snapshot().documents == 0
         put(live, random_texts, ["new"], 3)

@@ -16,14 +16,14 @@ import pytest
 from index.candidates import Document
 from index.catalog.publication import Publication
 from index.collection import Collection
-from index.dense import index as dense_module
-from index.dense.index import faiss
+from index.dense import building
+from index.dense.library import faiss
 from index.errors import WriteOverloadedError, WriteTooLargeError
 from index.live import upkeep as upkeep_module
 from index.live.collection import LiveCollection
 from index.live.merge import Merge, MergeStoppedError
 from index.live.records import LiveLimits, NoObserver, WriteStage
-from index.segments.writer import SegmentWriter
+from index.segments.writer import FilledSegment, SegmentWriter
 from index.verify import verify
 
 SECONDS = 30.0
@@ -198,16 +198,16 @@ def test_a_merge_that_cannot_be_stopped_publishes_nothing_after_the_end(
     collection: Collection, root: Path, random_texts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
-    real = SegmentWriter.finish
+    real = FilledSegment.finish
 
-    def long(self: SegmentWriter, *_: Any) -> Any:
+    def long(self: FilledSegment, kind: Any, *_: Any) -> Any:
         if threading.current_thread().name == "tercet-merge":
             begun.set()
             assert go_on.wait(SECONDS)
             ended.set()
-        return real(self)
+        return real(self, kind)
 
-    monkeypatch.setattr(SegmentWriter, "finish", long)
+    monkeypatch.setattr(FilledSegment, "finish", long)
     monkeypatch.setattr(upkeep_module, "MERGE_STOP_SECONDS", 0.05)
     with LiveCollection(collection, LiveLimits(flush_documents=1, merge_width=2)) as live:
         for id in "ab":
@@ -282,11 +282,12 @@ def test_a_graph_that_is_built_at_the_end_is_given_up(
         assert live._running().upkeep._stopped.wait(SECONDS)
         real(self, vectors)
 
-    monkeypatch.setattr(dense_module, "HNSW_ROWS", 500)
+    monkeypatch.setattr(building, "HNSW_ROWS", 500)
     monkeypatch.setattr(faiss.IndexHNSWSQ, "add", slow)
     with LiveCollection(made, LiveLimits(flush_documents=10_000, merge_width=2)) as live:
         for half in ("a", "b"):
-            put(live, random_texts, [f"{half}{number}" for number in range(600)])
+            ids = [f"{half}{number}" for number in range(600)]
+            live.put([Document(id, id) for id in ids], random_texts(600, ord(half)))
             live.flush()
         live.begin_merge()
         assert begun.wait(SECONDS)

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numba.np.arraymath  # noqa: F401  # loads SciPy's OpenBLAS now instead of within the first search
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 

@@ -12,7 +12,10 @@ from index.snapshot import Snapshot
 
 def proposed(snapshot: Snapshot, found: Candidates) -> dict[str, tuple[float, float]]:
     """Dense and lexical score of each candidate, by id."""
-    ids = [name.decode() for name in ids_at(snapshot._opened(), found.segments, found.rows)]
+    ids = [
+        name.decode()
+        for name in ids_at(snapshot._opened(), found.segments, found.rows).take(np.arange(len(found)))
+    ]
     scores = zip(found.dense.tolist(), found.sparse.tolist(), strict=True)
     return dict(zip(ids, scores, strict=True))
 

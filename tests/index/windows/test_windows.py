@@ -15,6 +15,7 @@ from index.candidates import CandidateLimits, Document, SearchResult, Weights, W
 from index.catalog.manifest import Manifest
 from index.collection import Collection
 from index.dense import index as dense
+from index.dense import kinds
 from index.documents.filters import parse_filter
 from index.errors import DamagedIndexError, InvalidDocumentError, SearchIndexError
 from index.inspection import inspect_collection
@@ -183,9 +184,9 @@ def test_finalists_are_compared_with_token_vectors_once(
     snapshot = build_windowed(two, token_codec="float16").snapshot()
     scored: list[int] = []
 
-    def counted(query: Any, store: Any, rows: Int64, *, precise: bool = False) -> Any:
+    def counted(query: Any, store: Any, rows: Int64) -> Any:
         scored.append(len(rows))
-        return packed_maxsim(query, store, rows, precise=precise)
+        return packed_maxsim(query, store, rows)
 
     for module in (segment, best):
         monkeypatch.setattr(module, "packed_maxsim", counted, raising=False)
@@ -239,7 +240,9 @@ def test_batches_and_segments_do_not_show(
             assert described(left) == described(right)
 
 
-@pytest.mark.parametrize(("kind", "shared"), [("flat", 1.0), ("hnsw", 0.95), ("ivfpq", 0.95)])
+@pytest.mark.parametrize(
+    ("kind", "shared"), [("flat", 1.0), ("hnsw", 0.95), ("ivfpq", 0.95), ("ivfrabitq", 0.95)]
+)
 def test_dense_retrieval_gives_as_many_documents_as_asked(
     build_windowed: Any,
     windowed_corpus: Any,
@@ -251,7 +254,7 @@ def test_dense_retrieval_gives_as_many_documents_as_asked(
     """However many windows belong to one, through graph and lists too; flat gives the very best."""
     monkeypatch.setattr(dense, "ROWS_PER_EF", 0)
     corpus = windowed_corpus(150, 7, most=20)
-    assert len(corpus[1]) > dense.SMALLEST_INDEX
+    assert len(corpus[1]) > kinds.SMALLEST_INDEX
     snapshot = build_windowed(corpus, dense_kind=kind).snapshot()
     vectors = corpus[1].dense.astype(np.float16).astype(np.float64)
     for seed in range(3):

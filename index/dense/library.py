@@ -1,0 +1,113 @@
+"""FAISS over memory of ours: views of stored vectors, index files mapped and written, threads.
+
+FAISS starts an OpenMP pool in every thread that searches, so a search uses the calling thread alone, and
+callers run searches side by side. A process that used FAISS must not be forked: a search in the child hangs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from index.documents.row_set import RowSet
+from index.errors import DamagedIndexError
+from models.representations import Float32
+
+# FAISS for GPUs brings the libcurand.so.10 of CUDA 12, and the encoder's libraries that of CUDA 13: the same
+# functions under the same name. Who asks by name gets the one that was loaded first, and both FAISS and torch
+# load CUDA 12's where they find it. FAISS calls none of the functions, so the encoder's own comes first.
+# Elsewhere there is no such file, and nothing to settle.
+with suppress(OSError):
+    ctypes.CDLL("libcurand.so.10")
+
+try:
+    import faiss as _faiss
+except ImportError as error:
+    raise ImportError(
+        "dense retrieval needs FAISS: pip install -c constraints.txt -e '.[cpu]', or '.[gpu]'"
+    ) from error
+
+faiss: Any = _faiss  # its own type stubs lack much of what is used here
+
+Float16 = npt.NDArray[np.float16]
+
+INDEX_FILE = "dense.faiss"
+CHUNK_BYTES = 64 << 20  # float32 rows converted at once while building
+
+_reading = threading.Lock()  # FAISS keeps its limits on reading in global variables
+
+
+def leave_cores_to_others() -> None:
+    """From now on indexes that the calling thread builds take half of the cores at most."""
+    faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))
+
+
+@contextmanager
+def calling_thread_only() -> Iterator[None]:
+    """Keep FAISS from starting OpenMP threads for what runs inside."""
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(threads)
+
+
+def float32_chunks(vectors: Float16) -> Iterator[Float32]:
+    """The rows of float16[N, D] in parts of bounded size."""
+    step = max(1, CHUNK_BYTES // (4 * vectors.shape[1]))
+    for first in range(0, len(vectors), step):
+        yield vectors[first : first + step].astype(np.float32)
+
+
+def view_of(vectors: Float16) -> Any:
+    """An exact FAISS index over the memory of C-contiguous float16[N, D]; the caller keeps that alive."""
+    index = faiss.IndexScalarQuantizer(
+        vectors.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
+    )
+    codes = np.asarray(vectors).reshape(-1).view(np.uint8)
+    index.codes = faiss.MaybeOwnedVectorUInt8.create_view(
+        faiss.swig_ptr(codes), codes.nbytes, index.codes.owner
+    )
+    index.ntotal = len(vectors)
+    return index
+
+
+def selector_of(rows: RowSet | None) -> Any | None:
+    """What lets a search return these rows alone; None for all."""
+    return None if rows is None else faiss.IDSelectorBitmap(rows.packed)
+
+
+def write_index(index: Any, path: Path, flags: int = 0) -> None:
+    """Write an index through a file of ours, in pieces: FAISS's own does not notice a failure to close it."""
+    with path.open("wb") as file:
+        faiss.write_index(index, faiss.PyCallbackIOWriter(file.write), flags)
+
+
+def read_index(path: Path, vectors: int, dimension: int) -> Any:
+    """Maps an index file of so many vectors. Raises DamagedIndexError where it is missing or of others."""
+    try:
+        size = path.stat().st_size
+        with _reading:
+            flags = faiss.IO_FLAG_MMAP_IFC | faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE  # the table is for L2
+            limit = faiss.get_deserialization_vector_byte_limit()
+            faiss.set_deserialization_vector_byte_limit(size)
+            try:
+                index = faiss.read_index(str(path), flags)
+            finally:
+                faiss.set_deserialization_vector_byte_limit(limit)
+    except (OSError, RuntimeError) as error:
+        raise DamagedIndexError(f"{path} cannot be read ({error}); restore it or build again") from error
+    if (index.ntotal, index.d) != (vectors, dimension):
+        raise DamagedIndexError(
+            f"{path} is of {index.ntotal} vectors of {index.d} values, the segment has {vectors} of "
+            f"{dimension}; restore it or build again"
+        )
+    return index

@@ -1,0 +1,292 @@
+"""Filters in one form each: those that must match the same documents, whatever these are, become the same.
+
+Nested `and`s and `or`s are flat, without repeated parts and in one order; a double `not` is none, and the
+`not`s of an `and` become one. All that is said of a scalar field, which has one value at most, is a set of
+intervals; equalities of strings are a set of strings. Values are as columns hold them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from index.documents.datetimes import microseconds_of
+from index.documents.fields import INT64_LIMIT, FieldType
+from index.documents.filters import (
+    LARGEST_NUMBER,
+    And,
+    Comparison,
+    Exists,
+    Filter,
+    In,
+    Not,
+    Or,
+    Range,
+    Value,
+)
+from index.documents.intervals import Intervals, Numbers
+from index.files.packed_bytes import PackedBytes
+
+# The least and the greatest value of a field's type.
+_LIMITS: dict[FieldType, tuple[int | float, int | float]] = {
+    "integer": (-INT64_LIMIT, INT64_LIMIT - 1),
+    "datetime": (-INT64_LIMIT, INT64_LIMIT - 1),
+    "boolean": (0, 1),
+    "number": (-LARGEST_NUMBER, LARGEST_NUMBER),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Within:
+    """A scalar field has a value in one of the intervals; those of booleans are of 0 and 1."""
+
+    field: str
+    kind: FieldType
+    intervals: Intervals
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneOf:
+    """A keyword field has one of the strings, which ascend."""
+
+    field: str
+    strings: PackedBytes
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Between:
+    """A keyword field has a string from `low` on and below `high`; None is no limit."""
+
+    field: str
+    low: bytes
+    high: bytes | None
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Present:
+    """A field has a value."""
+
+    field: str
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllOf:
+    """All parts match; without any it matches every document. One part at most is an `Except`."""
+
+    parts: tuple[Condition, ...]
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnyOf:
+    """One of the parts matches; without any it matches no document."""
+
+    parts: tuple[Condition, ...]
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Except:
+    """The part does not match."""
+
+    part: Condition
+    key: bytes
+
+
+Condition = Within | OneOf | Between | Present | AllOf | AnyOf | Except
+"""`key` is the same in equal conditions, and only there."""
+
+
+def condition_of(filter: Filter, fields: Mapping[str, FieldType]) -> Condition:
+    """A checked filter over the declared fields."""
+    if isinstance(filter, And):
+        return _all_of([condition_of(part, fields) for part in filter.parts])
+    if isinstance(filter, Or):
+        return _any_of([condition_of(part, fields) for part in filter.parts])
+    if isinstance(filter, Not):
+        return _except(condition_of(filter.part, fields))
+    kind = fields[filter.field]
+    if isinstance(filter, Exists):
+        return _present(filter.field)
+    if kind == "keyword":
+        return _of_strings(filter)
+    if isinstance(filter, In):
+        return _within(filter.field, Intervals.of(_numbers(kind, filter.values)), kind)
+    limit = _limit(kind, filter.limit)
+    if kind == "number":
+        low, high = _float_limits(filter.comparison, limit)
+    else:
+        low, high = _whole_limits(filter.comparison, limit)
+    if low > high:
+        return NOTHING
+    dtype = np.float64 if kind == "number" else np.int64
+    return _within(filter.field, Intervals(np.array([low], dtype), np.array([high], dtype)), kind)
+
+
+def _key(kind: str, *parts: bytes) -> bytes:
+    """Of conditions that have other parts, another one."""
+    digest = hashlib.blake2b(digest_size=32)
+    for part in (kind.encode(), *parts):
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.digest()
+
+
+def _joined(parts: Iterable[Condition], kind: type[AllOf] | type[AnyOf]) -> Condition:
+    """Distinct parts, in order of their keys; one alone is itself."""
+    distinct = {part.key: part for part in parts}
+    ordered = tuple(distinct[key] for key in sorted(distinct))
+    return ordered[0] if len(ordered) == 1 else kind(ordered, _key(kind.__name__, *sorted(distinct)))
+
+
+NOTHING = _joined([], AnyOf)
+EVERYTHING = _joined([], AllOf)
+
+
+def _flat(parts: Iterable[Condition], kind: type[AllOf] | type[AnyOf]) -> Iterator[Condition]:
+    for part in parts:
+        if isinstance(part, kind):
+            yield from part.parts
+        else:
+            yield part
+
+
+def _all_of(parts: Sequence[Condition]) -> Condition:
+    flat = list(_flat(parts, AllOf))
+    excluded = [part.part for part in flat if isinstance(part, Except)]
+    if len(excluded) > 1:  # what no part excludes is outside the union of what each does
+        others = [part for part in flat if not isinstance(part, Except)]
+        flat = list(_flat([*others, _except(_any_of(excluded))], AllOf))
+    flat = _with_intervals_joined(flat, _common)
+    return NOTHING if any(part.key == NOTHING.key for part in flat) else _joined(flat, AllOf)
+
+
+def _any_of(parts: Sequence[Condition]) -> Condition:
+    flat = list(_flat(parts, AnyOf))
+    excluded = [part.part for part in flat if isinstance(part, Except)]
+    if len(excluded) > 1:
+        others = [part for part in flat if not isinstance(part, Except)]
+        flat = list(_flat([*others, _except(_all_of(excluded))], AnyOf))
+    flat = _with_strings_joined(_with_intervals_joined(flat, Intervals.union))
+    return EVERYTHING if any(part.key == EVERYTHING.key for part in flat) else _joined(flat, AnyOf)
+
+
+def _except(part: Condition) -> Condition:
+    if isinstance(part, Except):
+        return part.part
+    if part.key in (NOTHING.key, EVERYTHING.key):
+        return EVERYTHING if part.key == NOTHING.key else NOTHING
+    return Except(part, _key("Except", part.key))
+
+
+def _with_intervals_joined(
+    parts: Sequence[Condition], join: Callable[[list[Intervals]], Intervals]
+) -> list[Condition]:
+    """The parts, of which those on the intervals of one field become one."""
+    joined: list[Condition] = [part for part in parts if not isinstance(part, Within)]
+    fields: dict[str, list[Within]] = {}
+    for part in parts:
+        if isinstance(part, Within):
+            fields.setdefault(part.field, []).append(part)
+    for field, some in fields.items():
+        joined.append(_within(field, join([part.intervals for part in some]), some[0].kind))
+    return joined
+
+
+def _common(parts: list[Intervals]) -> Intervals:
+    return reduce(Intervals.intersection, parts)
+
+
+def _with_strings_joined(parts: Sequence[Condition]) -> list[Condition]:
+    """The parts, of which those on the strings of one field become one."""
+    joined: list[Condition] = [part for part in parts if not isinstance(part, OneOf)]
+    fields: dict[str, set[bytes]] = {}
+    for part in parts:
+        if isinstance(part, OneOf):
+            fields.setdefault(part.field, set()).update(part.strings.take(np.arange(len(part.strings))))
+    return [*joined, *(_one_of(field, strings) for field, strings in fields.items())]
+
+
+def _present(field: str) -> Condition:
+    return Present(field, _key("Present", field.encode()))
+
+
+def _within(field: str, intervals: Intervals, kind: FieldType) -> Condition:
+    if not len(intervals):
+        return NOTHING
+    if (intervals.lows[0], intervals.highs[0]) == _LIMITS[kind]:
+        return _present(field)
+    key = _key("Within", field.encode(), intervals.lows.tobytes(), intervals.highs.tobytes())
+    return Within(field, kind, intervals, key)
+
+
+def _one_of(field: str, strings: set[bytes]) -> Condition:
+    if not strings:
+        return NOTHING
+    packed = PackedBytes.of(sorted(strings))
+    key = _key("OneOf", field.encode(), packed.offsets.tobytes(), packed.data.tobytes())
+    return OneOf(field, packed, key)
+
+
+def _of_strings(filter: In | Range) -> Condition:
+    """What a filter says of a keyword field."""
+    if isinstance(filter, In):
+        return _one_of(filter.field, set(map(_encoded, filter.values)))
+    limit = _encoded(filter.limit)
+    after = limit + b"\0"  # nothing lies between a string and itself with a zero byte behind
+    low = {"gte": limit, "gt": after}.get(filter.comparison, b"")
+    high = {"lt": limit, "lte": after}.get(filter.comparison)
+    if high == b"":
+        return NOTHING
+    if low == b"" and high is None:
+        return _present(filter.field)
+    key = _key("Between", filter.field.encode(), low, b"" if high is None else high)
+    return Between(filter.field, low, high, key)
+
+
+def _encoded(value: Value) -> bytes:
+    # A lone surrogate equals no stored string, but must compare like any other.
+    return str(value).encode("utf-8", "surrogatepass")
+
+
+def _limit(kind: FieldType, value: Value) -> int | float:
+    return microseconds_of(str(value)) if kind == "datetime" else value  # type: ignore[return-value]  # checked
+
+
+def _numbers(kind: FieldType, values: Sequence[Value]) -> Numbers:
+    """The values that a column can hold, as it holds them: int64, or float64 of numbers."""
+    limits = [_limit(kind, value) for value in values]
+    if kind == "number":
+        exact = [float(value) for value in limits if float(value) == value]
+        return np.array(exact, np.float64) + 0.0  # of the two zeros, which are equal, the positive one
+    whole = [int(value) for value in limits if value == int(value)]
+    return np.array([value for value in whole if -INT64_LIMIT <= value < INT64_LIMIT], np.int64)
+
+
+def _whole_limits(comparison: Comparison, limit: int | float) -> tuple[int, int]:
+    """The least and the greatest of the whole numbers of 64 bits that it allows; the former more: none."""
+    least, most = -INT64_LIMIT, INT64_LIMIT - 1
+    if comparison in ("gte", "gt"):
+        low = math.ceil(limit) if comparison == "gte" else math.floor(limit) + 1
+        return max(low, least), most
+    high = math.floor(limit) if comparison == "lte" else math.ceil(limit) - 1
+    return least, min(high, most)
+
+
+def _float_limits(comparison: Comparison, limit: int | float) -> tuple[float, float]:
+    """The least and the greatest finite float that it allows, compared exactly with a limit of any size."""
+    nearest = float(limit)
+    if comparison in ("gte", "gt"):
+        allowed = nearest > limit or (comparison == "gte" and nearest == limit)
+        return (nearest if allowed else math.nextafter(nearest, math.inf)) + 0.0, LARGEST_NUMBER
+    allowed = nearest < limit or (comparison == "lte" and nearest == limit)
+    return -LARGEST_NUMBER, (nearest if allowed else math.nextafter(nearest, -math.inf)) + 0.0

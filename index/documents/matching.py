@@ -1,0 +1,166 @@
+"""The rows of a segment that a condition allows.
+
+They are looked up, not searched for: strings and numbers in order, rows in postings. Of parts that must all
+match the one that allows fewest goes first, and the others are asked about what it left, if anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+from pyroaring import AbstractBitMap, BitMap
+
+from index.documents.bitmaps import NOTHING, bitmap_of, bitmap_of_ascending, bitmap_of_mask
+from index.documents.conditions import AllOf, AnyOf, Between, Condition, Except, OneOf, Present, Within
+from index.documents.field_indexes import FieldIndexes
+from index.documents.fields import Column, KeywordColumn, ScalarColumn
+from index.documents.row_set import RowSet
+from index.files.packed_bytes import common_strings, first_not_below
+from models.representations import Int64
+
+# A range that more than one in so many documents lies within is compared with the values of all: that is
+# faster than to bring its rows into order.
+SCANNED_SHARE = 32
+CACHED_BYTES = 2  # for each document: as much as 16 conditions that many documents match
+CACHED_LEAST = 4_096
+ENTRY_BYTES = 300  # of a condition's key, and of what holds its rows
+
+Places = tuple[Int64, Int64]
+"""Where the places that a condition allows begin and end, int64[K] each, ascending: places among the strings
+of a keyword, or among the values of another field in order."""
+
+
+class Matching:
+    """The rows of N documents that conditions allow, of which it remembers the last ones within bounds."""
+
+    def __init__(self, columns: Mapping[str, Column], indexes: FieldIndexes, documents: int) -> None:
+        self._columns = columns
+        self._indexes = indexes
+        self._documents = documents
+        self._known: OrderedDict[bytes, RowSet] = OrderedDict()
+        self._known_bytes = 0
+        self._changing = threading.Lock()
+
+    def rows(self, condition: Condition) -> RowSet:
+        """Of all documents, deleted ones too. Raises DamagedIndexError where postings cannot be read."""
+        with self._changing:
+            known = self._known.get(condition.key)
+            if known is not None:
+                self._known.move_to_end(condition.key)
+                return known
+        evaluation = _Evaluation(self._columns, self._indexes, self._documents)
+        found = RowSet.of_bitmap(evaluation.rows(condition, None), self._documents)
+        self._remember(condition.key, found)
+        return found
+
+    def _remember(self, key: bytes, found: RowSet) -> None:
+        allowed = max(CACHED_LEAST, CACHED_BYTES * self._documents)
+        with self._changing:
+            if key not in self._known:
+                self._known[key] = found
+                self._known_bytes += found.nbytes + ENTRY_BYTES
+            while self._known_bytes > allowed:
+                _, oldest = self._known.popitem(last=False)
+                self._known_bytes -= oldest.nbytes + ENTRY_BYTES
+
+
+class _Evaluation:
+    """One condition over one segment; what its parts look up is looked up once."""
+
+    def __init__(self, columns: Mapping[str, Column], indexes: FieldIndexes, documents: int) -> None:
+        self._columns = columns
+        self._indexes = indexes
+        self._documents = documents
+        self._places: dict[bytes, Places] = {}
+
+    def rows(self, condition: Condition, among: AbstractBitMap | None) -> AbstractBitMap:
+        """Those that it allows, of some or, for None, of all."""
+        if isinstance(condition, AllOf):
+            for part in sorted(condition.parts, key=self.estimate):
+                among = self.rows(part, among)
+                if not among:
+                    return NOTHING
+            return self._all() if among is None else among
+        if isinstance(condition, AnyOf):
+            found = [self.rows(part, among) for part in condition.parts]
+            return BitMap.union(*found) if found else NOTHING
+        if isinstance(condition, Except):
+            everything = self._all() if among is None else among
+            return everything - self.rows(condition.part, among)
+        if isinstance(condition, Within) and among is not None and len(among) < self.estimate(condition):
+            return self._compared(condition, among)
+        alone = self._alone(condition)
+        return alone if among is None else among & alone
+
+    def estimate(self, condition: Condition) -> int:
+        """About how many documents it allows: at most so many, but for what an `Except` does not exclude."""
+        if isinstance(condition, AllOf):
+            return min((self.estimate(part) for part in condition.parts), default=self._documents)
+        if isinstance(condition, AnyOf):
+            return min(self._documents, sum(self.estimate(part) for part in condition.parts))
+        if isinstance(condition, Except):
+            return self._documents - self.estimate(condition.part)
+        if isinstance(condition, Present):
+            return self._documents
+        starts, stops = self._found(condition)
+        postings = self._indexes.postings(condition.field)
+        if postings is not None:
+            return min(self._documents, postings.count(starts, stops))
+        return int((stops - starts).sum())
+
+    def _all(self) -> AbstractBitMap:
+        everything = BitMap()
+        everything.add_range(0, self._documents)
+        return everything
+
+    def _alone(self, condition: OneOf | Between | Within | Present) -> AbstractBitMap:
+        column = self._columns[condition.field]
+        if isinstance(condition, Present):
+            if isinstance(column, KeywordColumn):
+                return bitmap_of(column.rows, self._documents)
+            return bitmap_of_mask(column.present)
+        starts, stops = self._found(condition)
+        if not len(starts):
+            return NOTHING
+        postings = self._indexes.postings(condition.field)
+        if postings is not None:
+            return postings.rows(starts, stops)
+        many = int((stops - starts).sum()) * SCANNED_SHARE > self._documents
+        if many and isinstance(condition, Within) and len(condition.intervals) == 1:
+            assert isinstance(column, ScalarColumn)  # noqa: S101 - as all fields with intervals
+            return bitmap_of_mask(condition.intervals.hold(column.values) & column.present)
+        return bitmap_of(self._indexes.sorted_values(condition.field).taken(starts, stops), self._documents)
+
+    def _compared(self, condition: Within, among: AbstractBitMap) -> AbstractBitMap:
+        """Of a few rows those whose values lie within the intervals."""
+        column = self._columns[condition.field]
+        assert isinstance(column, ScalarColumn)  # noqa: S101 - as all fields with intervals
+        rows = np.frombuffer(among.to_array(), np.uint32)
+        held = condition.intervals.hold(column.values[rows]) & column.present[rows]
+        return bitmap_of_ascending(rows[held])
+
+    def _found(self, condition: OneOf | Between | Within) -> Places:
+        known = self._places.get(condition.key)
+        if known is None:
+            known = self._places[condition.key] = self._look_up(condition)
+        return known
+
+    def _look_up(self, condition: OneOf | Between | Within) -> Places:
+        if isinstance(condition, Within):
+            if condition.kind == "boolean":
+                return condition.intervals.lows, condition.intervals.highs + 1
+            return self._indexes.sorted_values(condition.field).places(condition.intervals)
+        column = self._columns[condition.field]
+        assert isinstance(column, KeywordColumn)  # noqa: S101 - as all fields with strings
+        if isinstance(condition, OneOf):
+            places = common_strings(column.strings, condition.strings)
+            return places, places + 1
+        first_from = partial(first_not_below, len(column.strings), column.strings.__getitem__)
+        low = first_from(condition.low)
+        high = len(column.strings) if condition.high is None else first_from(condition.high)
+        some = slice(0, int(low < high))
+        return np.array([low])[some], np.array([high])[some]

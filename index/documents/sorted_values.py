@@ -1,0 +1,90 @@
+"""The values of a scalar field in order, and the row of each: what ranges are looked up in.
+
+The arrays of a segment, whose names begin with the field's, are `_sorted.npy` int64[M] or float64[M],
+ascending, of the M documents that have a value, and `_order.npy` int32[M], their rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from index.documents.intervals import Intervals, counted
+from index.errors import DamagedIndexError
+from index.files.arrays import ArraySource, ArrayTarget
+from models.representations import Bool, Int32, Int64
+
+
+@dataclass(frozen=True, slots=True)
+class SortedValues:
+    """values: int64[M] or float64[M], ascending; rows: int32[M]."""
+
+    values: npt.NDArray[Any]
+    rows: Int32
+
+    @staticmethod
+    def of(values: npt.NDArray[Any], present: Bool) -> SortedValues:
+        """Of a column: values [N], bool[N]."""
+        rows = np.flatnonzero(present)
+        rows = rows[np.argsort(values[rows], kind="stable")]
+        return SortedValues(values[rows], rows.astype(np.int32))
+
+    @staticmethod
+    def stored(arrays: ArraySource, stem: str) -> bool:
+        """Whether a segment has those of this field."""
+        return arrays.has(f"{stem}_sorted")
+
+    @staticmethod
+    def open(arrays: ArraySource, stem: str, dtype: npt.DTypeLike, documents: int) -> SortedValues:
+        """Opens those of so many documents. Raises DamagedIndexError naming the file."""
+        rows: Int32 = arrays.open(f"{stem}_order", np.int32)
+        if len(rows) and not 0 <= rows.min() <= rows.max() < documents:
+            raise DamagedIndexError(
+                f"{arrays.path(f'{stem}_order')} names a row outside the {documents} documents; restore it "
+                "or rebuild the collection"
+            )
+        return SortedValues(arrays.open(f"{stem}_sorted", dtype, rows=len(rows)), rows)
+
+    def write(self, arrays: ArrayTarget, stem: str) -> None:
+        """Writes the arrays."""
+        arrays.write(f"{stem}_sorted", self.values)
+        arrays.write(f"{stem}_order", self.rows)
+
+    def same(self, other: object) -> bool:
+        """Whether these are the same values and rows."""
+        return (
+            isinstance(other, SortedValues)
+            and np.array_equal(self.values, other.values)
+            and np.array_equal(self.rows, other.rows)
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.values.nbytes + self.rows.nbytes
+
+    def places(self, wanted: Intervals) -> tuple[Int64, Int64]:
+        """Where values of the intervals begin and end: int64[K] each, ascending and apart."""
+        lows, highs = wanted.lows, wanted.highs
+        if not len(self.values):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        near = slice(
+            int(np.searchsorted(highs, self.values[0])), int(np.searchsorted(lows, self.values[-1], "right"))
+        )
+        lows, highs = lows[near], highs[near]
+        if len(lows) > len(self.values):  # the fewer are sought among the more
+            within = Intervals(lows, highs).hold(self.values)
+            edges = np.flatnonzero(np.diff(np.concatenate([[False], within, [False]]).astype(np.int8)))
+            return edges[0::2], edges[1::2]
+        starts, stops = np.searchsorted(self.values, lows), np.searchsorted(self.values, highs, "right")
+        some = starts < stops
+        return starts[some], stops[some]
+
+    def taken(self, starts: Int64, stops: Int64) -> Int32:
+        """The rows at these places, in order of their values."""
+        if len(starts) == 1:
+            return self.rows[int(starts[0]) : int(stops[0])]
+        return self.rows[counted(starts, stops)]

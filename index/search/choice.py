@@ -1,0 +1,61 @@
+"""Which of a search's ordered candidates are its hits: a page of them, or the best of each group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from index.candidates import Page
+from index.files.packed_bytes import PackedBytes
+from index.search.groups import Groups, groups_of
+from index.search.retrieval import Candidates, ids_at
+from index.segments.segment import Segment
+from models.representations import Float64, Int64
+
+
+class Choice:
+    """Chooses hits among K candidates, which it names by their places."""
+
+    def __init__(
+        self, segments: Sequence[Segment], found: Candidates, top_k: int, page: Page, group_by: str | None
+    ) -> None:
+        """group_by: a keyword field, of each of whose values the best candidate may be a hit."""
+        self._segments = segments
+        self._found = found
+        self._page = page
+        self._groups: Groups | None = None if group_by is None else groups_of(segments, found, group_by)
+        self.top_k = top_k
+        self.wanted = page.offset + top_k
+        self.floor = -math.inf if page.min_score is None else page.min_score
+
+    @property
+    def depth(self) -> int:
+        """How many of the best candidates decide what is chosen."""
+        plain = self._groups is None and self._page.after is None
+        return self.wanted if plain else len(self._found)
+
+    def ids_of(self, places: Int64) -> PackedBytes:
+        """The ids of some candidates."""
+        return ids_at(self._segments, self._found.segments[places], self._found.rows[places])
+
+    def of(self, order: Int64, sums: Float64) -> Int64:
+        """The hits, `top_k` at most, among candidates from the floor up, given best first: int64[n].
+
+        sums: float64[K], of all candidates.
+        """
+        if self._groups is not None:
+            order = self._groups.best(order)
+        first = self._page.offset if self._page.after is None else self._behind(order, sums[order])
+        return order[first : first + self.top_k]
+
+    def _behind(self, order: Int64, sums: Float64) -> int:
+        """How many ordered candidates are not behind the page's cursor. sums: float64[n], descending."""
+        after = self._page.after
+        assert after is not None  # noqa: S101 - asked for only then
+        first, last = (int(np.searchsorted(-sums, -after.score, side)) for side in ("left", "right"))
+        id = after.id.encode(errors="surrogatepass")
+        equal = self.ids_of(order[first:last]).take(np.arange(last - first))
+        # Sums that differ less than their numbers can say stay in their order.
+        return first + (equal.index(id) + 1 if id in equal else sum(each < id for each in equal))

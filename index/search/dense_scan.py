@@ -1,0 +1,148 @@
+"""Dense vectors of many segments compared with a query in one compiled call, for the best of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from index.documents.row_set import RowSet
+from index.files.addresses import address_of, array_at
+from index.search.half_products import product
+from models.representations import Bool, Float32, Int64
+
+ROWS_AT_ONCE = 16_384  # of a segment, by one thread before it takes others
+FEW_ROWS = 32  # one row in so many, or fewer, is taken by its number rather than by going through all
+
+STRETCH = np.dtype([(name, np.int64) for name in ("segment", "vectors", "first", "last", "numbers", "mask")])
+"""Rows of a segment: its place, where its vectors lie, and from which row to which. Where `numbers` is not 0
+rows are those at these places of the int64 there; where `mask` is not 0, only those that are true in the
+bool[N] there.
+"""
+
+Array = npt.NDArray[Any]
+Float16 = npt.NDArray[np.float16]
+Found = tuple[Int64, Int64, Float32]
+"""Segments int64[K], rows int64[K] and scores float32[K]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """A segment that is compared as a whole: its place, float16[N, D], and which rows count, None for all."""
+
+    place: int
+    vectors: Float16
+    allowed: RowSet | Bool | None
+
+
+class DenseScan:
+    """A comparison of a query float32[D] with some segments; threads may take some of the work each."""
+
+    def __init__(self, segments: Sequence[Scanned], query: Float32, k: int) -> None:
+        """k: how many of the best are wanted."""
+        self._query = np.ascontiguousarray(query, np.float32)
+        self._k = k
+        self._floors = np.full(1, -np.inf, np.float32)
+        self._held: list[Array] = []  # what has to stay as long as its address
+        stretches: list[tuple[int, ...]] = []
+        for segment in segments:
+            numbers, mask, count = self._allowed(segment)
+            address = address_of(segment.vectors, np.float16)
+            self._held.append(segment.vectors)
+            stretches += [
+                (segment.place, address, first, min(first + ROWS_AT_ONCE, count), numbers, mask)
+                for first in range(0, count, ROWS_AT_ONCE)
+            ]
+        table = np.array(stretches, STRETCH)
+        rows = np.cumsum(table["last"] - table["first"])
+        self._parts = np.split(table, _edges(rows)) if len(table) else []
+
+    @property
+    def costs(self) -> list[int]:
+        """How many rows each part has."""
+        return [int((part["last"] - part["first"]).sum()) for part in self._parts]
+
+    def find(self, part: int) -> Found:
+        """What may be among the k best of all, and all that tie with the last, in one part."""
+        dimension = len(self._query)
+        return scan(self._parts[part], dimension, self._query, self._k, self._floors)
+
+    def _allowed(self, segment: Scanned) -> tuple[int, int, int]:
+        """Where the numbers of rows lie, or a mask of them, and how many there are to go through."""
+        allowed, documents = segment.allowed, len(segment.vectors)
+        if allowed is None:
+            return 0, 0, documents
+        if isinstance(allowed, RowSet):
+            if len(allowed) * FEW_ROWS <= documents:
+                numbers = np.ascontiguousarray(allowed.rows)
+                self._held.append(numbers)
+                return address_of(numbers, np.int64), 0, len(numbers)
+            allowed = allowed.mask
+        self._held.append(allowed)
+        return 0, address_of(allowed, np.bool_), documents
+
+
+def _edges(lengths: Int64) -> Int64:
+    """Where parts of about `ROWS_AT_ONCE` rows begin; lengths: of all stretches up to each."""
+    marks = lengths // ROWS_AT_ONCE
+    return np.flatnonzero(marks[1:] != marks[:-1]) + 1
+
+
+def products_of(vectors: Float16, query: Float32) -> Float32:
+    """The inner products of float16[K, D] with float32[D], as a scan has them: float32[K]."""
+    products: Float32 = _products(
+        address_of(vectors, np.float16), len(vectors), len(query), np.ascontiguousarray(query)
+    )
+    return products
+
+
+@njit(cache=True, nogil=True)
+def _products(address: int, count: int, dimension: int, query: Array) -> Array:
+    found = np.empty(count, np.float32)
+    for row in range(count):
+        found[row] = product(address + 2 * row * dimension, dimension, query.ctypes)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def scan(stretches: Array, dimension: int, query: Array, k: int, floors: Array) -> tuple[Array, Array, Array]:
+    """The rows of some stretches that may be among the k best: segments int64[K], rows int64[K], scores
+    float32[K].
+
+    floors: float32[1], of k rows the lowest score, the highest that is known; raised, also by other threads.
+    """
+    room = 4 * k + 64
+    segments, rows, scores = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float32)
+    found, enough = 0, 2 * k
+    floor = floors[0]
+    for place in range(len(stretches)):
+        stretch = stretches[place]
+        numbers = array_at(stretch.numbers, stretch.last if stretch.numbers else 0, np.int64)
+        allowed = array_at(stretch.mask, stretch.last if stretch.mask else 0, np.bool_)
+        floor = max(floor, floors[0])
+        for position in range(stretch.first, stretch.last):
+            row = numbers[position] if len(numbers) else np.int64(position)
+            score = product(stretch.vectors + 2 * row * dimension, dimension, query.ctypes)
+            if score < floor or (len(allowed) and not allowed[row]):
+                continue
+            if found == len(rows):
+                segments = np.append(segments, np.empty(found, np.int64))
+                rows = np.append(rows, np.empty(found, np.int64))
+                scores = np.append(scores, np.empty(found, np.float32))
+            segments[found], rows[found], scores[found] = stretch.segment, row, score
+            found += 1
+            if found == enough:
+                floor = max(floor, np.partition(scores[:found], found - k)[found - k])
+                kept = 0
+                for each in range(found):
+                    if scores[each] >= floor:
+                        segments[kept], rows[kept], scores[kept] = segments[each], rows[each], scores[each]
+                        kept += 1
+                found = kept
+                enough = max(2 * k, 2 * found)  # many may tie with the last
+                floors[0] = max(floor, floors[0])
+    return segments[:found], rows[:found], scores[:found]

@@ -1,0 +1,49 @@
+"""Candidates by the value that they have in a keyword field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from index.documents.fields import KeywordColumn
+from index.files.packed_bytes import PackedBytes, distinct
+from index.search.retrieval import Candidates, runs
+from index.segments.segment import Segment
+from models.representations import Int64, offsets_of, ragged_positions
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of K candidates: each is in those of all its values, and alone in one where it has none.
+
+    offsets: int64[K+1]; members: int64[M], numbers of the groups of each candidate.
+    """
+
+    offsets: Int64
+    members: Int64
+
+    def best(self, order: Int64) -> Int64:
+        """Of ordered candidates int64[n] those that are the first of a group, in order."""
+        owners = np.repeat(np.arange(len(order)), self.offsets[order + 1] - self.offsets[order])
+        _, first = np.unique(self.members[ragged_positions(self.offsets, order)], return_index=True)
+        return order[np.unique(owners[first])]
+
+
+def groups_of(segments: Sequence[Segment], found: Candidates, field: str) -> Groups:
+    """The groups of candidates, which are in order of segment, by a declared keyword field."""
+    counts, values = np.zeros(len(found), np.int64), [PackedBytes.of([])]
+    for place, run in runs(found.segments):
+        column = segments[place].columns[field]
+        assert isinstance(column, KeywordColumn)  # noqa: S101 - checked before any search
+        taken = column.take(found.rows[run])
+        counts[run] = np.bincount(taken.rows, minlength=run.stop - run.start)
+        values.append(taken.strings.gather(taken.codes.astype(np.int64)))
+    first, numbers = distinct(PackedBytes.concatenate(values))
+    offsets = offsets_of(np.maximum(counts, 1))
+    members = np.empty(offsets[-1], np.int64)
+    without = counts == 0
+    members[np.repeat(~without, np.maximum(counts, 1))] = numbers
+    members[offsets[:-1][without]] = len(first) + np.arange(np.count_nonzero(without))
+    return Groups(offsets, members)

@@ -1,0 +1,105 @@
+"""Late interaction of a query with candidates of all segments, on cores that no other search uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from index.search.query import CheckedQuery
+from index.search.retrieval import Candidates, runs
+from index.search.threads import segment_threads
+from index.segments.segment import Segment
+from index.token_vectors.centroid_maxsim import CentroidProducts
+from index.token_vectors.integer_products import LANES
+from models.representations import Float64, Int64, offsets_of, ragged_positions
+
+CANDIDATES_AT_ONCE = 32
+# Products of values with groups of query tokens in the time that one document takes in a dense search.
+VALUES_PER_DOCUMENT = 512
+
+
+@dataclass(frozen=True, slots=True)
+class LateScores:
+    """The exact `s_mul` float64[W] of the windows of K documents, or of these where they have none.
+
+    offsets: int64[K+1], where those of each document lie.
+    """
+
+    scores: Float64
+    offsets: Int64
+
+    def best(self) -> Float64:
+        """Of each document that of its best window, float64[K]."""
+        if len(self.scores) == 0:
+            return np.empty(0)
+        best: Float64 = np.maximum.reduceat(self.scores, self.offsets[:-1])
+        return best
+
+    def of(self, place: int) -> Float64:
+        """Those of one document's windows."""
+        return self.scores[self.offsets[place] : self.offsets[place + 1]]
+
+    def take(self, places: Int64) -> LateScores:
+        """Those of the documents at these places."""
+        counts = self.offsets[places + 1] - self.offsets[places]
+        return LateScores(self.scores[ragged_positions(self.offsets, places)], offsets_of(counts))
+
+
+def first_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> Float64 | None:
+    """The `s_mul` of each candidate with its tokens' centroids alone, float64[K]; None without these."""
+    tokens = query.colbert
+    if tokens is None or len(tokens) == 0 or tokens.codebook is None or tokens.integers is None:
+        return None
+    products = CentroidProducts.of(tokens.integers, tokens.codebook)
+    scores = np.zeros(len(found))
+    for place, run in runs(found.segments):
+        scores[run] = segments[place].centroid_scores(products, found.rows[run])
+    return scores
+
+
+def near_scores(
+    segments: Sequence[Segment], found: Candidates, query: CheckedQuery
+) -> tuple[Float64, Float64]:
+    """The `s_mul` of each candidate, quickly, and how far it may be from the exact one: float64[K] both."""
+    scores, errors = np.zeros(len(found)), np.zeros(len(found))
+    if query.colbert is None:
+        return scores, errors
+    tokens = query.colbert
+    parts = [
+        (place, slice(first, min(first + CANDIDATES_AT_ONCE, run.stop)))
+        for place, run in runs(found.segments)
+        for first in range(run.start, run.stop, CANDIDATES_AT_ONCE)
+    ]
+
+    def score(number: int) -> None:
+        place, part = parts[number]
+        scores[part], errors[part] = segments[place].near_colbert_scores(tokens, found.rows[part])
+
+    values = -(-len(tokens) // LANES) * tokens.vectors.shape[1]
+    costs = [
+        int(segments[place].tokens_of(found.rows[part]).sum()) * values // VALUES_PER_DOCUMENT
+        for place, part in parts
+    ]
+    segment_threads().map(score, costs)
+    return scores, errors
+
+
+def colbert_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> Float64:
+    """The exact `s_mul` of each candidate, float64[K]."""
+    scores = np.zeros(len(found))
+    for place, run in runs(found.segments):
+        scores[run] = segments[place].colbert_scores(query.colbert, found.rows[run])
+    return scores
+
+
+def late_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> LateScores:
+    """The exact `s_mul` of each candidate's windows."""
+    parts = [
+        segments[place].colbert_of_texts(query.colbert, found.rows[run])
+        for place, run in runs(found.segments)
+    ]
+    scores = np.concatenate([np.empty(0), *(scores for scores, _ in parts)])
+    counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in parts)])
+    return LateScores(scores, offsets_of(counts))

@@ -1,0 +1,98 @@
+"""The best documents of segments whose dense side is lists of short codes.
+
+Codes say about what a vector's score is, and vectors are far larger than codes. So what all segments propose
+is merged by its codes, and of the best of all alone the vectors are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from index.candidates import DenseOptions
+from index.dense.expectation import likely_at_most
+from index.documents.row_set import RowSet
+from index.search.dense_scan import Found, products_of
+from index.search.exact_scores import gathered
+from index.segments.segment import Segment
+from models.representations import Float32, Int64
+
+VECTORS_READ = 8  # for each document that is wanted
+
+Mapped = Callable[[Callable[[int], tuple[Int64, Float32]], Sequence[int]], list[tuple[Int64, Float32]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A segment with lists: its place, and which rows may be returned, None for all that are not deleted."""
+
+    place: int
+    segment: Segment
+    allowed: RowSet | None
+
+    @property
+    def passing(self) -> int:
+        """How many documents may be returned."""
+        return self.segment.documents_kept if self.allowed is None else len(self.allowed)
+
+    def propose(self, query: Float32, count: int, options: DenseOptions) -> tuple[Int64, Float32]:
+        """So many distinct rows, and some for deleted ones, with the scores of their codes."""
+        if self.allowed is None:
+            count = -(-count * len(self.segment) // max(1, self.segment.documents_kept))
+        return self.segment.dense_index.propose_from_lists(query, count, self.allowed, options)
+
+    def rows_like(self, rows: Int64) -> Int64:
+        """All rows with the vectors of these that may be returned."""
+        found = self.segment.dense_index.rows_like(rows)
+        if self.allowed is not None:
+            return found[self.allowed.has(found)]
+        return found if self.segment.kept is None else found[self.segment.kept[found]]
+
+
+def search_lists(
+    listed: Sequence[Listed], query: Float32, k: int, total: int, options: DenseOptions, mapped: Mapped
+) -> Found:
+    """The k best of these segments, and more, by their vectors: segments, rows and scores.
+
+    total: documents that may be returned from all segments, of these and other kinds; mapped: calls a
+    function with the places of so many documents each, on free cores.
+    """
+    wanted = VECTORS_READ * k
+    asked = [min(wanted, likely_at_most(wanted * each.passing / total)) for each in listed]
+    sizes = [each.passing for each in listed]
+    found = mapped(lambda number: listed[number].propose(query, asked[number], options), sizes)
+    while True:
+        scores = np.concatenate([np.empty(0, np.float32), *(scores for _, scores in found)])
+        lowest = -np.inf
+        if len(scores) > wanted:
+            lowest = float(np.partition(scores, len(scores) - wanted)[len(scores) - wanted])
+        short = [
+            number
+            for number, (_, own) in enumerate(found)
+            if len(own) >= asked[number] < min(wanted, sizes[number]) and own.min() > lowest
+        ]
+        if not short:
+            break
+        for number in short:
+            asked[number] = min(wanted, 2 * asked[number])
+            found[number] = listed[number].propose(query, asked[number], options)
+    rows = []
+    for each, (some, own) in zip(listed, found, strict=True):
+        share = min(k, likely_at_most(k * each.passing / total), each.passing)
+        if len(some) < share:  # the lists that were looked at had no more
+            rows.append(each.segment.search_dense(query, share, each.allowed, options)[0])
+        else:
+            rows.append(each.rows_like(some[own >= lowest]))
+    return _scored(listed, rows, query)
+
+
+def _scored(listed: Sequence[Listed], rows: Sequence[Int64], query: Float32) -> Found:
+    """Rows of each segment with the scores that their vectors have."""
+    together = np.concatenate([np.empty(0, np.int64), *rows])
+    places = np.repeat([each.place for each in listed], [len(some) for some in rows]).astype(np.int64)
+    if not len(together):
+        return places, together, np.empty(0, np.float32)
+    vectors = {each.place: each.segment.vectors for each in listed}
+    return places, together, products_of(gathered(vectors, places, together, len(query)), query)

@@ -1,0 +1,70 @@
+"""Which candidates are hits: their order is that of exact sums, of which most need not be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from index.candidates import Weights
+from index.files.packed_bytes import PackedBytes
+from index.fusion import best, relative_sum, weighted_sum
+from index.search.bounds import bounds_of
+from index.search.choice import Choice
+from index.search.late_interaction import LateScores, late_scores
+from index.search.query import CheckedQuery
+from index.search.retrieval import Candidates
+from index.segments.segment import Segment
+from models.representations import Float64, Int64
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """K hits, best first. places: int64[K], theirs among the candidates; components: float64[K, S], exact
+    scores; sums: float64[K], weighted; late: of their windows.
+    """
+
+    places: Int64
+    components: Float64
+    sums: Float64
+    late: LateScores
+
+
+def rank(
+    segments: Sequence[Segment],
+    found: Candidates,
+    query: CheckedQuery,
+    weights: Weights,
+    sides: int,
+    choice: Choice,
+) -> Ranked:
+    """The hits among candidates by their exact weighted sums of so many sides, then by id.
+
+    What can be no hit by its quick score is not scored exactly; unless that leaves too few, since the value
+    of a group may turn out to be that of a better hit, too.
+    """
+    bounds, least = bounds_of(segments, found, query, weights, sides, choice)
+    while True:
+        near = np.flatnonzero(~(bounds < least))  # also what has no bound
+        some, late = found.take(near), None
+        if weights.colbert != 0:
+            late = late_scores(segments, some, query)
+        components = some.components(np.zeros(len(near)) if late is None else late.best(), sides)
+        exact = np.full(len(found), -np.inf)
+        exact[near] = weighted_sum(components, weights)
+        order = near[best(relative_sum(components, weights), choice.depth, partial(_ids, choice, near))]
+        hits = choice.of(order[exact[order] >= least], exact)  # all that lie so high are among them
+        if len(hits) == choice.top_k or least == choice.floor:
+            break
+        least = choice.floor
+    if late is None:  # which counts nothing, but is told
+        late = late_scores(segments, found.take(hits), query)
+    else:
+        late = late.take(np.searchsorted(near, hits))
+    return Ranked(hits, found.take(hits).components(late.best(), sides), exact[hits], late)
+
+
+def _ids(choice: Choice, near: Int64, places: Int64) -> PackedBytes:
+    return choice.ids_of(near[places])

@@ -1,0 +1,10 @@
+"""How token vectors are stored, by name."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+TokenCodec = Literal["float16", "int8", "residual4", "residual2", "residual1", "none"]
+"""`residual4`, `2` and `1` keep so many bits of each value's distance to a centroid; they need a codebook."""
+
+RESIDUAL_BITS: dict[TokenCodec, int] = {"residual1": 1, "residual2": 2, "residual4": 4}

@@ -1,0 +1,160 @@
+"""Late interaction with vectors stored as bytes, first nearly, then exactly.
+
+A document's tokens go through one tile, eight at a time: copied, or put together from their codes, in which
+case they have length 1. Nothing larger is made of them, and integer sums have no order, so that equal
+documents get equal scores wherever they lie.
+
+Letters: N query tokens, G groups of them, T stored tokens, K documents, S values of a token in the tile, B
+bytes of a code, M centroids.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from index.token_vectors.integer_products import LANES, OFFSET, TILE, multiply, raise_best, square_sums
+
+Array = npt.NDArray[Any]
+
+# What a score in float32 may be off, relative to the vectors' lengths, beside the query's own rounding.
+ROUNDING = 1e-6
+LOWEST = np.float32(-3.4028234e38)
+
+
+@numba.njit(nogil=True, cache=True)
+def _copied(tile: Array, token: int, codes: Array, position: int) -> None:
+    for place in range(codes.shape[1]):
+        tile[token, place] = codes[position, place] ^ np.uint8(OFFSET)
+
+
+@numba.njit(nogil=True, cache=True)
+def _assembled(words: Array, token: int, codes: Array, position: int, centroid: Array, tables: Array) -> None:
+    """A centroid's values plus those of each code, several in a word: no sum carries from one to the next."""
+    for place in range(codes.shape[1]):
+        words[token, place] = centroid[place] + tables[place, codes[position, place]]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")  # no test before each division
+def _fill(work: Any, stored: Any, first: int, end: int) -> float:
+    """Puts tokens from `first` on into the tile, the last before `end` again where there are fewer than 8.
+
+    Writes what their values are to be multiplied by, and returns the length of the longest vector.
+    """
+    tile, words, squares, scales = work
+    codes, code_scales, assigned, centroids, tables = stored
+    for token in range(TILE):
+        position = min(first + token, end - 1)
+        if len(code_scales) > 0:
+            _copied(tile, token, codes, position)
+        else:
+            _assembled(words, token, codes, position, centroids[assigned[position]], tables)
+    square_sums(tile, tile.shape[1], squares)
+    if len(code_scales) == 0:
+        for token in range(TILE):  # a vector of zeros has the product 0, whatever its scale
+            scales[token] = np.float32(1) / np.sqrt(np.float32(max(squares[token], np.int32(1))))
+        return 1.0
+    longest = np.float32(0)
+    for token in range(TILE):
+        scales[token] = code_scales[min(first + token, end - 1)]
+        longest = max(longest, np.sqrt(np.float32(squares[token])) * scales[token])
+    return np.float64(longest)
+
+
+@numba.njit(nogil=True, cache=True)
+def _work_space(stored: Any, values: int) -> Any:
+    """A tile uint8[8, S], the same in words, its tokens' squared lengths int32[8] and scales float32[8]."""
+    tile = np.full((TILE, values), OFFSET, np.uint8)
+    return tile, tile.view(stored[3].dtype), np.empty(TILE, np.int32), np.empty(TILE, np.float32)
+
+
+@numba.njit(nogil=True, cache=True)
+def _best_of_document(work: Any, stored: Any, start: int, end: int, query: Any, best: Array) -> float:
+    """Writes best float32[G, 16], in units of the query's scales; returns the longest vector's length."""
+    packed, sums = query[0], query[1]
+    tile, scales = work[0], work[3]
+    longest = 0.0
+    best[:] = LOWEST
+    for first in range(start, end, TILE):
+        longest = max(longest, _fill(work, stored, first, end))
+        for group in range(len(packed)):
+            raise_best(packed, group, tile, tile.shape[1], sums, scales, best)
+    return longest
+
+
+@numba.njit(nogil=True, cache=True)
+def near_maxsim(stored: Any, starts: Array, ends: Array, query: Any) -> tuple[Array, Array]:
+    """Late interaction float64[K] of tokens from `starts` to `ends`, int64[K], with the query as bytes.
+
+    stored: codes uint8[T, B]; scales float32[T], or float32[0] where the codes are of `Codebook`; then
+    places of centroids uint16[T], centroids [M, B] and tables [B, 256] in words; query:
+    `IntegerQuery.arguments`. Returns how far each score may be from the exact one, float64[K], too. 0 for a
+    document without tokens.
+    """
+    packed, _, query_scales, errors, vectors = query
+    work = _work_space(stored, vectors.shape[1])
+    best = np.empty((len(packed), LANES), np.float32)
+    scores, off = np.zeros(len(starts)), np.zeros(len(starts))
+    error = errors.mean() + ROUNDING * np.sqrt(np.square(vectors).sum() / len(vectors))
+    for place in range(len(starts)):
+        if ends[place] > starts[place]:
+            longest = _best_of_document(work, stored, starts[place], ends[place], query, best)
+            total = 0.0
+            for group in range(len(packed)):
+                for lane in range(LANES):
+                    total += np.float64(best[group, lane]) * np.float64(query_scales[group, lane])
+            scores[place] = total / len(vectors)
+            off[place] = error * longest
+    return scores, off
+
+
+@numba.njit(nogil=True, cache=True, fastmath={"reassoc"})
+def _product(vector: Array, values: Array) -> float:
+    total = 0.0
+    for place in range(len(vector)):
+        total += vector[place] * np.float64(np.int32(values[place]) - np.int32(OFFSET))
+    return total
+
+
+@numba.njit(nogil=True, cache=True)
+def exact_maxsim(stored: Any, starts: Array, ends: Array, query: Any) -> Array:
+    """As `near_maxsim`, but of the query itself and in float64.
+
+    Each query token meets again those tokens alone that may be its best: no other comes as near to it as
+    twice the error of its bytes.
+    """
+    packed, sums, query_scales, errors, vectors = query
+    work = _work_space(stored, vectors.shape[1])
+    tile, scales, products = work[0], work[3], np.empty((TILE, LANES), np.int32)
+    best = np.empty((len(packed), LANES), np.float32)
+    off = errors + ROUNDING * np.sqrt(np.square(vectors).sum(axis=1))
+    needed, exact = np.empty(len(vectors)), np.empty(len(vectors))
+    scores = np.zeros(len(starts))
+    for place in range(len(starts)):
+        start, end = starts[place], ends[place]
+        if end <= start:
+            continue
+        longest = _best_of_document(work, stored, start, end, query, best)
+        for token in range(len(vectors)):
+            scale = np.float64(query_scales[token // LANES, token % LANES])
+            # In the units of `best`; without a scale, all products are 0.
+            needed[token] = np.float64(LOWEST)
+            if scale > 0:
+                needed[token] = best[token // LANES, token % LANES] - 2 * longest * off[token] / scale
+        exact[:] = -np.inf
+        for first in range(start, end, TILE):
+            _fill(work, stored, first, end)
+            for group in range(len(packed)):
+                multiply(packed, group, tile, tile.shape[1], products)
+                for row in range(min(TILE, end - first)):
+                    for lane in range(min(LANES, len(vectors) - group * LANES)):
+                        token = group * LANES + lane
+                        near = np.float32(products[row, lane] - sums[group, lane]) * scales[row]
+                        if near >= needed[token]:
+                            value = _product(vectors[token], tile[row]) * np.float64(scales[row])
+                            exact[token] = max(exact[token], value)
+        scores[place] = exact.mean()
+    return scores

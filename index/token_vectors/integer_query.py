@@ -1,0 +1,58 @@
+"""Vectors as bytes, with a bound on what that loses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from index.token_vectors.integer_products import LANES, OFFSET, STEP, VALUES_AT_ONCE
+from models.representations import Float32, Float64
+
+LARGEST = 127
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerQuery:
+    """N token vectors q, each about scale x values, in G groups of `LANES`; S values each, a multiple of 64,
+    with zeros behind.
+
+    packed: int8[G, S/4, 16, 4], as `integer_products.multiply` takes them; sums: int32[G, 16], 128 times the
+    sum of each token's values; scales: float32[G, 16], 0 where a lane has no token; errors: float64[N],
+    |q - scale x values|; vectors: float64[N, S], q itself.
+    """
+
+    packed: npt.NDArray[np.int8]
+    sums: npt.NDArray[np.int32]
+    scales: Float32
+    errors: Float64
+    vectors: Float64
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What compiled loops take of it."""
+        return self.packed, self.sums, self.scales, self.errors, self.vectors
+
+    @staticmethod
+    def of(query: npt.NDArray[np.floating]) -> IntegerQuery:
+        """Of floats [N, C]."""
+        tokens, dimension = query.shape
+        size = -(-dimension // VALUES_AT_ONCE) * VALUES_AT_ONCE
+        groups = -(-tokens // LANES)
+        vectors = np.zeros((groups * LANES, size))
+        vectors[:tokens, :dimension] = query
+        scales = (np.abs(vectors).max(axis=1) / LARGEST).astype(np.float32)
+        divisors = np.where(scales > 0, scales, np.float32(1)).astype(np.float64)
+        values = np.clip(np.rint(vectors / divisors[:, None]), -LARGEST, LARGEST)
+        errors = np.sqrt(np.square(vectors - values * scales[:, None].astype(np.float64)).sum(axis=1))
+        packed = values.astype(np.int8).reshape(groups, LANES, size // STEP, STEP).transpose(0, 2, 1, 3)
+        sums = (OFFSET * values.sum(axis=1)).astype(np.int32).reshape(groups, LANES)
+        return IntegerQuery(
+            np.ascontiguousarray(packed),
+            sums,
+            scales.reshape(groups, LANES),
+            errors[:tokens],
+            vectors[:tokens],
+        )

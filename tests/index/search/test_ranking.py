@@ -1,0 +1,130 @@
+"""The order of hits: that of exact sums whatever the scale of the weights, though most are scored quickly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from index.candidates import CandidateLimits, Document, Hit, Weights
+from index.snapshot import Snapshot
+from models.representations import Float32, Representations, SparseRows, TokenVectors
+
+ALL = CandidateLimits(10_000, 10_000)
+LATE = Weights(0, 0, 1)
+
+
+def ids_of(hits: list[Hit]) -> list[str]:
+    return [hit.document.id for hit in hits]
+
+
+def of_tokens(tokens: Float32) -> Representations:
+    """Texts of token vectors float32[B, L, C] that are alike in all else."""
+    texts, length, dimension = tokens.shape
+    return Representations(
+        np.full(texts, length + 1),
+        np.zeros(texts, np.bool_),
+        np.tile(np.float32([1, 0]), (texts, 1)),
+        SparseRows(np.zeros(texts + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32)),
+        TokenVectors(tokens.reshape(-1, dimension), length * np.arange(texts + 1)),
+    )
+
+
+def late_interaction(query: Float32, documents: Float32) -> Any:
+    """Of query float32[N, C] and documents float32[B, L, C]: float64[B], in steps of six decimals."""
+    similarity = np.einsum("nc,blc->bnl", query.astype(np.float64), documents.astype(np.float64))
+    return np.rint(similarity.max(axis=2).mean(axis=1) * 1e6)
+
+
+def named(count: int, seed: int) -> list[Document]:
+    """Documents whose ids are in no order."""
+    return [Document(f"d{name:04d}", "text") for name in np.random.default_rng(seed).permutation(count)]
+
+
+@pytest.mark.parametrize("size", [1e3, 1e5])
+@pytest.mark.parametrize("segment", [400, 70])
+def test_float32_does_not_decide_between_close_documents(build: Any, segment: int, size: float) -> None:
+    """Large products cancel out: what float32 loses beside them is more than tells documents apart."""
+    random = np.random.default_rng(4)
+    tokens = random.choice(np.float32([0.125, 0.25, 0.5]), (400, 3, 32))
+    large = np.arange(0, 32, 4)
+    tokens[:, :, large] = 0.5
+    names = named(400, 1)
+    snapshot = build((names, of_tokens(tokens)), segment=segment, token_codec="float16").snapshot()
+    misled = 0
+    for _ in range(10):
+        query = random.uniform(-4e-8 * size, 4e-8 * size, (4, 32)).astype(np.float32)
+        query[:, large] = np.float32(size) * random.permutation([1, 1, 1, 1, -1, -1, -1, -1])
+        exact = late_interaction(query, tokens)
+        quick = (query @ tokens.transpose(0, 2, 1)).max(axis=2).mean(axis=1)
+        ids = [document.id for document in names]
+        expected = [ids[place] for place in sorted(range(400), key=lambda place: (-exact[place], ids[place]))]
+        misled += int(np.argmax(quick) != np.argmax(exact))
+        for top_k in (1, 10):
+            hits = snapshot.search(of_tokens(query[None]), top_k=top_k, weights=LATE, candidates=ALL).hits
+            assert ids_of(hits) == expected[:top_k]
+    assert misled > 0  # float32 alone would have found others
+
+
+@pytest.mark.parametrize("codec", ["int8", "float16"])
+def test_equal_documents_tie_wherever_they_lie(build: Any, codec: str) -> None:
+    """A product of float32 matrices may give equal rows other last bits at the edge of a block."""
+    random = np.random.default_rng(5)
+    tokens = random.standard_normal((500, 7, 31)).astype(np.float32)
+    equal = random.choice(500, 200, replace=False)
+    tokens[equal] = tokens[equal[0]]
+    names = named(500, 2)
+    snapshot = build((names, of_tokens(tokens)), token_codec=codec).snapshot()
+    first = sorted(names[place].id for place in equal)
+    for factor in (1, 50, 1000):
+        query = of_tokens(np.float32(factor) * tokens[equal[:1], :5])  # of which these are the nearest
+        hits = snapshot.search(query, top_k=20, weights=LATE, candidates=ALL).hits
+        assert ids_of(hits) == first[:20]
+        assert len({hit.score for hit in hits}) == 1
+
+
+def test_sums_are_told_apart_below_the_last_decimal(build: Any, plain_representations: Any) -> None:
+    """0.500001 and 0.5 differ by 1e-12 under the weight 1e-6."""
+    vectors = [[0.5, 0.0], [0.5, 0.25], [0.5, 0.5]]
+    corpus = [Document(id, "x") for id in "abc"], plain_representations(vectors, [{}, {}, {}], [[], [], []])
+    snapshot = build(corpus, token_codec="none").snapshot()
+    query = plain_representations([[1, 4e-6]], [{}], [[]])
+    for weight in (1, 1e-6, 1e6):
+        hits = snapshot.search(query, weights=Weights(weight, 0, 0)).hits
+        assert ids_of(hits) == ["c", "b", "a"]
+        assert [hit.score for hit in hits] == pytest.approx(
+            [0.500002 * weight, 0.500001 * weight, 0.5 * weight], rel=1e-12
+        )
+
+
+weight = st.sampled_from([0, 0.1, 0.15, 0.3, 0.35, 0.5, 1 / 3, 1, 2, 7]) | st.floats(1e-3, 10)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    weights=st.builds(Weights, weight, weight, weight).filter(lambda w: w.dense or w.sparse or w.colbert),
+    scale=st.sampled_from([1e-6, 0.001, 0.1, 3, 1e6 / 11, 1e5]) | st.floats(1e-6, 1e5),
+    top_k=st.integers(1, 40),
+    seed=st.integers(0, 3),
+)
+def test_the_scale_of_the_weights_changes_nothing(
+    shared: Snapshot, random_texts: Any, weights: Weights, scale: float, top_k: int, seed: int
+) -> None:
+    query = random_texts(1, seed)
+    scaled = Weights(scale * weights.dense, scale * weights.sparse, scale * weights.colbert)
+    one, other = (
+        shared.search(query, top_k=top_k, weights=used, candidates=ALL).hits for used in (weights, scaled)
+    )
+    assert ids_of(one) == ids_of(other)
+    assert [hit.scores for hit in one] == [hit.scores for hit in other]
+    assert [scale * hit.score for hit in one] == pytest.approx([hit.score for hit in other], rel=1e-9)
+
+
+@pytest.fixture
+def shared(build: Any, random_corpus: Any) -> Snapshot:
+    """Forty documents, nine of them alike, in three segments."""
+    found: Snapshot = build(random_corpus(40, 6, repeat=9), segment=15).snapshot()
+    return found

@@ -1,0 +1,148 @@
+"""A lexical search over the indexes of many segments finds what scoring every document finds, with ties."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from index.documents.row_set import RowSet
+from index.errors import InvalidQueryError
+from index.files.array_folder import ArrayFolder
+from index.files.memory_arrays import MemoryArrays
+from index.sparse import search
+from index.sparse.inverted_index import InvertedIndex, build_inverted
+from index.sparse.search import LexicalQuery, LexicalSearch, exact_sums
+from models.representations import SparseRows, offsets_of
+
+VOCABULARY = 40
+
+
+def rows_of(rows: list[dict[int, float]]) -> SparseRows:
+    ids = [token for row in rows for token in sorted(row)]
+    weights = [row[token] for row in rows for token in sorted(row)]
+    lengths = np.array([len(row) for row in rows], np.int64)
+    return SparseRows(offsets_of(lengths), np.array(ids, np.int32), np.array(weights, np.float32))
+
+
+def index_of(rows: list[dict[int, float]]) -> InvertedIndex:
+    arrays, forward = MemoryArrays(), rows_of(rows)
+    build_inverted(forward, VOCABULARY, arrays)
+    return InvertedIndex.open(arrays, forward)
+
+
+def brute_force(
+    parts: list[list[dict[int, float]]],
+    query: dict[int, float],
+    k: int,
+    allowed: list[npt.NDArray[np.bool_] | None],
+) -> dict[tuple[int, int], float]:
+    """The k best documents and all that tie with the last, by segment and row, with their scores."""
+    scores = {}
+    for segment, rows in enumerate(parts):
+        for row, weights in enumerate(rows):
+            mask = allowed[segment]
+            if mask is None or mask[row]:
+                products = [
+                    float(np.float32(query[token])) * float(np.float32(weights[token]))
+                    for token in sorted(query.keys() & weights)
+                ]
+                scores[segment, row] = float(np.float32(sum(products)))
+    positive = sorted((score for score in scores.values() if score > 0), reverse=True)
+    lowest = positive[min(k, len(positive)) - 1] if positive else np.inf
+    return {place: score for place, score in scores.items() if score >= lowest}
+
+
+def found_in(
+    indexes: list[InvertedIndex],
+    query: dict[int, float],
+    k: int,
+    allowed: list[npt.NDArray[np.bool_] | None],
+    sets: bool,
+    edges: list[int],
+) -> dict[tuple[int, int], float]:
+    plain = LexicalQuery.plain(
+        np.array(list(query), np.int32), np.array(list(query.values()), np.float32), len(indexes)
+    )
+    given = [mask if mask is None or not sets else RowSet.of_mask(mask) for mask in allowed]
+    looked = LexicalSearch(indexes, plain, k, given)
+    segments, rows, scores = looked.best([looked.find(first, last) for first, last in pairwise(edges)])
+    assert (np.diff(scores) <= 0).all()
+    np.testing.assert_array_equal(
+        exact_sums(indexes, plain, np.sort(segments), rows[np.argsort(segments, kind="stable")]).astype(
+            np.float32
+        ),
+        scores[np.argsort(segments, kind="stable")],
+    )
+    places = zip(segments.tolist(), rows.tolist(), strict=True)
+    return dict(zip(places, scores.tolist(), strict=True))
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_segments_are_searched_as_one(data: st.DataObject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few distinct weights, so that many documents tie; segments of other largest weights, and empty ones."""
+    monkeypatch.setattr(search, "DOCUMENTS_PER_ROW", data.draw(st.sampled_from([1, 4, 128])))
+    scale = st.sampled_from([0.25, 1.0, 1.0, 8.0])
+    weight = st.sampled_from([0.25, 0.5, 1.0])
+    parts = []
+    for _ in range(data.draw(st.integers(1, 5))):
+        factor = data.draw(scale)
+        row = st.dictionaries(
+            st.integers(0, VOCABULARY - 1), weight.map(lambda w, f=factor: w * f), max_size=6
+        )
+        parts.append(data.draw(st.lists(row, max_size=12)))
+    query = data.draw(st.dictionaries(st.integers(0, VOCABULARY - 1), weight, min_size=1, max_size=8))
+    allowed: list[npt.NDArray[np.bool_] | None] = [
+        data.draw(
+            st.none()
+            | st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)).map(
+                lambda some: np.array(some, np.bool_)
+            )
+        )
+        for rows in parts
+    ]
+    edges = sorted({0, len(parts), *data.draw(st.lists(st.integers(0, len(parts)), max_size=2))})
+    k = data.draw(st.integers(1, 12))
+    indexes = [index_of(rows) for rows in parts]
+    expected = brute_force(parts, query, k, allowed)
+    for sets in (False, True):
+        assert found_in(indexes, query, k, allowed, sets, edges) == expected
+
+
+def test_later_segments_begin_with_the_floor_of_former_ones() -> None:
+    """A thousand documents that lie far below ten of the first segment are not even proposed."""
+    indexes = [index_of([{1: 1.0}] * 10), *(index_of([{1: 0.5, 2: 1.0}] * 100) for _ in range(10))]
+    plain = LexicalQuery.plain(np.array([1], np.int32), np.ones(1, np.float32), len(indexes))
+    looked = LexicalSearch(indexes, plain, 10, [None] * len(indexes))
+    assert [len(looked.find(place, place + 1)[0]) for place in range(len(indexes))] == [10, *[0] * 10]
+
+
+def test_a_segment_without_the_terms_and_one_with_a_great_weight() -> None:
+    """The great weight makes the unit coarse: all others have nearly the same bound, and are told apart."""
+    parts = [
+        [{3: 1.0}],
+        [{1: 1e6}],
+        [{1: 1.0 + row / 64} for row in range(30)],
+    ]
+    query = {1: 1.0, 2: 1.0}
+    everything: list[npt.NDArray[np.bool_] | None] = [None] * 3
+    found = found_in([index_of(rows) for rows in parts], query, 5, everything, False, [0, 3])
+    assert found == {(1, 0): 1e6, **{(2, row): 1.0 + row / 64 for row in range(26, 30)}}
+
+
+def test_indexes_on_the_disk_stay_mapped_while_they_are_searched(tmp_path: Path) -> None:
+    forward = rows_of([{1: 1.0}, {1: 2.0}])
+    build_inverted(forward, VOCABULARY, ArrayFolder(tmp_path))
+    plain = LexicalQuery.plain(np.array([1], np.int32), np.ones(1, np.float32), 1)
+    looked = LexicalSearch([InvertedIndex.open(ArrayFolder(tmp_path), forward)], plain, 1, [None])
+    segments, rows, scores = looked.best([looked.find(0, 1)])
+    assert (segments.tolist(), rows.tolist(), scores.tolist()) == ([0], [1], [2.0])
+
+
+def test_a_query_is_checked() -> None:
+    with pytest.raises(InvalidQueryError, match="negative or not finite"):
+        LexicalQuery.plain(np.array([1], np.int32), np.array([-1.0], np.float32), 3)

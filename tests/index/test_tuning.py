@@ -1,0 +1,58 @@
+"""The least effort for a wanted recall."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from index.candidates import CandidateLimits, DenseOptions
+from index.dense import index as dense
+from index.errors import InvalidQueryError
+from index.tuning import EffortTuning
+
+K = 50
+
+
+@pytest.fixture
+def snapshot(build: Any, random_corpus: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Two graphs that are walked at any effort."""
+    monkeypatch.setattr(dense, "ROWS_PER_EF", 0)
+    monkeypatch.setattr(dense, "TIE_MARGIN", 0)
+    monkeypatch.setattr(dense, "_effort", lambda k, ef_search: max(k, ef_search))
+    return build(random_corpus(4_000, seed=3), segment=2_000, dense_kind="hnsw").snapshot()
+
+
+def test_efforts_grow_until_one_finds_enough(snapshot: Any) -> None:
+    tuning = EffortTuning(snapshot, K)
+    queries = tuning.sampled_queries(30, seed=1)
+    assert np.linalg.norm(queries, axis=1) == pytest.approx(np.ones(30), abs=1e-5)
+    told: list[tuple[int, int]] = []
+    rows = list(tuning.measured(queries, 0.999, lambda *done: told.append(done)))
+    assert [row.options.ef_search for row in rows][:4] == [16, 23, 32, 45]
+    assert all(row.recall < 0.999 for row in rows[:-1])
+    assert rows[-1].recall >= 0.999
+    assert all(row.lowest <= row.recall for row in rows)
+    assert told[-1] == (30, 30)
+    assert tuning.kind == "hnsw"
+
+
+def test_recall_is_that_of_searches(snapshot: Any, random_texts: Any) -> None:
+    """Of the k best of all documents, what a search with this effort proposes."""
+    queries = random_texts(20, 8)
+    row = next(EffortTuning(snapshot, K).measured(queries.dense, 0.01))
+    found, limits = [], CandidateLimits(K, 0)
+    for number in range(20):
+        query = queries.take(np.array([number]))
+        best, exact = (
+            set(np.round(snapshot.retrieve(query, candidates=limits, dense_options=options).dense, 6))
+            for options in (row.options, DenseOptions(100_000))
+        )
+        found.append(len(best & exact) / K)
+    assert row.recall == pytest.approx(np.mean(found), abs=0.02)
+
+
+def test_where_nothing_is_to_choose_it_says_so(snapshot: Any, build: Any, random_corpus: Any) -> None:
+    with pytest.raises(InvalidQueryError, match="scanned, so any effort"):
+        EffortTuning(build(random_corpus(30, 1), name="flat").snapshot(), 5)
+    with pytest.raises(InvalidQueryError, match="k is 4001, but 'demo' has 4000 documents"):
+        EffortTuning(snapshot, 4_001)

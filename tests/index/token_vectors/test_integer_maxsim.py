@@ -1,0 +1,85 @@
+"""Late interaction with bytes against the same in float64."""
+
+import numpy as np
+import pytest
+
+from index.token_vectors.integer_maxsim import exact_maxsim, near_maxsim
+from index.token_vectors.integer_query import IntegerQuery
+from index.token_vectors.store import TokenVectorStore
+from models.representations import Float32, Float64, Int64, TokenVectors, offsets_of
+
+
+def unit(generator: np.random.Generator, count: int, dimension: int) -> Float32:
+    vectors = generator.standard_normal((count, dimension))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def stored(vectors: Float32, lengths: list[int]) -> TokenVectorStore:
+    return TokenVectorStore.encode(TokenVectors(vectors, offsets_of(np.array(lengths))), "int8")
+
+
+def brute_force(query: Float32, store: TokenVectorStore) -> Float64:
+    scores = []
+    for row in range(len(store.offsets) - 1):
+        positions = slice(store.offsets[row], store.offsets[row + 1])
+        values = (
+            store.codes[positions].astype(np.float64) * store.scales[positions].astype(np.float64)[:, None]
+        )
+        scores.append((query.astype(np.float64) @ values.T).max(axis=1).mean())
+    return np.array(scores)
+
+
+def spans(store: TokenVectorStore) -> tuple[Int64, Int64]:
+    return store.offsets[:-1].copy(), store.offsets[1:].copy()
+
+
+@pytest.mark.parametrize("dimension", [3, 64, 100, 128, 384])
+@pytest.mark.parametrize("tokens", [1, 16, 17, 40])
+def test_scores_are_exact_and_near_ones_within_their_errors(dimension: int, tokens: int) -> None:
+    generator = np.random.default_rng(dimension + tokens)
+    lengths = [1, 2, 7, 8, 9, 60, 3]
+    store = stored(unit(generator, sum(lengths), dimension), lengths)
+    query = unit(generator, tokens, dimension)
+    expected = brute_force(query, store)
+    integers = IntegerQuery.of(query)
+    exact = exact_maxsim(store.as_bytes, *spans(store), integers.arguments)
+    np.testing.assert_allclose(exact, expected, rtol=0, atol=1e-12)
+    near, errors = near_maxsim(store.as_bytes, *spans(store), integers.arguments)
+    assert (np.abs(near - expected) <= errors).all()
+    assert errors.max() < 0.01
+
+
+def test_the_best_token_is_found_where_bytes_prefer_another() -> None:
+    """The exact score is that of the better token, whatever a query's bytes say."""
+    # All but the first value are 0.495 of a byte's step, so 0 as bytes: by these, the first token is better.
+    query = np.array([[1, 0.0039, 0.0039, 0.0039, 0.0039]], np.float32)
+    vectors = np.array([[1, 0, 0, 0, 0], [126 / 127, 1, 1, 1, 1]], np.float32)
+    store = stored(vectors, [2])
+    integers = IntegerQuery.of(query)
+    assert integers.packed[0, :2, 0].tolist() == [[127, 0, 0, 0], [0, 0, 0, 0]]
+    exact = exact_maxsim(store.as_bytes, *spans(store), integers.arguments)
+    assert exact[0] == pytest.approx(126 / 127 + 4 * 0.0039, abs=1e-6)
+
+
+def test_longer_vectors_have_larger_errors() -> None:
+    generator = np.random.default_rng(0)
+    vectors = unit(generator, 10, 64)
+    integers = IntegerQuery.of(unit(generator, 4, 64))
+    near, errors = zip(
+        *(
+            near_maxsim(each.as_bytes, *spans(each), integers.arguments)
+            for each in (stored(vectors, [10]), stored(100 * vectors, [10]))
+        ),
+        strict=True,
+    )
+    assert near[1][0] == pytest.approx(100 * near[0][0], rel=1e-3)
+    assert errors[1][0] == pytest.approx(100 * errors[0][0], rel=1e-2)
+
+
+def test_vectors_of_zeros_score_zero() -> None:
+    store = stored(np.zeros((3, 8), np.float32), [2, 1])
+    integers = IntegerQuery.of(np.ones((2, 8), np.float32))
+    assert near_maxsim(store.as_bytes, *spans(store), integers.arguments)[0].tolist() == [0, 0]
+    assert exact_maxsim(store.as_bytes, *spans(store), integers.arguments).tolist() == [0, 0]
+    nothing = IntegerQuery.of(np.zeros((2, 8), np.float32))
+    assert exact_maxsim(store.as_bytes, *spans(store), nothing.arguments).tolist() == [0, 0]
