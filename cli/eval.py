@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -11,6 +11,8 @@ from rich.table import Table
 from cli import options
 from cli.output import console, print_json
 from cli.search import parse_weights
+from index.dense.kinds import DenseKind
+from index.token_vectors.codecs import TokenCodec
 
 if TYPE_CHECKING:
     from evaluation.run import EvaluationReport
@@ -25,8 +27,15 @@ def evaluate(
         str, typer.Option(metavar="PRESET|D,S,C[,B]", help="Weights of the sum, as for `tercet search`.")
     ] = "sum",
     dense_kind: Annotated[
-        Literal["auto", "flat", "hnsw", "ivfpq"] | None,
+        DenseKind | None,
         typer.Option(help="Dense index. [default auto: by size]", show_default=False),
+    ] = None,
+    token_codec: Annotated[
+        TokenCodec | None,
+        typer.Option(
+            help="How token vectors are stored. [default int8: what the checkpoint can do]",
+            show_default=False,
+        ),
     ] = None,
     lexical: options.Lexical = None,
     bm25: options.Bm25 = False,
@@ -54,6 +63,7 @@ def evaluate(
     from service.encoding.service import local_encoder
 
     try:
+        from evaluation.run import DEFAULT_CODEC
         from evaluation.run import evaluate as run
     except ImportError as error:
         raise MissingExtraError(
@@ -83,6 +93,7 @@ def evaluate(
             lexical=lexical,
             bm25_language=language,
             window=window,
+            token_codec=token_codec or DEFAULT_CODEC,
             progress=progress,
         )
     if as_json:

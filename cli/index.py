@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli import index_alias, index_backup, index_upkeep, options
+from cli import index_alias, index_backup, index_tune, index_upkeep, options
 from cli.index_build import build
 from cli.output import console, megabytes, print_json, print_pairs
 
@@ -20,6 +20,7 @@ app = typer.Typer(help="Build, inspect, verify and back up collections.", no_arg
 app.command()(build)
 app.command()(index_upkeep.merge)
 app.command()(index_upkeep.stats)
+app.command()(index_tune.tune)
 app.command()(index_backup.backup)
 app.command()(index_backup.restore)
 app.add_typer(index_alias.app, name="alias")
@@ -70,16 +71,24 @@ def _described(inspection: Inspection) -> dict[str, Any]:
         "colbert_dimension": settings.colbert_dimension,
         "vocabulary_size": settings.vocabulary_size,
         "dense_kind": settings.dense_kind,
+        "dense_memory_bytes": settings.dense_memory_bytes,
+        "dense_index": _dense_index(inspection),
         "token_codec": settings.token_codec,
         "lexical": settings.lexical,
         "bm25": settings.bm25,
         "bm25_language": settings.bm25_language if settings.bm25 else None,
         "window": None if settings.window is None else asdict(settings.window),
         "fields": dict(settings.fields),
+        "dense_effort": None if inspection.effort is None else asdict(inspection.effort),
         "defaults": None if inspection.defaults is None else _defaults(inspection.defaults, settings),
         "bytes": {**inspection.part_bytes, "total": inspection.total_bytes},
         "segments": [asdict(segment) for segment in inspection.segments],
     }
+
+
+def _dense_index(inspection: Inspection) -> dict[str, Any]:
+    kind, reason = inspection.dense_kind
+    return {"kind": kind, "reason": reason, "vectors": dict(inspection.dense_vectors)}
 
 
 def _defaults(defaults: SearchDefaults, settings: CollectionSettings) -> dict[str, Any]:
@@ -105,8 +114,14 @@ def _flattened(description: dict[str, Any]) -> dict[str, Any]:
     lines["window"] = f"{window['tokens']} tokens, overlap {window['overlap']}" if window else "none"
     if window is None:
         del lines["windows"]
+    dense = description["dense_index"]
+    lines["dense index"] = f"{dense['kind']}: {dense['reason']}"
+    memory = lines.pop("dense memory bytes")
+    lines["dense memory"] = "half of the machine's" if memory is None else megabytes(memory)
+    lines["dense vectors"] = ", ".join(f"{n:,} {kind}" for kind, n in dense["vectors"].items()) or "none"
     lines["snapshot"] = description["snapshot"] or "none yet"
     lines["fields"] = ", ".join(f"{name}: {kind}" for name, kind in description["fields"].items()) or "none"
+    lines["dense effort"] = _effort_line(description["dense_effort"])
     lines["defaults"] = _defaults_line(description["defaults"])
     for part, size in description["bytes"].items():
         lines[f"{part}, size"] = megabytes(size)
@@ -115,6 +130,16 @@ def _flattened(description: dict[str, Any]) -> dict[str, Any]:
             f"{segment['id']}, {segment['documents']:,} documents, dense {segment['dense_kind']}"
         )
     return lines
+
+
+def _effort_line(effort: dict[str, Any] | None) -> str:
+    if effort is None:
+        return "the usual"
+    option = "ef_search" if effort["kind"] == "hnsw" else "nprobe"
+    return (
+        f"{option} {effort[option]} for {effort['kind']}; recall@{effort['k']} {effort['recall']:.4f} on "
+        f"{effort['queries']:,} queries of snapshot {effort['snapshot']}"
+    )
 
 
 def _defaults_line(defaults: dict[str, Any] | None) -> str:

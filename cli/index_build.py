@@ -17,6 +17,8 @@ import typer
 from cli import options
 from cli.output import console, error_console, megabytes, print_failure, print_json, print_pairs
 from cli.remote import Remote, RemoteError, Url, named_url, path_of
+from index.dense.kinds import DenseKind
+from index.token_vectors.codecs import TokenCodec
 
 if TYPE_CHECKING:
     from index.documents.fields import FieldType
@@ -61,19 +63,34 @@ def build(
         Literal["stop", "skip"], typer.Option(help="At a bad record: stop, or leave it out and list it.")
     ] = "stop",
     dense_kind: Annotated[
-        Literal["auto", "flat", "hnsw", "ivfpq"] | None,
-        typer.Option(help="Dense index of a new collection. [default auto: by size]", show_default=False),
+        DenseKind | None,
+        typer.Option(
+            help="Dense index of a new collection. [default auto: by size and memory]", show_default=False
+        ),
+    ] = None,
+    dense_memory_gib: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            help="With auto: GiB for dense vectors and graphs; where they take more, ivfrabitq is built. "
+            "[default half of the memory]",
+            show_default=False,
+        ),
     ] = None,
     token_codec: Annotated[
-        Literal["float16", "int8", "none"] | None,
-        typer.Option(help="Token vectors of a new collection. [default int8]", show_default=False),
+        TokenCodec | None,
+        typer.Option(
+            help="Token vectors of a new collection. residual1, 2 and 4 keep so many bits of each value, "
+            "and learn a codebook from the source first. [default residual1; int8 for a small source]",
+            show_default=False,
+        ),
     ] = None,
     field: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME:TYPE",
-            help="Metadata field to filter on in a new collection: keyword, integer, number or boolean. "
-            "Give it once per field.",
+            help="Metadata field to filter on in a new collection: keyword, integer, number, boolean or "
+            "datetime. Give it once per field.",
             show_default=False,
         ),
     ] = None,
@@ -122,6 +139,7 @@ def build(
     )
     of_new = {
         "dense_kind": dense_kind,
+        "dense_memory_bytes": None if dense_memory_gib is None else round(dense_memory_gib * 2**30),
         "token_codec": token_codec,
         "fields": fields,
         "lexical": lexical,

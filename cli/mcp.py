@@ -69,18 +69,24 @@ def mcp_server(remote: Remote) -> MCPServer:
 
     @server.tool()
     async def search(
-        collection: str, query: str, top_k: int = 10, filter: dict[str, Any] | None = None
+        collection: str,
+        query: str,
+        top_k: int = 10,
+        filter: dict[str, Any] | None = None,
+        offset: int = 0,
     ) -> list[dict[str, Any]]:
         """The documents of a collection that match a query best, each with its text and scores.
 
         filter: over declared fields, such as {"eq": {"language": "ko"}}, {"in": {"year": [2024, 2025]}},
-        {"gte": {"year": 2020}}, {"and": [...]}, {"or": [...]}, {"not": {...}}.
+        {"gte": {"year": 2020}}, {"and": [...]}, {"or": [...]}, {"not": {...}}. offset: hits to leave out,
+        for the next page.
         """
         body = {
             "collection": collection,
             "query": query,
             "top_k": max(1, min(top_k, LARGEST_TOP_K)),
             **({} if filter is None else {"filter": filter}),
+            **({"offset": offset} if offset > 0 else {}),
         }
         hits = (await ask("POST", "/search", body))["hits"]
         return [

@@ -45,8 +45,8 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def print_hits(hits: Sequence[Hit], out: Console) -> None:
-    """A page of results: rank, id, the score, its parts, and how the document begins."""
+def print_hits(hits: Sequence[Hit], out: Console, first: int = 1) -> None:
+    """A page of results: rank, from the first one's, id, the score, its parts, how the document begins."""
     sides = [*SIDES, "bm25"] if any(hit.scores.bm25 is not None for hit in hits) else SIDES
     table = Table(box=None, padding=(0, 1), expand=True, header_style="bold", row_styles=("", ""))
     table.add_column("#", justify="right", style="dim")
@@ -55,7 +55,7 @@ def print_hits(hits: Sequence[Hit], out: Console) -> None:
         table.add_column(side, justify="right", style="cyan")
     table.add_column("document", ratio=1)
     numbers: list[tuple[str, ...]] = [("#", "score", *sides)]
-    for rank, hit in enumerate(hits, start=1):
+    for rank, hit in enumerate(hits, start=first):
         scores = (getattr(hit.scores, side) for side in sides)
         parts = ("–" if score is None else f"{score:.3f}" for score in scores)
         numbers.append((str(rank), f"{hit.score:.3f}", *parts))

@@ -69,21 +69,26 @@ def _bar() -> Iterator[Report]:
         task = progress.add_task("Building", total=1.0, numbers="")
 
         def report(now: BuildProgress) -> None:
-            if now.publishing:
-                progress.update(task, description="Publishing", completed=1.0, numbers=_numbers(now))
+            if now.learning is not None:
+                progress.update(task, description="Learning", numbers=_learning(now.learning))
+            elif now.publishing:
+                work, share = ("Indexing", now.indexed) if now.indexed < 1 else ("Publishing", 1.0)
+                progress.update(task, description=work, completed=share, numbers=_numbers(now))
             else:
-                progress.update(task, completed=_share(now), numbers=_numbers(now))
+                share = _share(now)
+                progress.update(task, description="Building", completed=share, numbers=_numbers(now))
 
         yield report
 
 
 def _seldom(show: Report, every_seconds: float) -> Report:
     """`show`, at most once in so many seconds, but always when publishing starts."""
-    shown_at = time.monotonic()
+    shown_at, published = time.monotonic(), False
 
     def report(now: BuildProgress) -> None:
-        nonlocal shown_at
-        if now.publishing or time.monotonic() - shown_at >= every_seconds:
+        nonlocal shown_at, published
+        starts, published = now.publishing and not published, now.publishing
+        if starts or time.monotonic() - shown_at >= every_seconds:
             shown_at = time.monotonic()
             show(now)
 
@@ -91,8 +96,10 @@ def _seldom(show: Report, every_seconds: float) -> Report:
 
 
 def _print_line(now: BuildProgress) -> None:
-    share = "publishing" if now.publishing else f"{_share(now):.0%}"
-    sys.stderr.write(f"{share}  {_numbers(now)}\n")
+    indexed = f"publishing, {now.indexed:.0%} of the vectors indexed"
+    share = indexed if now.publishing else f"{_share(now):.0%}"
+    line = f"{share}  {_numbers(now)}" if now.learning is None else f"learning {_learning(now.learning)}"
+    sys.stderr.write(line + "\n")
     sys.stderr.flush()
 
 
@@ -104,6 +111,7 @@ def _print_json_line(now: BuildProgress) -> None:
             "tokens": now.tokens,
             "skipped": now.skipped,
             "fraction": round(_share(now), 4),
+            "indexed": round(now.indexed, 4),
         }
     )
 
@@ -111,6 +119,10 @@ def _print_json_line(now: BuildProgress) -> None:
 def _share(now: BuildProgress) -> float:
     """Share of the work done, from 0 to 1; by bytes read where the number of documents is not known."""
     return min(1.0, now.documents / now.total) if now.total else now.fraction
+
+
+def _learning(vectors: int) -> str:
+    return f"a codebook from {vectors:,} token vectors"
 
 
 def _numbers(now: BuildProgress) -> str:

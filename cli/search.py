@@ -12,6 +12,8 @@ import typer
 from cli import options
 from cli.output import console, error_console, print_hits, print_json, print_pairs
 
+FACET_VALUES = 10
+
 if TYPE_CHECKING:
     from index.candidates import Weights
     from index.documents.filters import Filter
@@ -47,6 +49,33 @@ def search(
         str | None,
         typer.Option("--filter", metavar="JSON", help='Such as {"eq": {"lang": "en"}}.', show_default=False),
     ] = None,
+    offset: Annotated[int, typer.Option(min=0, help="Hits to leave out before the first.")] = 0,
+    min_score: Annotated[
+        float | None, typer.Option(help="Only hits of this score or more.", show_default=False)
+    ] = None,
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="Only the best hit of each value of a keyword field.", show_default=False
+        ),
+    ] = None,
+    facet: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD[:N]",
+            help="Count the values of a keyword or boolean field over all documents that the filter allows, "
+            "and show the N commonest, by default 10; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Search for what is like this document, in the place of QUERY.",
+            show_default=False,
+        ),
+    ] = None,
     data: options.Data = None,
     adapters: options.Adapters = None,
     checkpoint: options.Checkpoint = None,
@@ -57,21 +86,30 @@ def search(
     as_json: options.AsJson = False,
 ) -> None:
     """Search a collection; show the parts of each score."""
+    from index.candidates import Page
     from service.encoding.service import local_encoder
     from service.search.answers import answer_head, answer_hits
-    from service.search.pipeline import SearchQuery
+    from service.search.pipeline import LikeDocument, SearchQuery
 
     if name is None:
         _list_collections(options.settings_from(data=data), as_json=as_json)
         return
-    if query is None:
-        raise typer.BadParameter("say what to search for after the collection's name", param_hint="QUERY")
+    if query is not None and like is not None:
+        raise typer.BadParameter("it is in the place of QUERY; leave one out", param_hint="--like")
+    wanted = query if like is None else LikeDocument(like)
+    if wanted is None:
+        raise typer.BadParameter(
+            "say what to search for after the collection's name, or give --like ID", param_hint="QUERY"
+        )
     asked = SearchQuery(
         name,
-        query,
+        wanted,
         top_k=top_k,
         weights=None if weights is None else parse_weights(weights),
         filter=_parse_filter(filter_json),
+        page=Page(offset=offset, min_score=min_score),
+        group_by=group_by,
+        facets=_parse_facets(facet),
     )
     settings = options.settings_from(
         data=data,
@@ -88,9 +126,12 @@ def search(
         return
     out = console()
     if outcome.hits:
-        print_hits(outcome.hits, out)
+        print_hits(outcome.hits, out, first=offset + 1)
     else:
         out.print("No hits.")
+    for field, found in (outcome.facets or {}).items():
+        values = ", ".join(f"{_named(each.value)} {each.count:,}" for each in found.values) or "none"
+        print_pairs({field: f"{values} ({found.distinct:,} different, {found.missing:,} without)"}, out)
     if outcome.truncated:
         error_console().print(f"The query was cut at {outcome.tokens} tokens, the encoder's limit.")
 
@@ -165,6 +206,23 @@ def parse_weights(words: str) -> Weights:
             f"{words!r} is neither a preset nor three or four numbers from 0 such as 1,0.3,1",
             param_hint="--weights",
         ) from error
+
+
+def _parse_facets(given: list[str] | None) -> dict[str, int] | None:
+    if not given:
+        return None
+    facets = {}
+    for each in given:
+        field, _, number = each.partition(":")
+        if number and not number.isdecimal():
+            raise typer.BadParameter(f"{each!r} is no FIELD:N such as lang:5", param_hint="--facet")
+        facets[field] = int(number or FACET_VALUES)
+    return facets
+
+
+def _named(value: str | bool) -> str:
+    """A value as JSON has it, but a string without quotes."""
+    return value if isinstance(value, str) else str(value).lower()
 
 
 def _parse_filter(text: str | None) -> Filter | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.candidates import CandidateLimits
-from index.fusion import weighted_sums
+from index.fusion import relative_sums
 from index.snapshot import Snapshot
 from models.representations import Bool, Float64, Int64, Representations
 
@@ -81,7 +81,7 @@ def ndcg_table(judged: JudgedScores, weights: Float64) -> Float64:
     Returns float64[C, G]. DCG = sum over ranks of grade / log2(rank + 1) (Järvelin and Kekäläinen 2002), as
     ir-measures computes it. Candidates are ranked as a search ranks them, ties in order of id.
     """
-    sums = weighted_sums(judged.components, weights)
+    sums = relative_sums(judged.components, weights)
     order = np.argsort(-sums, axis=1, kind="stable")  # (G, K)
     gains = judged.grades[order].astype(np.float64)
     table = np.empty((len(judged.proposed), len(weights)))

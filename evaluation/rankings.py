@@ -9,8 +9,8 @@ from types import MappingProxyType
 import numpy as np
 
 from index.candidates import CandidateLimits, Weights
-from index.fusion import best, weighted_sum
-from index.scoring import DECIMALS
+from index.files.packed_bytes import PackedBytes
+from index.fusion import best, relative_sum
 from index.snapshot import Snapshot
 from models.representations import Float32, Representations
 
@@ -53,10 +53,8 @@ def exhaustive_rankings(
 
 def ranking(ids: Sequence[str], scores: Float32, weights: Weights) -> list[str]:
     """The best `DEPTH` of documents with scores float32[N, S], ties in order of id."""
-    # Rounded as the index does before it sums, so that equal documents tie here too.
-    components = np.asarray(np.round(scores.astype(np.float64), DECIMALS), np.float64)
-    sums = weighted_sum(components, weights)
-    places = best(sums, DEPTH, lambda places: [ids[place].encode() for place in places])
+    sums = relative_sum(scores.astype(np.float64), weights)
+    places = best(sums, DEPTH, lambda places: PackedBytes.of([ids[place].encode() for place in places]))
     return [ids[place] for place in places]
 
 

@@ -18,11 +18,13 @@ from evaluation.rankings import DEPTH, exhaustive_rankings, indexed_rankings
 from index.bm25.languages import Bm25Language
 from index.candidates import CandidateLimits, Weights
 from index.collection import Collection
-from index.dense.index import DenseKind
+from index.dense.kinds import DenseKind
 from index.errors import InvalidQueryError
+from index.files.packed_bytes import PackedBytes
 from index.fusion import best
 from index.search.query import check_bm25
 from index.snapshot import Snapshot
+from index.token_vectors.codecs import TokenCodec
 from index.windows.settings import WindowSettings
 from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
@@ -33,6 +35,7 @@ COLLECTION = "evaluation"
 BM25 = "bm25"
 PLAIN_SUM = Weights()
 DEFAULT_LIMITS = CandidateLimits()
+DEFAULT_CODEC: TokenCodec = "int8"  # what a checkpoint can do, whatever the collection's size
 Rankings = dict[str, dict[str, list[str]]]
 """Document ids, best first, by ranking, then by query id."""
 
@@ -70,6 +73,7 @@ def evaluate(
     lexical: LexicalKind | None = None,
     bm25_language: Bm25Language | None = None,
     window: WindowSettings | None = None,
+    token_codec: TokenCodec = DEFAULT_CODEC,
     progress: Callable[[BuildProgress], None] = lambda _: None,
 ) -> EvaluationReport:
     """nDCG@10, recall@100 and reciprocal rank@10 of a BEIR folder.
@@ -77,7 +81,8 @@ def evaluate(
     The documents go into a temporary collection below `work_dir`, by default where the system keeps
     temporary files. exhaustive: score every document instead of the candidates; weights: of the ranking
     called `sum`; lexical: of the collection, by default what the encoder recommends; bm25_language: gives it
-    the BM25 side, too; window: of the collection, by default none; progress: told how far its build is.
+    the BM25 side, too; window: of the collection, by default none; token_codec: how its token vectors are
+    stored, by default nearly as they are; progress: told how far its build is.
     Queries without a judged relevant document are left out and counted.
     Raises InvalidQueryError for weights that do not suit, DatasetError or SourceError for a bad line, and
     what encoder and index raise.
@@ -99,6 +104,7 @@ def evaluate(
             bm25=bm25_language is not None,
             bm25_language=bm25_language,
             window=window,
+            token_codec=token_codec,
             progress=progress,
         )
         snapshot = Collection.open(Path(scratch), COLLECTION).snapshot()
@@ -158,7 +164,7 @@ def bm25_rankings(dataset: Dataset, encoder: Encoder) -> dict[str, list[str]]:
     """BM25 over the encoder's word pieces, of whole texts: what the encoder cuts off counts here."""
     tokenizer = encoder.tokenizer
     ids = [document.id for document in dataset.documents]
-    encoded = [id.encode() for id in ids]
+    encoded = PackedBytes.of([id.encode() for id in ids])
     texts = tokenizer.tokenize_whole([document.encoded_text for document in dataset.documents])
     queries = tokenizer.tokenize_whole(list(dataset.queries.values()))
     index = Bm25(texts, tokenizer.special_ids)
@@ -166,6 +172,6 @@ def bm25_rankings(dataset: Dataset, encoder: Encoder) -> dict[str, list[str]]:
     for row, query_id in enumerate(dataset.queries):
         span = slice(int(queries.offsets[row]), int(queries.offsets[row + 1]))
         scores = index.scores(queries.token_ids[span]).astype(np.float64)
-        places = best(scores, DEPTH, lambda places: [encoded[place] for place in places])
+        places = best(scores, DEPTH, encoded.gather)
         rankings[query_id] = [ids[place] for place in places if scores[place] > 0]
     return rankings

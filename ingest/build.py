@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +22,12 @@ import numpy.typing as npt
 from index.bm25.languages import Bm25Language
 from index.catalog.settings import check_collection_name
 from index.collection import Collection
-from index.dense.index import DenseKind
+from index.dense.kinds import DenseKind
 from index.documents.fields import FieldType
 from index.live.adoption import AdoptionMode
-from index.token_vectors.store import TokenCodec
+from index.token_vectors.codecs import TokenCodec
 from index.windows.settings import WindowSettings
+from ingest.codebook import codec_settings
 from ingest.document_encoders import DocumentEncoder
 from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
 from ingest.errors import BuildCancelledError, SourceError
@@ -33,7 +35,7 @@ from ingest.groups import estimated_tokens, groups
 from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, Skipped
 from ingest.sources.reader import DocumentReader, source_files
-from ingest.target import chosen_adapter, open_or_create, remove_unpublished
+from ingest.target import chosen_adapter, exists, open_or_create, remove_unpublished, settings_for
 from models.encoder import EncoderInfo
 from models.representations import LexicalKind, Representations
 from models.text_windows import WindowCutter
@@ -41,12 +43,15 @@ from models.text_windows import WindowCutter
 GROUP_TOKENS = 32_768
 GROUP_VECTOR_BYTES = 64 * 2**20
 SLICE_TOKENS = 8192
+CANCELLED = "the build was cancelled; nothing was published"
 
 
 @dataclass(frozen=True, slots=True)
 class BuildProgress:
     """How far a build is, in documents encoded. `total` is None where not known; `fraction`, from 0 to 1,
-    is then estimated from the share of the source's bytes that was read.
+    is then estimated from the share of the source's bytes that was read. learning: how many token
+    vectors there are to learn a codebook from, None once that is done. publishing: all are encoded, and
+    `indexed`, from 0 to 1, is the share of the vectors that the dense index has.
     """
 
     documents: int
@@ -55,7 +60,9 @@ class BuildProgress:
     skipped: int
     fraction: float
     seconds: float
+    learning: int | None = None
     publishing: bool = False
+    indexed: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,7 @@ def build_collection(
     *,
     on_error: OnError = "stop",
     dense_kind: DenseKind | None = None,
+    dense_memory_bytes: int | None = None,
     token_codec: TokenCodec | None = None,
     fields: Mapping[str, FieldType] | None = None,
     lexical: LexicalKind | None = None,
@@ -98,14 +106,18 @@ def build_collection(
 ) -> BuildReport:
     """Builds a new snapshot of a collection from a source and publishes it in one step.
 
-    The collection is created where it is missing, and removed again should this first build fail. One
-    that exists keeps its settings, and its present snapshot until the new one is published.
+    The collection is created where it is missing, and removed again should this first build fail. One that
+    exists keeps its settings, and its present snapshot until the new one is published. dense_kind,
+    dense_memory_bytes: of a new collection, by default auto and half of the memory. token_codec: of a new
+    collection; by default residual1, or int8 where the source has too few token vectors. The residual ones
+    learn a codebook from some of the documents first.
     lexical: of a new collection, by default what the encoder recommends; bm25: whether a new collection has
     that side, by default not, and bm25_language the language of its words; window: of a new collection, by
-    default none: documents are cut at the encoder's limit. adapter: of a new collection; one that exists goes
-    with its own. mark: of the snapshot, see `Collection.writer`. mode: by default the source's documents
-    replace all that were there; `upsert` leaves those with other ids. staged: nothing is published: the build
-    lies beside the collection, in the stage of this mark, for a process that writes the collection to adopt.
+    default none: documents are cut at the encoder's limit. adapter: of a new collection; one that exists
+    goes with its own. mark: of the snapshot, see `Collection.writer`. mode: by default the source's
+    documents replace all that were there; `upsert` leaves those with other ids. staged: nothing is
+    published: the build lies beside the collection, in the stage of this mark, for a process that writes
+    the collection to adopt.
 
     Raises SourceError for a bad record (with `on_error` "stop") or a source without documents,
     CollectionNotFoundError where a staged build has none to lie beside,
@@ -118,16 +130,29 @@ def build_collection(
     source_files(source)  # a missing source should not get as far as creating the collection
     asked = {
         "dense_kind": dense_kind,
-        "token_codec": token_codec,
+        "dense_memory_bytes": dense_memory_bytes,
         "fields": fields,
         "lexical": lexical,
         "bm25": bm25,
         "bm25_language": bm25_language,
         "window": window,
     }
-    settings = {key: value for key, value in asked.items() if value is not None}
+    settings: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
     if staged:
         Collection.open(collections_root, name)  # one that was deleted since the build began stays deleted
+    if not exists(collections_root, name):
+        settings_for(name, encoder.info, settings)  # what does not hold is told before anything is encoded
+        started = time.monotonic()
+
+        def learning(vectors: int) -> None:
+            if cancelled():
+                raise BuildCancelledError(CANCELLED)
+            seconds = time.monotonic() - started
+            progress(BuildProgress(0, None, 0, 0, 0.0, seconds, learning=vectors))
+
+        settings |= codec_settings(encoder, source, token_codec, learning)
+    elif token_codec is not None:
+        settings["token_codec"] = token_codec
     collection, created = open_or_create(collections_root, name, encoder.info, settings)
     try:
         cutter = cutter_for(collection.settings, encoder.tokenizer)
@@ -180,7 +205,7 @@ class _Build:
                 "nothing was published. Give a source with at least one document."
             )
         self._report_progress(publishing=True)
-        snapshot = self._target.publish()
+        snapshot = self._target.publish(self._report_indexed)
         return BuildReport(
             self._name,
             snapshot,
@@ -222,9 +247,12 @@ class _Build:
         documents, windows = windows_of(group.texts)
         self._target.writer.add(documents, encoded, None if self._cutter is None else windows)
 
-    def _report_progress(self, *, publishing: bool = False) -> None:
+    def _report_indexed(self, done: int, total: int) -> None:
+        self._report_progress(publishing=True, indexed=done / max(1, total))
+
+    def _report_progress(self, *, publishing: bool = False, indexed: float = 0.0) -> None:
         if self._cancelled():
-            raise BuildCancelledError("the build was cancelled; nothing was published")
+            raise BuildCancelledError(CANCELLED)
         self._progress(
             BuildProgress(
                 documents=self._documents,
@@ -234,6 +262,7 @@ class _Build:
                 fraction=self._reader.fraction * self._encoded / max(1, self._read),
                 seconds=time.monotonic() - self._started,
                 publishing=publishing,
+                indexed=indexed,
             )
         )
 

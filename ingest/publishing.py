@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from index.catalog.manifest import dense_vectors
 from index.collection import Collection, open_stage, staged_build
+from index.dense.kinds import NO_VECTORS
 from index.live.adoption import AdoptionMode
 from index.live.collection import LiveCollection
 from index.writer import SnapshotWriter
@@ -14,10 +16,13 @@ from index.writer import SnapshotWriter
 
 @dataclass(frozen=True, slots=True)
 class BuildTarget:
-    """Where documents are added, and what makes them the collection's; it returns the snapshot's name."""
+    """Where documents are added, and what makes them the collection's.
+
+    publish: takes what is told how many of how many vectors are indexed; returns the snapshot's name.
+    """
 
     writer: SnapshotWriter
-    publish: Callable[[], str]
+    publish: Callable[[Callable[[int, int], None]], str]
 
 
 @contextmanager
@@ -28,8 +33,10 @@ def build_target(
 
     mode, mark, staged: as for `build_collection`.
     """
+    present = collection.manifest() if mode == "upsert" else None
+    beside = NO_VECTORS if present is None else dense_vectors(present.segments)
     if staged:
-        with open_stage(collection, mark).writer(mark=mark) as writer:
+        with open_stage(collection, mark).writer(mark=mark, beside=beside) as writer:
             yield BuildTarget(writer, writer.publish)
     elif mode == "replace":
         with collection.writer(mark=mark) as writer:
@@ -39,11 +46,11 @@ def build_target(
             LiveCollection(collection) as live,
             live.begin_build() as build,
             staged_build(collection, mark) as stage,
-            stage.writer(mark=mark) as writer,
+            stage.writer(mark=mark, beside=beside) as writer,
         ):
 
-            def publish() -> str:
-                writer.publish()
+            def publish(indexed: Callable[[int, int], None]) -> str:
+                writer.publish(indexed)
                 return live.adopt(build, stage.layout, mode, mark)
 
             yield BuildTarget(writer, publish)

@@ -18,9 +18,9 @@ import numpy as np
 
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings, check_collection_name
-from index.collection import Collection
-from index.errors import CollectionNotFoundError, FingerprintMismatchError, InvalidDocumentError
+from index.errors import FingerprintMismatchError, InvalidDocumentError
 from index.live.adoption import AdoptionMode
+from index.token_vectors.codecs import RESIDUAL_BITS
 from index.windows.store import DocumentWindows
 from index.writer import SnapshotWriter
 from ingest.build import BuildProgress, BuildReport
@@ -29,7 +29,7 @@ from ingest.encoder_match import adapter_words
 from ingest.errors import BuildCancelledError, SourceError
 from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, RecordChecks
-from ingest.target import chosen_adapter, open_or_create, remove_unpublished
+from ingest.target import chosen_adapter, exists, open_or_create, remove_unpublished
 from ingest.unit_vectors import rows_not_of_unit_length
 from models.encoder import EncoderInfo
 from models.representations import (
@@ -161,10 +161,15 @@ def build_ready(
     adapter = adapter if adapter is not None else source.settings.adapter
     encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
     _require_same_encoder(source, encoder.info)
-    if not _exists(collections_root, name):
+    if not exists(collections_root, name):
         asked = {**{key: getattr(source.settings, key) for key in TAKEN_OVER}, **asked}
         if asked["bm25"] is False:
             del asked["bm25_language"]
+        if asked["token_codec"] in RESIDUAL_BITS:
+            raise SourceError(
+                f"{asked['token_codec']} learns a codebook from texts, and {source.name} has ready vectors: "
+                "choose --token-codec int8 or float16, or build from the texts"
+            )
     collection, created = open_or_create(collections_root, name, encoder.info, asked)
     try:
         _require_same_parts(source, collection.settings)
@@ -213,7 +218,7 @@ class _ReadyBuild:
                 "published. Give a source with at least one document."
             )
         self._report_progress(publishing=True)
-        snapshot = self._target.publish()
+        snapshot = self._target.publish(self._report_indexed)
         return BuildReport(
             self._settings.name,
             snapshot,
@@ -259,7 +264,10 @@ class _ReadyBuild:
         self._documents += len(batch.documents)
         self._encodings += len(batch.representations)
 
-    def _report_progress(self, *, publishing: bool = False) -> None:
+    def _report_indexed(self, done: int, total: int) -> None:
+        self._report_progress(publishing=True, indexed=done / max(1, total))
+
+    def _report_progress(self, *, publishing: bool = False, indexed: float = 0.0) -> None:
         if self._cancelled():
             raise BuildCancelledError("the build was cancelled; nothing was published")
         total = self._source.total
@@ -273,16 +281,9 @@ class _ReadyBuild:
                 fraction=0.0 if not total else min(1.0, done / total),
                 seconds=time.monotonic() - self._started,
                 publishing=publishing,
+                indexed=indexed,
             )
         )
-
-
-def _exists(root: Path, name: str) -> bool:
-    try:
-        Collection.open(root, name)
-    except CollectionNotFoundError:
-        return False
-    return True
 
 
 def _require_same_encoder(source: ReadySource, encoder: EncoderInfo) -> None:

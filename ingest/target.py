@@ -19,6 +19,15 @@ from ingest.encoder_match import adapter_of, require_encoder
 from models.encoder import EncoderInfo
 
 
+def exists(root: Path, name: str) -> bool:
+    """Whether there is a collection, or an alias of one, of this name."""
+    try:
+        Collection.open(root, name)
+    except CollectionNotFoundError:
+        return False
+    return True
+
+
 def open_or_create(
     root: Path, name: str, encoder: EncoderInfo, settings: Mapping[str, Any]
 ) -> tuple[Collection, bool]:

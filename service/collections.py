@@ -9,17 +9,19 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from index.catalog.aliases import Aliases
 from index.catalog.defaults import SearchDefaults
+from index.catalog.effort import DenseEffort
 from index.catalog.layout import CollectionLayout
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection, list_collections
-from index.dense.index import require_device
+from index.dense.gpu import require_device
 from index.errors import CollectionBusyError, CollectionNotFoundError, DamagedIndexError, StorageError
 from index.live.collection import LiveCollection
 from index.live.statistics import CollectionStatistics, published_statistics
@@ -34,8 +36,11 @@ OPENING_THREADS = 2
 RENEWING_THREADS = 2
 DEFAULT_OPTIONS = LiveOptions()
 DEFAULTS = CollectionLayout(Path()).defaults.name
+EFFORT = CollectionLayout(Path()).effort.name
 
 log = logging.getLogger("tercet")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +55,11 @@ class CollectionDescription:
 
 @dataclass(frozen=True, slots=True)
 class SearchTarget:
-    """What a search needs of a collection: its snapshot, and its defaults where some are stored."""
+    """What a search needs of a collection: its snapshot, and what is stored for one that does not say."""
 
     snapshot: Snapshot
-    defaults: SearchDefaults | None
+    defaults: SearchDefaults | None = None
+    effort: DenseEffort | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +82,11 @@ class _Files:
 
 
 @dataclass(frozen=True, slots=True)
-class _ReadDefaults:
-    """Defaults, and the file that they were read from."""
+class _Read(Generic[T]):
+    """What was read from a file, and which file that was."""
 
     version: FileVersion
-    defaults: SearchDefaults
+    content: T
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,8 @@ class CollectionRegistry:
         self._dense_device = options.device
         self._opening: dict[str, threading.Lock] = {}
         self._opened: dict[str, _Opened] = {}
-        self._defaults: dict[str, _ReadDefaults] = {}
+        self._defaults: dict[str, _Read[SearchDefaults]] = {}
+        self._efforts: dict[str, _Read[DenseEffort]] = {}
         self._live = LiveCollections(root, options)
         self._opening_pool = Pool("opening", OPENING_THREADS)
         self._renewing_pool = Pool("renewing", RENEWING_THREADS)
@@ -155,14 +162,27 @@ class CollectionRegistry:
             return live.seen() or await self._renew(name)
         return self._current(name) or await self._open(name)
 
-    async def open_with_defaults(self, name: str) -> SearchTarget:
-        """The current snapshot with the stored defaults, also when another process wrote them.
+    async def open_with_defaults(
+        self, name: str, *, defaults: bool = True, effort: bool = True
+    ) -> SearchTarget:
+        """The current snapshot with the stored defaults and effort, also when another process wrote them.
 
-        Raises as `snapshot` does; DamagedIndexError for damaged defaults, too.
+        Raises as `snapshot` does; DamagedIndexError for damaged ones that are asked for, too.
         """
         name = self.aliases.collection_of(name)
         snapshot = await self.open(name)
-        return SearchTarget(snapshot, self._current_defaults(name, snapshot.settings))
+        target, folder = SearchTarget(snapshot), f"{self._root}/{name}"
+        if defaults:
+
+            def read(path: Path) -> SearchDefaults:
+                return SearchDefaults.read(path, snapshot.settings)
+
+            found = _current(self._defaults, name, f"{folder}/{DEFAULTS}", read)
+            target = replace(target, defaults=found)
+        if effort:
+            stored = _current(self._efforts, name, f"{folder}/{EFFORT}", DenseEffort.read)
+            target = replace(target, effort=stored)
+        return target
 
     def writing(self, name: str) -> AbstractContextManager[LiveCollection]:
         """The collection, opened to be written to, and not closed meanwhile.
@@ -286,20 +306,20 @@ class CollectionRegistry:
         self._opened.pop(name, None)
         self._opening.pop(name, None)
         self._defaults.pop(name, None)
+        self._efforts.pop(name, None)
 
-    def _current_defaults(self, name: str, settings: CollectionSettings) -> SearchDefaults | None:
-        """The stored defaults, read again only where their file is another one."""
-        path = f"{self._root}/{name}/{DEFAULTS}"
-        version = version_of(path)
-        if version is None:
-            self._defaults.pop(name, None)
-            return None
-        read = self._defaults.get(name)
-        if read is None or read.version != version:
-            # A file replaced since then is newer than noted here, and so is read once more.
-            defaults = SearchDefaults.read(Path(path), settings)
-            read = self._defaults[name] = _ReadDefaults(version, defaults)
-        return read.defaults
+
+def _current(known: dict[str, _Read[T]], name: str, path: str, read: Callable[[Path], T]) -> T | None:
+    """What a collection's file holds, read again only where it is another one; None where it is not there."""
+    version = version_of(path)
+    if version is None:
+        known.pop(name, None)
+        return None
+    found = known.get(name)
+    if found is None or found.version != version:
+        # A file replaced since then is newer than noted here, and so is read once more.
+        found = known[name] = _Read(version, read(Path(path)))
+    return found.content
 
 
 def _is_current(name: str, opened: _Opened) -> bool:

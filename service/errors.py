@@ -68,6 +68,7 @@ from service.exceptions import (
     OverloadedError,
     RefusalReason,
     RequestTooLargeError,
+    SnapshotGoneError,
     UnauthenticatedError,
 )
 from service.http.asgi import Receive, Scope, Send
@@ -109,6 +110,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     CollectionBusyError: (409, "collection_busy"),
     FingerprintMismatchError: (409, "fingerprint_mismatch"),
     DocumentChangedError: (409, "document_changed"),
+    SnapshotGoneError: (409, "snapshot_gone"),
     IdempotencyMismatchError: (409, "idempotency_key_reused"),
     RequestTooLargeError: (413, "request_too_large"),
     WriteTooLargeError: (413, "request_too_large"),

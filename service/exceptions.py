@@ -41,6 +41,10 @@ class InvalidRequestError(ServiceError):
         self.code = code
 
 
+class SnapshotGoneError(ServiceError):
+    """A request for a version of a collection that is not the latest any more."""
+
+
 class RequestTooLargeError(ServiceError):
     """A request over a limit of size: waiting does not help, splitting it does."""
 

@@ -32,6 +32,7 @@ REMEDIES: Mapping[str, str] = {
     "string_pattern_mismatch": "a string that matches {pattern}",
     "string_too_long": "at most {max_length} characters",
     "string_too_short": "at least {min_length} characters",
+    "string_or_object": "a string or an object",
     "string_type": "a string",
     "too_long": "at most {max_length} items",
     "too_short": "at least {min_length} items",

@@ -12,7 +12,7 @@ from pathlib import Path
 from index.catalog.layout import CollectionLayout
 from index.catalog.settings import CollectionSettings, check_collection_name
 from index.collection import Collection, delete_collection, list_collections
-from index.dense.index import Device
+from index.dense.kinds import Device
 from index.errors import SearchIndexError
 from index.live.collection import LiveCollection
 from index.live.records import LiveLimits, LiveObserver, NoObserver

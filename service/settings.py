@@ -59,6 +59,8 @@ class RequestLimits:
     texts: int
     characters: int
     top_k: int
+    queries: int
+    query_hits: int
     candidates: int
     documents: int
     request_tokens: int
@@ -157,6 +159,8 @@ class Settings(BaseSettings):
     max_characters: int = Field(200_000, ge=1, description="Characters of one text.")
     max_documents: int = Field(1024, ge=1, description="Documents in one /rerank request.")
     max_top_k: int = Field(1000, ge=1, description="Hits of one search.")
+    max_queries: int = Field(100, ge=1, description="Queries in one /search request.")
+    max_query_hits: int = Field(10_000, ge=1, description="Hits of all queries of one /search request.")
     max_candidates: int = Field(10_000, ge=1, description="Candidates of each side of one search.")
     max_request_tokens: int = Field(
         524_288, ge=1, description="Tokens of the texts of one request to /embed or /rerank."
@@ -309,6 +313,8 @@ class Settings(BaseSettings):
             texts=self.max_texts,
             characters=self.max_characters,
             top_k=self.max_top_k,
+            queries=self.max_queries,
+            query_hits=self.max_query_hits,
             candidates=self.max_candidates,
             documents=self.max_documents,
             request_tokens=self.max_request_tokens,

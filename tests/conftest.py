@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import shutil
 import socket
@@ -12,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from filelock import FileLock
@@ -66,13 +68,20 @@ DOCUMENTS = [
 ADAPTERS = ("law", "tea")
 
 
+def pytest_configure() -> None:
+    """Let httpx wait while a busy machine loads what a server's first request needs."""
+    inspect.signature(httpx.request).parameters["timeout"].default.read = 60.0
+
+
 class TinyEncoder:
     """A real encoder without learning: fixed random vectors of tokens, averaged over neighbours.
 
     An adapter has other vectors. All adapters work but "worn".
     """
 
-    def __init__(self, seed: int = 0, max_length: int = 32, adapters: Sequence[str] = ADAPTERS) -> None:
+    def __init__(
+        self, seed: int = 0, max_length: int = 32, adapters: Sequence[str] = ADAPTERS, colbert: int = 4
+    ) -> None:
         vocabulary = Vocabulary(
             models.WordLevel({word: i for i, word in enumerate(VOCABULARY)}, unk_token="[UNK]")
         )
@@ -87,13 +96,13 @@ class TinyEncoder:
         random = np.random.default_rng(seed)
         self._weights = random.uniform(0.1, 1, len(VOCABULARY)).astype(np.float32)
         self._tables = {
-            name: random.normal(size=(len(VOCABULARY), 8 + 4)).astype(np.float32)
+            name: random.normal(size=(len(VOCABULARY), 8 + colbert)).astype(np.float32)
             for name in (None, *sorted(adapters))
         }
         self._max_length = max_length
         fingerprint = self._fingerprint(None)
         self._info = EncoderInfo(
-            "tiny", fingerprint, "numpy", "float32", 8, 4, len(VOCABULARY), max_length, "mean"
+            "tiny", fingerprint, "numpy", "float32", 8, colbert, len(VOCABULARY), max_length, "mean"
         )
 
     @property
@@ -251,6 +260,12 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
 @pytest.fixture(scope="session")
 def tiny() -> TinyEncoder:
     return TinyEncoder()
+
+
+@pytest.fixture(scope="session")
+def eight() -> TinyEncoder:
+    """An encoder whose token vectors have 8 values, so that codebooks can cut them into pieces."""
+    return TinyEncoder(colbert=8)
 
 
 @pytest.fixture

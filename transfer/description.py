@@ -8,6 +8,7 @@ The record travels with the vectors, so that they can be read back and no others
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,16 @@ def description_of(snapshot: Snapshot) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "snapshot": snapshot.name,
         "documents": snapshot.documents,
-        "settings": orjson.loads(snapshot.settings.content),
+        "settings": settings_record(snapshot.settings),
     }
+
+
+def settings_record(settings: CollectionSettings) -> dict[str, Any]:
+    """What vectors are described with; those of a residual codec travel without their codebook."""
+    if settings.codebook is not None:
+        settings = replace(settings, token_codec="int8", codebook=None)  # noqa: S106  # a codec, no secret
+    record: dict[str, Any] = orjson.loads(settings.content)
+    return record
 
 
 def described_settings(record: object, origin: str) -> CollectionSettings:

@@ -30,7 +30,13 @@ REQUEST_BYTES = 8 * 2**20  # of a bulk request
 FILE_BYTES = 64 * 2**20
 NDJSON = "application/x-ndjson"
 MARKER = "index.json"  # the mapping, of which a folder of an export is known
-FIELD_TYPES = {"keyword": "keyword", "integer": "long", "number": "double", "boolean": "boolean"}
+FIELD_TYPES = {
+    "keyword": "keyword",
+    "integer": "long",
+    "number": "double",
+    "boolean": "boolean",
+    "datetime": "date",
+}
 _JSON = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 

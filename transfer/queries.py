@@ -48,7 +48,7 @@ class CollectionQuery:
             dense if checked.dense is None else checked.dense,
             checked.token_ids,
             weights,
-            checked.colbert if colbert else None,
+            checked.colbert.vectors if colbert and checked.colbert is not None else None,
             sides,
         )
 

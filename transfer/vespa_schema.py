@@ -14,7 +14,13 @@ from transfer.queries import CANDIDATES
 
 WEIGHT_UNIT = 1000  # of a lexical weight of 1 in the weighted set
 PROFILE = "tercet"
-FIELD_TYPES = {"keyword": "array<string>", "integer": "long", "number": "double", "boolean": "bool"}
+FIELD_TYPES = {
+    "keyword": "array<string>",
+    "integer": "long",
+    "number": "double",
+    "boolean": "bool",
+    "datetime": "long",  # microseconds since 1970
+}
 
 
 def vespa_name(name: str) -> str:

@@ -57,7 +57,20 @@ export interface SearchRequestOptions {
   adapter?: string;
   explain?: boolean;
   searchOptions?: t.SearchOptions;
+  /** Hits to leave out before the first. */
+  offset?: number;
+  /** The last hit that is known; for one query. */
+  searchAfter?: t.SearchAfter;
+  /** Of a former answer: 409 where it is gone. */
+  snapshot?: string;
+  minScore?: number;
+  /** Parts of a hit beside its id and score. */
+  include?: t.SearchRequest["include"];
+  groupBy?: string;
+  facets?: Record<string, number>;
 }
+
+export type Query = string | t.RepresentationsQuery | t.StoredDocumentQuery;
 
 export interface RerankOptions {
   topN?: number;
@@ -88,7 +101,12 @@ export interface UpsertOptions {
 export class Client {
   constructor(url?: string, options?: ClientOptions);
   embed(inputs: string | string[], options?: EmbedOptions): Promise<Embeddings>;
-  search(collection: string, query: string | t.RepresentationsQuery, options?: SearchRequestOptions): Promise<t.SearchResponse>;
+  search(collection: string, query: Query, options?: SearchRequestOptions): Promise<t.SearchResponse>;
+  searchMany(
+    collection: string,
+    queries: Query[],
+    options?: Omit<SearchRequestOptions, "searchAfter">,
+  ): Promise<t.SearchManyResponse>;
   rerank(query: string, documents: string[], options?: RerankOptions): Promise<t.RerankResponse>;
   collections(): Promise<t.CollectionResponse[]>;
   collection(name: string): Promise<t.CollectionResponse>;

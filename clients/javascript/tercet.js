@@ -62,6 +62,10 @@ export class Client {
     return this.#json("POST", "/search", { body: { collection, query, ...named(options) } });
   }
 
+  searchMany(collection, queries, options = {}) {
+    return this.#json("POST", "/search", { body: { collection, queries, ...named(options) } });
+  }
+
   rerank(query, documents, options = {}) {
     return this.#json("POST", "/rerank", { body: { query, documents, ...named(options) } });
   }

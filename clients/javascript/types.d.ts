@@ -73,14 +73,15 @@ export interface CollectionList {
 
 /** Settings of a new collection; they never change afterwards. */
 export interface CollectionRequest {
-  dense_kind?: "auto" | "flat" | "hnsw" | "ivfpq" | null;
+  dense_kind?: "auto" | "flat" | "hnsw" | "ivfpq" | "ivfrabitq" | null;
+  dense_memory_bytes?: number | null;
   token_codec?: "float16" | "int8" | "none" | null;
   lexical?: "plain" | "idf" | null;
   bm25?: boolean | null;
   bm25_language?: "none" | "arabic" | "armenian" | "basque" | "catalan" | "czech" | "danish" | "dutch" | "english" | "esperanto" | "estonian" | "finnish" | "french" | "german" | "greek" | "hindi" | "hungarian" | "indonesian" | "irish" | "italian" | "lithuanian" | "nepali" | "norwegian" | "persian" | "polish" | "portuguese" | "romanian" | "russian" | "serbian" | "sesotho" | "spanish" | "swedish" | "tamil" | "turkish" | "yiddish" | null;
   adapter?: string | null;
   window?: WindowRequest | null;
-  fields?: Record<string, "keyword" | "integer" | "number" | "boolean"> | null;
+  fields?: Record<string, "keyword" | "integer" | "number" | "boolean" | "datetime"> | null;
 }
 
 /** A collection's settings and state; `snapshot` is null before its first publication. */
@@ -94,13 +95,14 @@ export interface CollectionResponse {
   dense_dimension: number;
   colbert_dimension: number;
   vocabulary_size: number;
-  dense_kind: "auto" | "flat" | "hnsw" | "ivfpq";
-  token_codec: "float16" | "int8" | "none";
+  dense_kind: "auto" | "flat" | "hnsw" | "ivfpq" | "ivfrabitq";
+  dense_memory_bytes: number | null;
+  token_codec: "float16" | "int8" | "residual4" | "residual2" | "residual1" | "none";
   lexical: "plain" | "idf";
   bm25: boolean;
   bm25_language: "none" | "arabic" | "armenian" | "basque" | "catalan" | "czech" | "danish" | "dutch" | "english" | "esperanto" | "estonian" | "finnish" | "french" | "german" | "greek" | "hindi" | "hungarian" | "indonesian" | "irish" | "italian" | "lithuanian" | "nepali" | "norwegian" | "persian" | "polish" | "portuguese" | "romanian" | "russian" | "serbian" | "sesotho" | "spanish" | "swedish" | "tamil" | "turkish" | "yiddish" | null;
   window: WindowResponse | null;
-  fields: Record<string, "keyword" | "integer" | "number" | "boolean">;
+  fields: Record<string, "keyword" | "integer" | "number" | "boolean" | "datetime">;
   defaults: DefaultsResponse | null;
 }
 
@@ -236,6 +238,19 @@ export interface ExplanationResponse {
   bm25?: Array<WordMatch> | null;
 }
 
+/** The commonest values of a field, of equally common ones the smaller first. */
+export interface FacetResponse {
+  values: Array<FacetValueResponse>;
+  distinct: number;
+  missing: number;
+}
+
+/** A value, and how many documents have it. */
+export interface FacetValueResponse {
+  value: string | boolean;
+  count: number;
+}
+
 /** A tree over the collection's declared fields, told apart by its one key; at most 16 levels, 1,000 conditions and 10,000 values. */
 export type Filter = AndFilter | OrFilter | NotFilter | EqFilter | InFilter | GteFilter | GtFilter | LteFilter | LtFilter | ExistsFilter;
 
@@ -253,11 +268,11 @@ export interface GteFilter {
 export interface HitResponse {
   id: string;
   score: number;
-  scores: HitScoresResponse;
+  scores?: HitScoresResponse;
   window?: HitWindowResponse | null;
-  title: string | null;
-  text: string;
-  metadata: Record<string, unknown>;
+  title?: string | null;
+  text?: string;
+  metadata?: Record<string, unknown>;
   explanation?: ExplanationResponse | null;
 }
 
@@ -414,6 +429,13 @@ export interface PutDocumentsResponse {
   truncated?: number | null;
 }
 
+/** The hits of one of several queries, best first; ties in order of id. */
+export interface QueryResult {
+  query: QueryUsage;
+  took_ms: TookMs;
+  hits: Array<HitResponse>;
+}
+
 /** The query's lexical weights, and what the collection multiplies each by; one place for each term. */
 export interface QueryTermsResponse {
   token_ids: Array<number>;
@@ -486,7 +508,24 @@ export interface ScoresResponse {
   colbert: number | null;
 }
 
-/** Effort of the approximate dense search. */
+/** The last hit that is known already. */
+export interface SearchAfter {
+  score: number;
+  id: string;
+}
+
+/** A result for each of `queries`, in order. `weights` and `candidates` are those that were used. */
+export interface SearchManyResponse {
+  collection: string;
+  snapshot: string;
+  weights: WeightsResponse;
+  candidates: CandidatesResponse;
+  took_ms: TookMs;
+  facets?: Record<string, FacetResponse> | null;
+  results: Array<QueryResult>;
+}
+
+/** Effort of the approximate dense search; by default what `tercet index tune` stored. */
 export interface SearchOptions {
   ef_search?: number | null;
   nprobe?: number | null;
@@ -495,7 +534,8 @@ export interface SearchOptions {
 /** A query to a collection. */
 export interface SearchRequest {
   collection: string;
-  query: string | RepresentationsQuery;
+  query?: string | RepresentationsQuery | StoredDocumentQuery | null;
+  queries?: Array<string | RepresentationsQuery | StoredDocumentQuery> | null;
   top_k?: number | null;
   weights?: SearchWeightsRequest | "sum" | "miracl" | "mldr" | "flag" | null;
   candidates?: CandidatesRequest | null;
@@ -503,6 +543,13 @@ export interface SearchRequest {
   adapter?: string | null;
   explain?: boolean | null;
   search_options?: SearchOptions | null;
+  offset?: number | null;
+  search_after?: SearchAfter | null;
+  snapshot?: string | null;
+  min_score?: number | null;
+  include?: Array<"scores" | "window" | "title" | "text" | "metadata"> | null;
+  group_by?: string | null;
+  facets?: Record<string, number> | null;
 }
 
 /** Hits, best first; ties in order of id. `weights` and `candidates` are those that were used. */
@@ -513,6 +560,7 @@ export interface SearchResponse {
   weights: WeightsResponse;
   candidates: CandidatesResponse;
   took_ms: TookMs;
+  facets?: Record<string, FacetResponse> | null;
   hits: Array<HitResponse>;
 }
 
@@ -557,6 +605,12 @@ export interface StatisticsResponse {
 /** The process answers. */
 export interface StatusResponse {
   status: "ok" | "ready";
+}
+
+/** A stored document as the query: its representations, and its text for BM25. It is no hit itself. */
+export interface StoredDocumentQuery {
+  id: string;
+  window?: number | null;
 }
 
 /** What is stored of a document: its three representations, or in a collection with windows those of each.

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from service.load.pools import Pool
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -19,6 +20,25 @@ async def all_of(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
     finally:
         for task in tasks:
             task.cancel()
+
+
+async def in_lanes(
+    lanes: int, items: Iterable[Item], work: Callable[[Item], Coroutine[Any, Any, Result]]
+) -> list[Result]:
+    """Results in order, of so many items at a time, so that what else waits gets its turn between them.
+
+    Raises as `all_of`.
+    """
+    waiting = list(enumerate(items))
+    results: dict[int, Result] = {}
+    following = iter(waiting)
+
+    async def lane() -> None:
+        for place, item in following:
+            results[place] = await work(item)
+
+    await all_of(lane() for _ in range(min(lanes, len(waiting))))
+    return [results[place] for place, _ in waiting]
 
 
 class SharedCalls(Generic[Result]):

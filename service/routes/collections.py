@@ -79,6 +79,7 @@ async def create_collection(
             info,
             {
                 "dense_kind": wanted.dense_kind or "auto",
+                "dense_memory_bytes": wanted.dense_memory_bytes,
                 "token_codec": wanted.token_codec or "int8",
                 "fields": wanted.fields or {},
                 "window": _window(wanted.window),
@@ -134,6 +135,7 @@ def collection_record(description: CollectionDescription) -> dict[str, Any]:
         "colbert_dimension": settings.colbert_dimension,
         "vocabulary_size": settings.vocabulary_size,
         "dense_kind": settings.dense_kind,
+        "dense_memory_bytes": settings.dense_memory_bytes,
         "token_codec": settings.token_codec,
         "lexical": settings.lexical,
         "bm25": settings.bm25,

@@ -98,11 +98,11 @@ def json_response(value: Any, status: int = 200) -> Response:
     return Response(orjson.dumps(value), status, media_type="application/json")
 
 
-def check_count(texts: Sequence[str], limit: int, param: str, setting: str) -> None:
+def check_count(texts: Sequence[object], limit: int, param: str, setting: str, what: str = "texts") -> None:
     """Raises RequestTooLargeError where there are too many."""
     if len(texts) > limit:
         raise RequestTooLargeError(
-            f"{param} has {len(texts)} texts; the limit is {limit} (setting {setting}): split the request",
+            f"{param} has {len(texts)} {what}; the limit is {limit} (setting {setting}): split the request",
             param,
         )
 

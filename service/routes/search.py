@@ -2,77 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+import time
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import orjson
 from fastapi import Request, Response
 
-from index.candidates import DenseOptions
+from index.candidates import Cursor, Page
 from index.documents.filters import Filter, parse_filter
 from index.errors import InvalidQueryError
 from models.encoder import EncoderInfo
-from models.representations import OUTPUTS, Float32, Representations
+from models.representations import OUTPUTS, Float32, Output, Representations
 from service.answers.pieces import response_of
 from service.exceptions import InvalidRequestError
 from service.ready_representations import unpacked
-from service.routes.common import Services, TimeLimit, check_characters, errors, router, weights_of
+from service.routes.common import (
+    Services,
+    TimeLimit,
+    check_characters,
+    check_count,
+    errors,
+    router,
+    weights_of,
+)
 from service.schemas.search import (
     CandidatesRequest,
     PackedVectors,
     RepresentationsQuery,
+    SearchManyResponse,
     SearchOptions,
     SearchRequest,
     SearchResponse,
+    StoredDocumentQuery,
 )
-from service.search.answers import answer_head, answer_hits, stage_seconds
-from service.search.defaults import WantedCandidates
-from service.search.pipeline import SearchQuery
+from service.search.answers import answer_head, answer_hits, batch_head, result_head, stage_seconds
+from service.search.defaults import WantedCandidates, WantedEffort
+from service.search.pipeline import ALL_PARTS, LikeDocument, SearchQuery
 from service.search.ready_queries import ready_query
 from service.search.slow import log_if_slow
 from service.settings import RequestLimits
 
 DEFAULT_TOP_K = 10
 
+Asked = str | RepresentationsQuery | StoredDocumentQuery
 Numbers = TypeVar("Numbers")
 
 routes = router("search")
 
 
-@routes.post("/search", response_model=SearchResponse, responses=errors(404, 409, 422))
+@routes.post(
+    "/search", response_model=SearchResponse | SearchManyResponse, responses=errors(404, 409, 413, 422)
+)
 async def search(body: SearchRequest, request: Request, services: Services, deadline: TimeLimit) -> Response:
     """Find documents: candidates of each retriever, every one with all scores that its collection has.
 
-    `score` is the weighted sum of the scores; every part is in the answer.
+    `score` is the weighted sum of the scores; every part is in the answer. To `queries` the answer has
+    `results`, one for each, in the place of `query` and `hits`.
     """
-    limits = services.limits
-    top_k = min(DEFAULT_TOP_K, limits.top_k) if body.top_k is None else body.top_k
-    _within(top_k, limits.top_k, "top_k", "max_top_k")
-    query = SearchQuery(
+    asked = _queries(body, services.limits)
+    top_k = _top_k(body.top_k, len(asked), services.limits)
+    info, limits = services.encoding.info, services.limits
+    params = ["query"] if body.queries is None else [f"queries.{place}" for place in range(len(asked))]
+    include = ALL_PARTS if body.include is None else frozenset(body.include)
+    alike = SearchQuery(
         body.collection,
-        _query(body.query, services.encoding.info, limits),
+        "",
         top_k=top_k,
         weights=None if body.weights is None else weights_of(body.weights),
         candidates=_candidates(body.candidates, limits),
         filter=_filter(body.filter),
         explain=bool(body.explain),
-        dense_options=_dense_options(body.search_options),
+        effort=_effort(body.search_options),
         adapter=body.adapter,
-        text=_text(body.query, limits),
+        page=_page(body),
+        group_by=body.group_by,
+        facets=body.facets,
+        include=include,
+        snapshot=body.snapshot,
     )
-    outcome = await services.pipeline.search(query, deadline)
-    absent = () if isinstance(body.query, str) else [s for s in OUTPUTS if getattr(body.query, s) is None]
-    for stage, seconds in stage_seconds(outcome).items():
-        services.telemetry.observe_stage(stage, seconds)
+    queries = [
+        replace(alike, query=_query(each, info, limits, param), text=_text(each, limits, param), param=param)
+        for each, param in zip(asked, params, strict=True)
+    ]
+    started = time.perf_counter()
+    outcomes = await services.pipeline.search_all(queries, deadline)
+    total_seconds = time.perf_counter() - started
     settings = services.settings
-    log_if_slow(
-        query,
-        outcome,
-        settings.slow_search_seconds,
-        request.state.request_id,
-        with_text=settings.slow_search_text,
+    for query, outcome in zip(queries, outcomes, strict=True):
+        for stage, seconds in stage_seconds(outcome).items():
+            services.telemetry.observe_stage(stage, seconds)
+        log_if_slow(
+            query,
+            outcome,
+            settings.slow_search_seconds,
+            request.state.request_id,
+            with_text=settings.slow_search_text,
+        )
+    hits = (
+        answer_hits(outcome, _absent(each), include) for each, outcome in zip(asked, outcomes, strict=True)
     )
-    return await response_of(_pieces(answer_head(outcome), answer_hits(outcome, absent)))
+    if body.queries is None:
+        return await response_of(_pieces(answer_head(outcomes[0]), next(hits)))
+    return await response_of(_results(batch_head(outcomes, total_seconds), map(result_head, outcomes), hits))
 
 
 async def _pieces(head: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> AsyncGenerator[bytes]:
@@ -83,22 +116,80 @@ async def _pieces(head: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) ->
     yield b"]}"
 
 
+async def _results(
+    head: Mapping[str, Any],
+    heads: Iterable[Mapping[str, Any]],
+    hits: Iterable[Iterable[Mapping[str, Any]]],
+) -> AsyncGenerator[bytes]:
+    """The JSON of an answer to several queries, likewise."""
+    yield orjson.dumps(head)[:-1] + b',"results":['
+    for place, (each, found) in enumerate(zip(heads, hits, strict=True)):
+        if place:
+            yield b","
+        async for piece in _pieces(each, found):
+            yield piece
+    yield b"]}"
+
+
+def _queries(body: SearchRequest, limits: RequestLimits) -> Sequence[Asked]:
+    """All that is searched for. Raises InvalidRequestError or RequestTooLargeError."""
+    if body.queries is None:
+        if body.query is None:
+            raise InvalidRequestError("query is missing; give it, or queries", "query", "missing_field")
+        return [body.query]
+    if body.query is not None:
+        raise InvalidRequestError("query and queries are both given; leave one out", "queries")
+    if body.search_after is not None:
+        raise InvalidRequestError("search_after goes with one query, not with queries", "search_after")
+    check_count(body.queries, limits.queries, "queries", "max_queries", "queries")
+    return body.queries
+
+
+def _top_k(wanted: int | None, queries: int, limits: RequestLimits) -> int:
+    top_k = min(DEFAULT_TOP_K, limits.top_k) if wanted is None else wanted
+    _within(top_k, limits.top_k, "top_k", "max_top_k")
+    if queries > 1 and queries * top_k > limits.query_hits:
+        raise InvalidRequestError(
+            f"{queries} queries with top_k {top_k} are {queries * top_k} hits; the limit is "
+            f"{limits.query_hits} (setting max_query_hits): set top_k lower, or split the request",
+            "top_k",
+        )
+    return top_k
+
+
+def _page(body: SearchRequest) -> Page:
+    after = None if body.search_after is None else Cursor(body.search_after.score, body.search_after.id)
+    page = Page(body.offset or 0, after, body.min_score)
+    if page.offset and after is not None:
+        raise InvalidRequestError("offset and search_after are both given; leave one out", "offset")
+    return page
+
+
+def _absent(query: Asked) -> list[Output]:
+    """The sides that ready representations lack, whose scores are not known."""
+    if not isinstance(query, RepresentationsQuery):
+        return []
+    return [side for side in OUTPUTS if getattr(query, side) is None]
+
+
 def _query(
-    query: str | RepresentationsQuery, info: EncoderInfo, limits: RequestLimits
-) -> str | Representations:
+    query: Asked, info: EncoderInfo, limits: RequestLimits, param: str
+) -> str | Representations | LikeDocument:
     if isinstance(query, str):
-        check_characters([query], limits.characters, "query")
+        check_characters([query], limits.characters, param)
         return query
+    if isinstance(query, StoredDocumentQuery):
+        return LikeDocument(query.id, query.window or 0, limits.characters)
     sparse = None if query.sparse is None else (query.sparse.token_ids, query.sparse.weights)
-    dense = _numbers(query.dense, 1, "query.dense")
-    return ready_query(dense, sparse, _numbers(query.colbert, 2, "query.colbert"), info)
+    dense = _numbers(query.dense, 1, f"{param}.dense")
+    return ready_query(dense, sparse, _numbers(query.colbert, 2, f"{param}.colbert"), info, param)
 
 
-def _text(query: str | RepresentationsQuery, limits: RequestLimits) -> str | None:
+def _text(query: Asked, limits: RequestLimits, param: str) -> str | None:
     """The text that came with ready representations."""
-    if isinstance(query, str) or query.text is None:
+    if not isinstance(query, RepresentationsQuery) or query.text is None:
         return None
-    check_characters([query.text], limits.characters, "query.text")
+    check_characters([query.text], limits.characters, f"{param}.text")
     return query.text
 
 
@@ -123,9 +214,8 @@ def _filter(tree: dict[str, Any] | None) -> Filter | None:
         raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
 
 
-def _dense_options(requested: SearchOptions | None) -> DenseOptions:
-    given = {} if requested is None else requested.model_dump(exclude_none=True)
-    return DenseOptions(**given)
+def _effort(requested: SearchOptions | None) -> WantedEffort:
+    return WantedEffort() if requested is None else WantedEffort(requested.ef_search, requested.nprobe)
 
 
 def _within(value: int, limit: int, param: str, setting: str) -> int:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from index.bm25.languages import Bm25Language
 from index.catalog.settings import MAX_FIELDS
-from index.dense.index import DenseKind
+from index.dense.kinds import DenseKind
 from index.documents.fields import FieldType
-from index.token_vectors.store import TokenCodec
+from index.token_vectors.codecs import TokenCodec
 from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
 from service.schemas.base import WHOLE, AdapterName, Request
@@ -43,8 +43,20 @@ class CollectionRequest(Request):
         json_schema_extra={"examples": [{"dense_kind": "hnsw", "fields": {"year": "integer"}}]}
     )
 
-    dense_kind: DenseKind | None = Field("auto", description="The dense index; `auto` chooses by size.")
-    token_codec: TokenCodec | None = Field("int8", description="How token vectors are stored.")
+    dense_kind: DenseKind | None = Field(
+        "auto",
+        description="The dense index; `auto` chooses by the collection's size and `dense_memory_bytes`.",
+    )
+    dense_memory_bytes: Annotated[int, Field(ge=1, le=2**53), WHOLE] | None = Field(
+        None,
+        description="What dense vectors and their graphs may take of memory; where they take more, `auto` "
+        "builds `ivfrabitq`. By default half of the memory of the machine that builds.",
+    )
+    token_codec: Literal["float16", "int8", "none"] | None = Field(
+        "int8",
+        description="How token vectors are stored. `tercet index build` also makes collections of the "
+        "residual codecs, whose codebook it learns from the source.",
+    )
     lexical: LexicalKind | None = Field(
         None,
         description="`idf`: a query's lexical weights are multiplied by the collection's idf; `plain`: they "
@@ -71,7 +83,9 @@ class CollectionRequest(Request):
         "limit.",
     )
     fields: Annotated[dict[str, FieldType], BeforeValidator(_few_fields)] | None = Field(
-        None, description="Metadata fields that filters may use."
+        None,
+        description="Metadata fields that filters may use. A `datetime` is a string of RFC 3339, such as "
+        "`2024-05-17T09:30:00Z`; without an offset it is UTC.",
     )
 
 
@@ -102,6 +116,7 @@ class CollectionResponse(BaseModel):
     colbert_dimension: int
     vocabulary_size: int
     dense_kind: DenseKind
+    dense_memory_bytes: int | None = Field(description="Null for half of the memory of the machine.")
     token_codec: TokenCodec
     lexical: LexicalKind
     bm25: bool

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
+from index.search.query import MAX_FACET_VALUES
 from service.ready_representations import LARGEST_COMPONENT
 from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, Texts, Usage
 from service.schemas.filters import FilterTree
+from service.search.pipeline import HitPart
 
 PresetName = Literal["sum", "miracl", "mldr", "flag"]
 
 Component = Annotated[float, Field(ge=-LARGEST_COMPONENT, le=LARGEST_COMPONENT, allow_inf_nan=False)]
 # More than any encoder gives; without a limit, checking millions of numbers would hold up other requests.
 MAX_ROWS = 65_536
+MAX_OFFSET = 1_000_000
+MAX_FACETS = 32
 Vector = Annotated[list[Component], Field(min_length=1, max_length=MAX_ROWS, fail_fast=True)]
 LexicalWeight = Annotated[float, Field(ge=0, le=1e4, allow_inf_nan=False)]
 TokenId = Annotated[int, Field(ge=0, lt=2**31), WHOLE]
@@ -105,14 +109,49 @@ class RepresentationsQuery(Request):
     truncated: bool | None = Field(None, description="Ignored; `/embed` gives it.")
 
 
+class StoredDocumentQuery(Request):
+    """A stored document as the query: its representations, and its text for BM25. It is no hit itself."""
+
+    id: str = Field(description="Of a document of the collection; another is 404.")
+    window: Annotated[int, Field(ge=0), WHOLE] | None = Field(
+        None,
+        description="Which of its windows is the query, from 0; by default the first, which is all of a "
+        "document without windows.",
+    )
+
+
+def _kind_of_query(value: object) -> str | None:
+    """Which of them a value is meant to be; None for what is neither a string nor an object."""
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, dict):
+        return "document" if "id" in value else "representations"
+    return None
+
+
+Query = Annotated[
+    Annotated[Text, Tag("text")]
+    | Annotated[RepresentationsQuery, Tag("representations")]
+    | Annotated[StoredDocumentQuery, Tag("document")],
+    Discriminator(_kind_of_query, "string_or_object", "use a string or an object"),
+]
+
+
+class SearchAfter(Request):
+    """The last hit that is known already."""
+
+    score: Annotated[float, Field(allow_inf_nan=False)] = Field(description="Its `score`, as it came.")
+    id: str
+
+
 class SearchOptions(Request):
-    """Effort of the approximate dense search."""
+    """Effort of the approximate dense search; by default what `tercet index tune` stored."""
 
     ef_search: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = Field(
         None, description="For kind `hnsw`; of several segments each takes its share."
     )
     nprobe: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = Field(
-        None, description="For kind `ivfpq`."
+        None, description="For kinds `ivfpq` and `ivfrabitq`."
     )
 
 
@@ -124,7 +163,12 @@ class SearchRequest(Request):
     )
 
     collection: CollectionName
-    query: Text | RepresentationsQuery
+    query: Query | None = Field(None, description="What to search for; or give `queries`.")
+    queries: Annotated[list[Query], Field(min_length=1, fail_fast=True)] | None = Field(
+        None,
+        description="Several queries, answered alike and through one snapshot; their number is limited by "
+        "the setting `max_queries`, and that of all hits by `max_query_hits`.",
+    )
     top_k: Annotated[int, Field(ge=1), WHOLE] | None = Field(
         None, description="Hits; by default 10, and limited by the setting `max_top_k`."
     )
@@ -140,6 +184,40 @@ class SearchRequest(Request):
     )
     explain: bool | None = Field(False, description="Say for each hit where its scores come from.")
     search_options: SearchOptions | None = None
+    offset: Annotated[int, Field(ge=0, le=MAX_OFFSET), WHOLE] | None = Field(
+        0, description="Hits to leave out before the first. Behind the last candidate there are none."
+    )
+    search_after: SearchAfter | None = Field(
+        None, description="Only hits behind this one, whether it is still there or not; for one query."
+    )
+    snapshot: str | None = Field(
+        None,
+        description="Of a former answer: only this version is searched, and one that is gone is 409, so that "
+        "pages fit together.",
+    )
+    min_score: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
+        None, description="Only hits of this weighted sum or more."
+    )
+    include: Annotated[list[HitPart], Field(max_length=16)] | None = Field(
+        None,
+        description="The parts of a hit beside its id and score, by default all. Without title, text and "
+        "metadata no stored text is read.",
+    )
+    group_by: str | None = Field(
+        None,
+        description="A declared keyword field: only the best hit of each of its values. A document of "
+        "several values stands for each; one without any is a group by itself.",
+    )
+    facets: (
+        Annotated[
+            dict[str, Annotated[int, Field(ge=1, le=MAX_FACET_VALUES), WHOLE]], Field(max_length=MAX_FACETS)
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Of each of these keyword or boolean fields so many of the commonest values, with exact "
+        "counts over all documents that `filter` allows.",
+    )
 
 
 class TookMs(BaseModel):
@@ -230,16 +308,25 @@ class HitWindowResponse(BaseModel):
     end: int = Field(description="The character after its last.")
 
 
+def _left_out(description: str = "Unless `include` leaves it out.") -> Any:
+    """A field that an answer need not have, but never has as null for that."""
+    return Field(None, description=description, json_schema_extra=_without_default)
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    del schema["default"]
+
+
 class HitResponse(BaseModel):
     """A document found."""
 
     id: str
     score: float
-    scores: HitScoresResponse
+    scores: HitScoresResponse = _left_out()
     window: HitWindowResponse | None = Field(None, description="Only in a collection with windows.")
-    title: str | None
-    text: str
-    metadata: dict[str, Any]
+    title: str | None = _left_out()
+    text: str = _left_out()
+    metadata: dict[str, Any] = _left_out()
     explanation: ExplanationResponse | None = Field(None, description="Only where asked for.")
 
 
@@ -281,6 +368,26 @@ class CandidatesResponse(BaseModel):
     )
 
 
+class FacetValueResponse(BaseModel):
+    """A value, and how many documents have it."""
+
+    value: str | bool
+    count: int
+
+
+class FacetResponse(BaseModel):
+    """The commonest values of a field, of equally common ones the smaller first."""
+
+    values: list[FacetValueResponse]
+    distinct: int = Field(description="Different values in all.")
+    missing: int = Field(description="Documents without a value.")
+
+
+Facets = Annotated[
+    dict[str, FacetResponse] | None, Field(description="By field; only where they were asked for.")
+]
+
+
 class SearchResponse(BaseModel):
     """Hits, best first; ties in order of id. `weights` and `candidates` are those that were used."""
 
@@ -290,7 +397,28 @@ class SearchResponse(BaseModel):
     weights: WeightsResponse
     candidates: CandidatesResponse
     took_ms: TookMs
+    facets: Facets = None
     hits: list[HitResponse]
+
+
+class QueryResult(BaseModel):
+    """The hits of one of several queries, best first; ties in order of id."""
+
+    query: QueryUsage
+    took_ms: TookMs
+    hits: list[HitResponse]
+
+
+class SearchManyResponse(BaseModel):
+    """A result for each of `queries`, in order. `weights` and `candidates` are those that were used."""
+
+    collection: str
+    snapshot: str
+    weights: WeightsResponse
+    candidates: CandidatesResponse
+    took_ms: TookMs
+    facets: Facets = None
+    results: list[QueryResult]
 
 
 class RerankRequest(Request):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from index.candidates import CandidateLimits, Hit, Scores, Weights
 from models.representations import Output
-from service.search.pipeline import SearchOutcome
+from service.search.pipeline import ALL_PARTS, HitPart, SearchOutcome
 from service.search.query_terms import QueryTerms
 
 
@@ -30,7 +30,8 @@ def answer_head(outcome: SearchOutcome) -> dict[str, Any]:
         "query": answer_query(outcome.tokens, outcome.terms, truncated=outcome.truncated),
         "weights": sides_record(outcome.weights, bm25=outcome.bm25),
         "candidates": sides_record(outcome.candidates, bm25=outcome.bm25),
-        "took_ms": {stage: round(seconds * 1000, 3) for stage, seconds in stage_seconds(outcome).items()},
+        "took_ms": _milliseconds(stage_seconds(outcome)),
+        **_facets(outcome),
     }
 
 
@@ -40,13 +41,50 @@ def answer_query(tokens: int, terms: QueryTerms | None, *, truncated: bool) -> d
     return read if terms is None else {**read, "terms": terms}
 
 
-def answer_hits(outcome: SearchOutcome, absent: Collection[Output] = ()) -> Iterator[dict[str, Any]]:
+def _facets(outcome: SearchOutcome) -> dict[str, Any]:
+    if outcome.facets is None:
+        return {}
+    return {"facets": {name: asdict(facet) for name, facet in outcome.facets.items()}}
+
+
+def batch_head(outcomes: Sequence[SearchOutcome], total_seconds: float) -> dict[str, Any]:
+    """All of an answer to several queries but the result of each; total_seconds: of all of them."""
+    first = outcomes[0]
+    seconds = {
+        "encode": first.encode_seconds,
+        "retrieve": sum(outcome.retrieve_seconds for outcome in outcomes),
+        "score": sum(outcome.score_seconds for outcome in outcomes),
+        "total": total_seconds,
+    }
+    head = {**answer_head(first), "took_ms": _milliseconds(seconds)}
+    del head["query"]
+    return head
+
+
+def result_head(outcome: SearchOutcome) -> dict[str, Any]:
+    """All of the result of one of several queries but its hits."""
+    return {
+        "query": answer_query(outcome.tokens, outcome.terms, truncated=outcome.truncated),
+        "took_ms": _milliseconds(stage_seconds(outcome)),
+    }
+
+
+def _milliseconds(seconds: Mapping[str, float]) -> dict[str, float]:
+    return {stage: round(each * 1000, 3) for stage, each in seconds.items()}
+
+
+def answer_hits(
+    outcome: SearchOutcome,
+    absent: Collection[Output] = (),
+    include: Collection[HitPart] = ALL_PARTS,
+) -> Iterator[dict[str, Any]]:
     """The hits, best first, each with its explanation where there are some.
 
-    absent: sides that the query did not have, whose scores are not known rather than 0.
+    absent: sides that the query did not have, whose scores are not known rather than 0. include: the parts of
+    a hit that are told beside its id and score.
     """
     for place, hit in enumerate(outcome.hits):
-        shaped = _hit(hit, absent, bm25=outcome.bm25)
+        shaped = _hit(hit, absent, include, bm25=outcome.bm25)
         if outcome.explanations is not None:
             shaped["explanation"] = outcome.explanations[place]
         yield shaped
@@ -60,14 +98,14 @@ def sides_record(sides: Weights | CandidateLimits | Scores, *, bm25: bool) -> di
     return record
 
 
-def _hit(hit: Hit, absent: Collection[Output], *, bm25: bool) -> dict[str, Any]:
+def _hit(hit: Hit, absent: Collection[Output], include: Collection[HitPart], *, bm25: bool) -> dict[str, Any]:
     document = hit.document
-    return {
-        "id": document.id,
-        "score": hit.score,
+    parts: dict[HitPart, Any] = {
         "scores": {**sides_record(hit.scores, bm25=bm25), **dict.fromkeys(absent)},
         **({} if hit.window is None else {"window": asdict(hit.window)}),
         "title": document.title,
         "text": document.text,
         "metadata": document.metadata,
     }
+    told = {str(name): part for name, part in parts.items() if name in include}
+    return {"id": document.id, "score": hit.score, **told}

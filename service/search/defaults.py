@@ -1,11 +1,33 @@
-"""What a search uses where it does not say: the collection's defaults, or else 1, 1, 1 and 200 candidates."""
+"""What a search uses where it does not say: what is stored for the collection, or else the usual."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from index.candidates import CandidateLimits, Weights
+from index.candidates import CandidateLimits, DenseOptions, Weights
 from index.catalog.defaults import SearchDefaults
+from index.catalog.effort import DenseEffort
+
+
+@dataclass(frozen=True, slots=True)
+class WantedEffort:
+    """How wide the approximate dense search shall look; None leaves it to the collection."""
+
+    ef_search: int | None = None
+    nprobe: int | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to the collection."""
+        return self.ef_search is not None and self.nprobe is not None
+
+    def used(self, stored: DenseEffort | None) -> DenseOptions:
+        """The effort wanted, else the collection's, else the usual one."""
+        usual = DenseOptions() if stored is None else stored.options
+        return DenseOptions(
+            usual.ef_search if self.ef_search is None else self.ef_search,
+            usual.nprobe if self.nprobe is None else self.nprobe,
+        )
 
 
 @dataclass(frozen=True, slots=True)

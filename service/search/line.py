@@ -33,14 +33,19 @@ class SearchLine:
         ahead = max(0, self._places + 1 - self._pool.threads)
         return self._pace.seconds(ahead) / self._pool.threads
 
+    @property
+    def threads(self) -> int:
+        """How many searches run at a time."""
+        return self._pool.threads
+
     @contextmanager
-    def place(self) -> Iterator[None]:
-        """A place in the line, for as long as the search is anywhere in the server."""
-        self._places += 1
+    def places(self, searches: int) -> Iterator[None]:
+        """A place in the line for each search of a request, for as long as that is anywhere in the server."""
+        self._places += searches
         try:
             yield
         finally:
-            self._places -= 1
+            self._places -= searches
 
     async def run(
         self,

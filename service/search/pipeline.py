@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Literal, get_args
 
-from index.candidates import CandidateLimits, DenseOptions, Hit, SearchResult, Weights
+import numpy as np
+
+from index.candidates import CandidateLimits, DenseOptions, Facet, Hit, Page, SearchResult, Weights
 from index.catalog.settings import CollectionSettings
 from index.documents.filters import Filter, check_filter
 from index.errors import InvalidQueryError
-from index.search.query import check_bm25
+from index.search.query import check_bm25, check_facets, check_group_by
 from index.snapshot import Snapshot
 from models.representations import Representations
 from service.collections import CollectionRegistry
 from service.encoding.service import EncodingService, estimated_tokens
-from service.exceptions import InvalidRequestError
+from service.exceptions import InvalidRequestError, SnapshotGoneError
 from service.facts import note
 from service.load.admission import ANY_WAIT, Admission, Ticket
+from service.load.concurrency import in_lanes
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
-from service.search.defaults import WantedCandidates, candidates_used, weights_used
+from service.search.defaults import WantedCandidates, WantedEffort, candidates_used, weights_used
 from service.search.explanations import HitExplanation, explain_hits, require_explainable
 from service.search.line import SearchLine
 from service.search.query_terms import QueryTerms, query_terms
@@ -27,30 +32,61 @@ from service.search.ready_queries import require_sides
 from service.search.target import target_of
 from service.tracing.request import record
 
+HitPart = Literal["scores", "window", "title", "text", "metadata"]
+ALL_PARTS: frozenset[HitPart] = frozenset(get_args(HitPart))
+CONTENTS: frozenset[HitPart] = frozenset({"title", "text", "metadata"})  # what is stored together
+
+
+@dataclass(frozen=True, slots=True)
+class LikeDocument:
+    """A stored document as the query, or one of its windows; itself it is no hit.
+
+    characters: of its text at most, where BM25 is to read it.
+    """
+
+    id: str
+    window: int = 0
+    characters: int | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is searched. query: a text, or ready representations of one text, which is then `text`, for BM25;
-    adapter: by default the collection's, and no other would do.
+    """What is searched. query: a text, or ready representations of one text, which is then `text`, for BM25,
+    or a stored document; adapter: by default the collection's, and no other would do.
 
-    weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates.
+    weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates and
+    effort. page: which of the ordered candidates are wanted; group_by: a keyword field, of each value of
+    which the best is. facets: of fields so many values, counted over what the filter allows. include: the
+    parts of a hit that are wanted, by default all. snapshot: the version that is to be searched, by default
+    the latest. param: what the query is called in messages.
     """
 
     collection: str
-    query: str | Representations
+    query: str | Representations | LikeDocument
     top_k: int = 10
     weights: Weights | None = None
     candidates: WantedCandidates = field(default_factory=WantedCandidates)
     filter: Filter | None = None
     explain: bool = False
-    dense_options: DenseOptions = field(default_factory=DenseOptions)
+    effort: WantedEffort = field(default_factory=WantedEffort)
     adapter: str | None = None
     text: str | None = None
+    page: Page = field(default_factory=Page)
+    group_by: str | None = None
+    facets: Mapping[str, int] | None = None
+    include: frozenset[HitPart] = ALL_PARTS
+    snapshot: str | None = None
+    param: str = "query"
 
     @property
     def words(self) -> str | None:
         """The text that is searched for, where it is known."""
         return self.query if isinstance(self.query, str) else self.text
+
+    @property
+    def needs_contents(self) -> bool:
+        """Whether stored texts are to be read for the hits."""
+        return self.explain or not CONTENTS.isdisjoint(self.include)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +111,19 @@ class SearchOutcome:
     score_seconds: float
     total_seconds: float
     bm25: bool = False
+    facets: Mapping[str, Facet] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A query ready to be run. words: its text, where it is known; excluded: the id of a document that is no
+    hit.
+    """
+
+    asked: SearchQuery
+    representations: Representations
+    words: str | None
+    excluded: str | None = None
 
 
 class SearchPipeline:
@@ -103,90 +152,161 @@ class SearchPipeline:
         return encoder_seconds + self._line.wait_seconds
 
     async def search(self, query: SearchQuery, deadline: Deadline = NO_DEADLINE) -> SearchOutcome:
-        """Hits of one query.
+        """Hits of one query; raises as `search_all`."""
+        return (await self.search_all([query], deadline))[0]
 
-        Raises CollectionNotFoundError, FingerprintMismatchError, InvalidQueryError, InvalidRequestError for
-        the filter, a side that query or collection lack or too much to explain, OverloadedError where it
-        would wait too long, DeadlineExceededError where its work had not begun in time, and what encoding
-        raises.
+    async def search_all(
+        self, queries: Sequence[SearchQuery], deadline: Deadline = NO_DEADLINE
+    ) -> list[SearchOutcome]:
+        """Hits of queries that differ in what they search for alone, through one snapshot.
+
+        Their texts are encoded together, and they share no more threads than a server has for searches.
+        Raises CollectionNotFoundError, SnapshotGoneError, DocumentNotFoundError, FingerprintMismatchError,
+        InvalidQueryError, InvalidRequestError for a filter or field, a side that query or collection lack or
+        too much to explain, OverloadedError where they would wait too long, DeadlineExceededError where work
+        had not begun in time, and what encoding raises.
         """
-        tokens = estimated_tokens([query.query]) if isinstance(query.query, str) else 0
+        tokens = estimated_tokens([query.query for query in queries if isinstance(query.query, str)])
         self._admission.require(self.wait_seconds(tokens), deadline)
-        with self._line.place():
-            return await self._search(query, deadline)
+        with self._line.places(len(queries)):
+            return await self._search(queries, deadline)
 
-    async def _search(self, query: SearchQuery, deadline: Deadline) -> SearchOutcome:
-        started = time.perf_counter()
+    async def _search(self, queries: Sequence[SearchQuery], deadline: Deadline) -> list[SearchOutcome]:
+        query = queries[0]  # the others are like it
         note(collection=query.collection)
         complete = query.weights is not None and query.candidates.complete(query.weights)
         target = await target_of(
-            self._collections, self._encoding, query.collection, query.adapter, with_defaults=not complete
+            self._collections,
+            self._encoding,
+            query.collection,
+            query.adapter,
+            with_defaults=not complete,
+            with_effort=not query.effort.complete,
         )
         snapshot = target.snapshot
+        if query.snapshot not in (None, snapshot.version):
+            raise SnapshotGoneError(
+                f"snapshot {query.snapshot!r:.80} of collection {query.collection!r} is gone, it is "
+                f"{snapshot.version!r} now; search without one, and begin with the first page"
+            )
         weights = weights_used(query.weights, target.defaults)
         candidates = candidates_used(query.candidates, query.top_k, weights, target.defaults)
+        effort = query.effort.used(target.effort)
         _require_bm25(weights, query.candidates, snapshot.settings)
         _require_candidates(candidates, query.candidates)
-        if not isinstance(query.query, str):
-            require_sides(query.query, query.text, weights, candidates)
-        if query.filter is not None:
-            _check_filter(query.filter, snapshot)
-        encoding_started = time.perf_counter()
-        representations = query.query
-        if isinstance(representations, str):
-            representations = await self._encoding.encode(
-                [representations], "query", adapter=snapshot.settings.adapter, ticket=Ticket(deadline)
-            )
-        encode_seconds = time.perf_counter() - encoding_started
+        _check_fields(query, snapshot)
+        for each in queries:
+            if isinstance(each.query, Representations):
+                require_sides(each.query, each.text, weights, candidates, each.param)
+        started = time.perf_counter()
+        prepared = await self._prepared(queries, snapshot, weights, deadline)
+        encode_seconds = time.perf_counter() - started
         if query.explain:
-            hits = min(query.top_k, snapshot.documents)
-            require_explainable(representations, query.words, hits, bm25=snapshot.settings.bm25)
-        asked = time.monotonic()
-        began, result, explanations = await self._line.run(
-            deadline, self._found, snapshot, query, representations, weights, candidates
-        )
-        _record_stages(asked, began, result, explained=query.explain)
-        note(snapshot=result.snapshot, hits=len(result.hits))
-        return SearchOutcome(
-            query.collection,
-            result.snapshot,
-            weights,
-            candidates,
-            result.hits,
-            explanations,
-            query_terms(representations, snapshot.idf, self._encoding.tokenizer),
-            int(representations.tokens[0]),
-            bool(representations.truncated[0]),
-            encode_seconds,
-            result.retrieve_seconds,
-            result.score_seconds,
-            time.perf_counter() - started,
-            snapshot.settings.bm25,
-        )
+            hits = len(queries) * min(query.top_k, snapshot.documents)
+            for one in prepared:
+                require_explainable(one.representations, one.words, hits, bm25=snapshot.settings.bm25)
+        facets = None
+        if query.facets is not None:
+            facets = await self._line.run(deadline, snapshot.facets, query.facets, query.filter)
+
+        async def outcome(one: _Prepared) -> SearchOutcome:
+            asked = time.monotonic()
+            began, result, explanations = await self._line.run(
+                deadline, self._found, snapshot, one, weights, candidates, effort
+            )
+            _record_stages(asked, began, result, explained=query.explain)
+            return SearchOutcome(
+                query.collection,
+                result.snapshot,
+                weights,
+                candidates,
+                result.hits,
+                explanations,
+                query_terms(one.representations, snapshot.idf, self._encoding.tokenizer),
+                int(one.representations.tokens[0]),
+                bool(one.representations.truncated[0]),
+                encode_seconds,
+                result.retrieve_seconds,
+                result.score_seconds,
+                encode_seconds + time.monotonic() - asked,
+                snapshot.settings.bm25,
+                facets,
+            )
+
+        outcomes = await in_lanes(self._line.threads, prepared, outcome)
+        note(snapshot=snapshot.version, hits=sum(len(each.hits) for each in outcomes))
+        return outcomes
+
+    async def _prepared(
+        self, queries: Sequence[SearchQuery], snapshot: Snapshot, weights: Weights, deadline: Deadline
+    ) -> list[_Prepared]:
+        """The queries with their representations; all texts are encoded at once."""
+        texts = [query.query for query in queries if isinstance(query.query, str)]
+        encoded: Iterator[Representations] = iter(())
+        if texts:
+            together = await self._encoding.encode(
+                texts, "query", adapter=snapshot.settings.adapter, ticket=Ticket(deadline)
+            )
+            encoded = (together.take(np.array([row])) for row in range(len(texts)))
+        prepared = []
+        for query in queries:
+            if isinstance(query.query, LikeDocument):
+                prepared.append(await self._pool.run(_like, query, query.query, snapshot, weights))
+            elif isinstance(query.query, str):
+                prepared.append(_Prepared(query, next(encoded), query.query))
+            else:
+                prepared.append(_Prepared(query, query.query, query.text))
+        return prepared
 
     def _found(
         self,
         snapshot: Snapshot,
-        query: SearchQuery,
-        representations: Representations,
+        query: _Prepared,
         weights: Weights,
         candidates: CandidateLimits,
+        effort: DenseOptions,
     ) -> tuple[float, SearchResult, list[HitExplanation] | None]:
         """When it began, the hits, and why they are hits where the query asks; one thread does it all."""
-        began = time.monotonic()
+        began, asked = time.monotonic(), query.asked
         result = snapshot.search(
-            representations,
+            query.representations,
             text=query.words,
-            top_k=query.top_k,
+            top_k=asked.top_k,
             weights=weights,
             candidates=candidates,
-            filter=query.filter,
-            dense_options=query.dense_options,
+            filter=asked.filter,
+            dense_options=effort,
+            page=asked.page,
+            group_by=asked.group_by,
+            excluded=query.excluded,
+            contents=asked.needs_contents,
         )
-        if not query.explain:
+        if not asked.explain:
             return began, result, None
         tokenizer = self._encoding.tokenizer
-        return began, result, explain_hits(snapshot, tokenizer, query.words, representations, result.hits)
+        return (
+            began,
+            result,
+            explain_hits(snapshot, tokenizer, query.words, query.representations, result.hits),
+        )
+
+
+def _like(query: SearchQuery, like: LikeDocument, snapshot: Snapshot, weights: Weights) -> _Prepared:
+    """A stored document as a query. Raises DocumentNotFoundError, or InvalidRequestError for a window that it
+    does not have and for a text that is too long for BM25.
+    """
+    try:
+        stored = snapshot.stored_query(like.id, like.window)
+    except InvalidQueryError as error:
+        raise InvalidRequestError(str(error), f"{query.param}.window") from error
+    readable = like.characters is None or len(stored.text) <= like.characters
+    if weights.bm25 and not readable:
+        raise InvalidRequestError(
+            f"document {like.id[:80]!r} has {len(stored.text)} characters for BM25 to read; the limit is "
+            f"{like.characters} (setting max_characters): set weights.bm25 to 0",
+            f"{query.param}.id",
+        )
+    return _Prepared(query, stored.representations, stored.text if readable else None, like.id)
 
 
 def _record_stages(asked: float, began: float, result: SearchResult, *, explained: bool) -> None:
@@ -224,8 +344,19 @@ def _require_candidates(used: CandidateLimits, wanted: WantedCandidates) -> None
     )
 
 
-def _check_filter(wanted: Filter, snapshot: Snapshot) -> None:
+def _check_fields(query: SearchQuery, snapshot: Snapshot) -> None:
+    """Raises InvalidRequestError where the collection has no such field, or it is of another type."""
+    fields = snapshot.settings.fields
     try:
-        check_filter(wanted, snapshot.settings.fields)
+        if query.filter is not None:
+            check_filter(query.filter, fields)
     except InvalidQueryError as error:
         raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
+    try:
+        check_group_by(query.group_by, fields)
+    except InvalidQueryError as error:
+        raise InvalidRequestError(str(error), "group_by") from error
+    try:
+        check_facets(query.facets or {}, fields)
+    except InvalidQueryError as error:
+        raise InvalidRequestError(str(error), "facets") from error

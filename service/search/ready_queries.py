@@ -18,26 +18,33 @@ def ready_query(
     sparse: tuple[Sequence[int], Sequence[float]] | None,
     colbert: Sequence[Sequence[float]] | Float32 | None,
     info: EncoderInfo,
+    param: str = "query",
 ) -> Representations:
-    """One query from lists or arrays of finite numbers; sparse is token ids and weights.
+    """One query from lists or arrays of finite numbers; sparse is token ids and weights, param its name.
 
     Raises InvalidRequestError that names the side whose shape or ids do not fit the encoder.
     """
     return Representations(
         np.zeros(1, np.int64),
         np.zeros(1, np.bool_),
-        None if dense is None else dense_of(dense, info, "query.dense")[None, :],
-        None if sparse is None else sparse_of(*sparse, info, "query.sparse"),
-        None if colbert is None else _colbert(colbert, info),
+        None if dense is None else dense_of(dense, info, f"{param}.dense")[None, :],
+        None if sparse is None else sparse_of(*sparse, info, f"{param}.sparse"),
+        None if colbert is None else _colbert(colbert, info, f"{param}.colbert"),
     )
 
 
 def require_sides(
-    query: Representations, text: str | None, weights: Weights, candidates: CandidateLimits
+    query: Representations,
+    text: str | None,
+    weights: Weights,
+    candidates: CandidateLimits,
+    param: str = "query",
 ) -> None:
     """Raises InvalidRequestError for a side that is missing, but has a weight or proposes candidates."""
     if weights.bm25 and text is None:
-        raise InvalidRequestError("query.text is missing: give it, or set weights.bm25 to 0", "query.text")
+        raise InvalidRequestError(
+            f"{param}.text is missing: give it, or set weights.bm25 to 0", f"{param}.text"
+        )
     needed = {
         "dense": weights.dense or candidates.dense,
         "sparse": weights.sparse or candidates.sparse,
@@ -48,11 +55,10 @@ def require_sides(
             remedy = f"set weights.{side} to 0" + (
                 "" if side == "colbert" else f" and candidates.{side} to 0"
             )
-            raise InvalidRequestError(f"query.{side} is missing: give it, or {remedy}", f"query.{side}")
+            raise InvalidRequestError(f"{param}.{side} is missing: give it, or {remedy}", f"{param}.{side}")
 
 
-def _colbert(rows: Sequence[Sequence[float]] | Float32, info: EncoderInfo) -> TokenVectors:
-    param = "query.colbert"
+def _colbert(rows: Sequence[Sequence[float]] | Float32, info: EncoderInfo, param: str) -> TokenVectors:
     if len(rows) > info.max_length:
         raise InvalidRequestError(
             f"{param} has {len(rows)} vectors; {info.name} makes at most {info.max_length}", param

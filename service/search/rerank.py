@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from index.candidates import Scores, Weights
-from index.fusion import weighted_sum
+from index.fusion import relative_sum, weighted_sum
 from index.sparse.idf import CollectionIdf
 from models.representations import Bool, Float64, Representations
 from service.encoding.service import EncodingService
@@ -84,7 +84,7 @@ async def rerank(
     sums = weighted_sum(scores, weights)
     results = [
         RankedText(place, float(sums[place]), Scores(*scores[place].tolist()), bool(cut[place]))
-        for place in np.argsort(-sums, kind="stable")[:top_n].tolist()
+        for place in np.argsort(-relative_sum(scores, weights), kind="stable")[:top_n].tolist()
     ]
     query_tokens = int(encoded_query.tokens[0])
     return RerankOutcome(

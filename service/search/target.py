@@ -15,16 +15,14 @@ async def target_of(
     adapter: str | None,
     *,
     with_defaults: bool,
+    with_effort: bool = False,
 ) -> SearchTarget:
-    """The collection's snapshot, and its stored defaults where they are wanted.
+    """The collection's snapshot, and its stored defaults and effort where they are wanted.
 
     adapter: what is asked for, if anything. Raises CollectionNotFoundError, FingerprintMismatchError where
     this server's encoder or the adapter is another than the collection's, and DamagedIndexError.
     """
-    if with_defaults:
-        target = await collections.open_with_defaults(name)
-    else:
-        target = SearchTarget(await collections.open(name), None)
+    target = await collections.open_with_defaults(name, defaults=with_defaults, effort=with_effort)
     settings = target.snapshot.settings
     require_encoder(settings, await info_for(settings, adapter, encoding.info_of))
     return target

@@ -87,6 +87,24 @@ def tercet(
 
 
 @pytest.fixture
+def tercet_without(tmp_path: Path, environment: dict[str, str]) -> Run:
+    """Runs a command as if a package were not installed, in a process of its own, so modules stay."""
+
+    def run(package: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        code = f"import sys; sys.modules[{package!r}] = None; from cli.main import main; main()"
+        return subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A file of four documents."""
     path = tmp_path / "documents.jsonl"

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,13 +67,8 @@ def test_the_bm25_side(tercet: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["bm25s", "ir_measures"])
-def test_a_missing_extra_says_how_to_get_it(
-    tercet: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, missing: str
-) -> None:
-    for module in ("evaluation.run", "evaluation.bm25", "evaluation.metrics"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    monkeypatch.setitem(sys.modules, missing, None)  # as if it were not installed
-    done = tercet("eval", str(folder))
+def test_a_missing_extra_says_how_to_get_it(tercet_without: Run, folder: Path, missing: str) -> None:
+    done = tercet_without(missing, "eval", str(folder))
     assert done.returncode == 1
     assert done.stderr.startswith("Error: tercet eval needs more packages")
     assert missing in done.stderr

@@ -15,6 +15,9 @@ def collections(data: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*/")) if folder.is_dir() else []
 
 
+PLAIN = ("--token-codec", "int8")  # nothing has to be learned before the first document is written
+
+
 def long_source(folder: Path) -> Path:
     """More than a machine encodes while a test waits; the first documents are mostly blanks, and quick."""
     path = folder / "long.jsonl"
@@ -51,6 +54,7 @@ def test_inspect_and_verify_need_no_encoder(tercet: Run, built: Path) -> None:
     assert (found["documents"], found["snapshot"], found["fields"]) == (4, "000001", {"year": "integer"})
     assert found["lexical"] == "idf"  # as the checkpoint recommends
     assert found["bytes"]["total"] > 0
+    assert (found["dense_index"]["kind"], found["dense_index"]["vectors"]) == ("flat", {"flat": 4})
     shown = tercet("index", "inspect", "small", **missing).stdout
     assert "000001" in shown
     assert found["fingerprint"] in shown  # whole, not folded at the width of a terminal
@@ -200,7 +204,7 @@ def test_a_rebuild_keeps_settings_and_another_encoder_is_refused(
 
 def test_an_interrupted_build_leaves_nothing(start: Start, tmp_path: Path, data: Path) -> None:
     source = long_source(tmp_path)
-    with start("index", "build", str(source), "--collection", "x", "--progress", "json") as process:
+    with start("index", "build", str(source), "--collection", "x", *PLAIN, "--progress", "json") as process:
         started_writing(process)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
@@ -216,7 +220,7 @@ def test_a_killed_build_leaves_the_former_snapshot_or_none(
     segments = data / "collections" / "x" / "segments"
 
     def kill_a_build() -> None:
-        with start("index", "build", str(long), "--collection", "x", "--progress", "json") as process:
+        with start("index", "build", str(long), "--collection", "x", *PLAIN, "--progress", "json") as process:
             started_writing(process)
             process.kill()
             process.communicate(timeout=60)
@@ -235,7 +239,7 @@ def test_a_killed_build_leaves_the_former_snapshot_or_none(
 
 def test_a_build_ends_with_the_service_that_started_it(start: Start, tmp_path: Path, data: Path) -> None:
     """Closing its standard input is all that a killed service does."""
-    arguments = ("--collection", "x", "--progress", "json", "--stop-with-stdin")
+    arguments = ("--collection", "x", *PLAIN, "--progress", "json", "--stop-with-stdin")
     with start("index", "build", str(long_source(tmp_path)), *arguments) as process:
         started_writing(process)
         process.communicate(timeout=60)  # closes its standard input

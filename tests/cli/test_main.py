@@ -153,8 +153,8 @@ def test_a_failure_of_faiss_is_1_and_one_line(
     def failing(*_: object) -> None:
         raise RuntimeError("Error in faiss:\nno progress")
 
-    monkeypatch.setattr("index.dense.index.SMALLEST_INDEX", 1)
-    monkeypatch.setattr("index.dense.index._build_hnsw", failing)
+    monkeypatch.setattr("index.dense.kinds.SMALLEST_INDEX", 1)
+    monkeypatch.setattr("index.dense.building._build_hnsw", failing)
     done = tercet("index", "build", str(source), "--collection", "small", "--dense-kind", "hnsw")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("Error: the hnsw index of 4 vectors of ")

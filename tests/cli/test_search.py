@@ -46,6 +46,43 @@ def test_json_filter_and_weights(tercet: Run) -> None:
     assert tercet("search", "small", "tea", "--filter", '{"eq": {"size": 1}}').returncode == 1
 
 
+@pytest.mark.usefixtures("built")
+def test_pages_and_documents_like_another(tercet: Run) -> None:
+    whole = json.loads(tercet("search", "small", "how is tea made?", "--json").stdout)["hits"]
+    page = tercet(
+        "search", "small", "how is tea made?", "--offset", "1", "--min-score", str(whole[2]["score"])
+    )
+    assert [line.split()[:2] for line in page.stdout.splitlines() if line.split()[0] in "1234"] == [
+        ["2", f"{whole[1]['score']:.3f}"],
+        ["3", f"{whole[2]['score']:.3f}"],
+    ]
+    like = json.loads(tercet("search", "small", "--like", "tea", "--json").stdout)["hits"]
+    assert sorted(hit["id"] for hit in like) == ["bees", "korea", "rail"]
+    for wrong, message in (
+        (("x", "--like", "tea"), "leave one out"),
+        ((), "give --like ID"),
+        (("x", "--facet", "year"), "'year' is integer"),
+        (("x", "--facet", "year:many"), "no FIELD:N"),
+        (("x", "--group-by", "size"), "'size' is not declared"),
+    ):
+        done = tercet("search", "small", *wrong)
+        assert done.returncode != 0
+        assert message in " ".join(done.stderr.replace("│", " ").split())
+
+
+@pytest.mark.usefixtures("built")
+def test_facets_are_shown_below_the_hits(tercet: Run, tmp_path: Path) -> None:
+    lines = [
+        {"id": str(place), "text": "tea", "metadata": {"lang": "en" if place else "ko"}} for place in range(4)
+    ]
+    (tmp_path / "more.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    made = tercet("index", "build", "more.jsonl", "--collection", "more", "--field", "lang:keyword")
+    assert made.returncode == 0, made.stderr
+    done = tercet("search", "more", "tea", "--facet", "lang:1", "--group-by", "lang")
+    assert done.stdout.splitlines()[-1] == "lang  en 3 (2 different, 0 without)"
+    assert sum(line.split()[0] in ("1", "2", "3") for line in done.stdout.splitlines() if line.split()) == 2
+
+
 def test_wide_characters_and_control_characters_keep_the_page_in_shape() -> None:
     hits = [
         Hit(Document("韓国", "발효된 배추 " * 30, "김치\x1b[31m와\n\t장"), 1.5, Scores(0.5, 0.25, 0.75)),

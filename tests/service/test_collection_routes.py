@@ -28,6 +28,7 @@ async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any)
         "colbert_dimension": 4,
         "vocabulary_size": tiny.info.vocabulary_size,
         **body,
+        "dense_memory_bytes": None,
         "bm25": False,
         "bm25_language": None,
         "window": None,
@@ -75,6 +76,7 @@ async def test_the_encoder_recommends_what_is_not_chosen(make_client: Any, tiny:
     ("body", "param"),
     [
         ({"dense_kind": "annoy"}, "dense_kind"),
+        ({"dense_memory_bytes": 0}, "dense_memory_bytes"),
         ({"token_codec": 8}, "token_codec"),
         ({"lexical": "bm25"}, "lexical"),
         ({"fields": {"year": "date"}}, "fields.year"),

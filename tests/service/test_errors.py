@@ -385,7 +385,7 @@ async def test_a_wrong_value_is_told_with_its_remedy(
         ({"window": {}}, "window.tokens is missing; give it"),
         (
             {"fields": {"year": "date"}},
-            "fields.year is 'date'; use 'keyword', 'integer', 'number' or 'boolean'",
+            "fields.year is 'date'; use 'keyword', 'integer', 'number', 'boolean' or 'datetime'",
         ),
         ({"bm25_language": "klingon"}, "bm25_language is 'klingon'; use 'none', 'arabic', "),
     ],

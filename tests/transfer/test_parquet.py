@@ -66,6 +66,29 @@ def test_a_round_trip_answers_to_the_last_digit(
     require_same_answers(own, back, tiny, queries)
 
 
+def test_vectors_of_a_residual_codec_come_back_as_they_are(eight: Any, file: Path, tmp_path: Path) -> None:
+    """Decoded, and stored as int8: another codebook would lose as much once more."""
+    words = np.random.default_rng(0).choice(["tea", "water", "hot", "rail", "steam", "leaf"], (120, 20))
+    lines = [json.dumps({"id": f"d{row}", "text": " ".join(text)}) for row, text in enumerate(words)]
+    (tmp_path / "source.jsonl").write_text("\n".join(lines))
+    encoder = LocalDocuments(eight)
+    build_collection(encoder, tmp_path, "coded", tmp_path / "source.jsonl", token_codec="residual1")
+    own = Collection.open(tmp_path, "coded").snapshot()
+    assert export(own, ParquetTarget(file, own.settings)) == 120
+    build_ready(encoder, tmp_path / "other", "back", ParquetSource(file))
+    back = Collection.open(tmp_path / "other", "back").snapshot()
+    assert (back.settings.token_codec, back.settings.codebook) == ("int8", None)
+    query = encode(eight, ["hot tea"], "query")
+    first, second = (
+        {hit.document.id: hit.score for hit in each.search(query, top_k=100).hits} for each in (own, back)
+    )
+    assert first == pytest.approx(second, abs=0.01)
+    with pytest.raises(SourceError, match="residual1 learns a codebook from texts"):
+        build_ready(
+            encoder, tmp_path / "other", "x", ParquetSource(file), settings={"token_codec": "residual1"}
+        )
+
+
 def test_a_folder_of_parts_and_an_upsert(make: Any, tiny: Any, tmp_path: Path, queries: list[str]) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()

@@ -16,7 +16,7 @@ import pyarrow.parquet
 from index.catalog.settings import CollectionSettings
 from index.files.storage import sync_folder
 from models.representations import Float32, Int64, SparseRows, TokenVectors
-from transfer.description import KEY
+from transfer.description import KEY, settings_record
 from transfer.errors import TransferError
 from transfer.parquet.layout import columns, encoding_fields
 from transfer.push import exists
@@ -48,7 +48,7 @@ class ParquetTarget:
             raise TransferError(f"{self._path.parent}: no such folder to write {self._path.name} to")
         if self._path.exists() and not overwrite:
             raise exists(self.name)
-        written = {**description, "settings": orjson.loads(self._settings.content)}
+        written = {**description, "settings": settings_record(self._settings)}
         schema = self._schema.with_metadata({KEY: orjson.dumps(written)})
         self._writer = pyarrow.parquet.ParquetWriter(self._partial, schema, compression="zstd")
 

@@ -27,6 +27,7 @@ FIELD_TYPES = {
     "integer": models.PayloadSchemaType.INTEGER,
     "number": models.PayloadSchemaType.FLOAT,
     "boolean": models.PayloadSchemaType.BOOL,
+    "datetime": models.PayloadSchemaType.DATETIME,
 }
 
 

@@ -58,6 +58,12 @@ test("documents are written, searched, read and deleted", server, () =>
     assert.equal((await client.putDocuments(name, documents(3))).upserted, 3);
     const { hits } = await client.search(name, "how is tea brewed", { topK: 2, explain: true });
     assert.ok(["d0", "d2"].includes(hits[0].id));
+    const { results } = await client.searchMany(name, ["how is tea brewed", { id: "d1" }], { include: [] });
+    assert.deepEqual(results[0].hits.slice(0, 2).map((hit) => hit.id), hits.map((hit) => hit.id));
+    assert.ok(results[1].hits.every((hit) => hit.id !== "d1" && hit.text === undefined));
+    const { score, id } = hits[0];
+    const rest = await client.search(name, "how is tea brewed", { searchAfter: { score, id }, topK: 1 });
+    assert.equal(rest.hits[0].id, hits[1].id);
     assert.ok("explanation" in hits[0]);
     const late = await client.search(name, "tea", { filter: { gte: { year: 2 } } });
     assert.deepEqual(late.hits.map((hit) => hit.id), ["d2"]);

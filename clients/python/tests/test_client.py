@@ -67,6 +67,21 @@ def test_documents_are_written_searched_read_and_deleted(client: Client, collect
         client.document(collection, "d001")
 
 
+def test_many_queries_pages_and_stored_documents(client: Client, collection: str) -> None:
+    client.put_documents(collection, documents(4))
+    whole = client.search(collection, "hot tea")
+    many = client.search_many(collection, ["hot tea", {"id": "d001"}], include=["scores"], top_k=4)
+    assert [hit["id"] for hit in many["results"][0]["hits"]] == [hit["id"] for hit in whole["hits"]]
+    assert all("text" not in hit for result in many["results"] for hit in result["hits"])
+    assert "d001" not in {hit["id"] for hit in many["results"][1]["hits"]}
+    last = whole["hits"][1]
+    behind = client.search(collection, "hot tea", search_after={"score": last["score"], "id": last["id"]})
+    page = client.search(collection, "hot tea", offset=2, snapshot=whole["snapshot"])
+    assert behind["hits"] == page["hits"] == whole["hits"][2:]
+    with pytest.raises(ConflictError, match="is gone"):
+        client.search(collection, "hot tea", snapshot="000000")
+
+
 def test_a_stale_position_is_a_conflict(client: Client, collection: str) -> None:
     position = client.put_documents(collection, documents(1))["position"]
     client.put_documents(collection, documents(1))

@@ -7,7 +7,7 @@ import { button, field, h, replace } from "./dom.js";
 import { bytes, moment, number, t } from "./language.js";
 import { emptyNotice, errorNotice, remark } from "./notices.js";
 
-const KINDS = ["keyword", "integer", "number", "boolean"];
+const KINDS = ["keyword", "integer", "number", "boolean", "datetime"];
 const LOOK = 2000; // milliseconds between two looks while segments are worked on
 
 /** Shows the view. signal: ends its requests when it is left. */

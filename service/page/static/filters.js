@@ -31,6 +31,13 @@ export function filterState(text, fields) {
   return Object.fromEntries(Object.entries(given).filter(([name, wanted]) => name in fields && typeof wanted === "object" && wanted));
 }
 
+/** A moment as the browser's own control takes it, in the zone of who looks at it. */
+function localMoment(text) {
+  const moment = new Date(text ?? NaN);
+  if (Number.isNaN(moment.getTime())) return "";
+  return new Date(moment.getTime() - 60_000 * moment.getTimezoneOffset()).toISOString().slice(0, 19);
+}
+
 /** Controls for each field. changed: called with the new state. */
 export function filterControls(fields, state, changed) {
   const set = (name, wanted) => {
@@ -53,9 +60,11 @@ export function filterControls(fields, state, changed) {
       return labelled(name, control);
     }
     const bound = (side) => {
-      const control = h("input", { type: "number", step: kind === "integer" ? 1 : "any", value: wanted[side] ?? "" });
+      const moments = kind === "datetime";
+      const attributes = moments ? { type: "datetime-local", step: 1, value: localMoment(wanted[side]) } : { type: "number", step: kind === "integer" ? 1 : "any", value: wanted[side] ?? "" };
+      const control = h("input", attributes);
       control.addEventListener("change", () => {
-        const value = control.value === "" ? undefined : control.valueAsNumber;
+        const value = control.value === "" ? undefined : moments ? new Date(control.value).toISOString() : control.valueAsNumber;
         set(name, { ...state[name], [side]: Number.isNaN(value) ? undefined : value });
       });
       return control;

@@ -5,10 +5,41 @@ import threading
 
 import pytest
 
-from service.load.concurrency import SharedCalls
+from service.load.concurrency import SharedCalls, in_lanes
 from service.load.pools import Pool
 
 POOL = Pool("calls", 2)
+
+
+async def test_lanes_keep_the_order_and_take_so_many_at_a_time() -> None:
+    running, most = 0, 0
+
+    async def work(number: int) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(10 - number):
+            await asyncio.sleep(0)
+        running -= 1
+        return 2 * number
+
+    assert await in_lanes(3, range(10), work) == list(range(0, 20, 2))
+    assert most == 3
+    assert await in_lanes(3, [], work) == []
+
+
+async def test_a_failure_in_a_lane_ends_the_others() -> None:
+    done: list[int] = []
+
+    async def work(number: int) -> None:
+        await asyncio.sleep(0)
+        if number == 4:
+            raise ValueError(number)
+        done.append(number)
+
+    with pytest.raises(ValueError, match="4"):
+        await in_lanes(2, range(100), work)
+    assert len(done) < 10
 
 
 async def test_callers_of_one_name_share_calls_and_other_names_do_not_wait() -> None:

@@ -8,9 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from index.candidates import CandidateLimits, Weights
+from index.candidates import CandidateLimits, DenseOptions, Weights
 from index.catalog.defaults import SearchDefaults, Tuning
+from index.catalog.effort import DenseEffort
 from index.collection import Collection
+from index.snapshot import Snapshot
 from service.collections import CollectionRegistry
 from service.search.defaults import WantedCandidates, candidates_used, rerank_weights, weights_used
 
@@ -168,6 +170,33 @@ def test_texts_have_no_bm25_score() -> None:
     assert rerank_weights(None, only) == rerank_weights(None, None) == Weights()
     assert rerank_weights(None, STORED) == STORED.weights
     assert rerank_weights(Weights(0, 2, 0), only) == Weights(0, 2, 0)
+
+
+async def test_the_stored_effort_is_used_unless_one_is_given(
+    client: httpx.AsyncClient, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[DenseOptions] = []
+    real = Snapshot.search
+
+    def noted(self: Snapshot, *args: Any, **options: Any) -> Any:
+        used.append(options["dense_options"])
+        return real(self, *args, **options)
+
+    monkeypatch.setattr(Snapshot, "search", noted)
+    path = data / "collections" / "demo" / "effort.json"
+    await search(client)
+    DenseEffort(700, 48, "hnsw", "000001", 0.98, 0.99, 200, 50, "file").write(path)
+    await search(client)
+    await search(client, search_options={"ef_search": 20})
+    path.unlink()
+    await search(client)
+    usual = DenseOptions()
+    assert used == [usual, DenseOptions(700, 48), DenseOptions(20, 48), usual]
+    path.write_text("{}")
+    given = {"ef_search": 20, "nprobe": 3}
+    await search(client, search_options=given)
+    response = await client.post("/search", json={"collection": "demo", "query": "hot tea"})
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "damaged_index")
 
 
 async def test_defaults_are_read_once_while_their_file_stays(data: Path, store: Store) -> None:

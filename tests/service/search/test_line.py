@@ -17,11 +17,11 @@ SECONDS = 1 / FIRST_SEARCHES_PER_SECOND
 def test_the_wait_by_hand() -> None:
     line = SearchLine(Pool("search", 2))
     assert line.wait_seconds == 0
-    with line.place():
+    with line.places(1):
         assert line.wait_seconds == 0  # the other thread is free
-        with line.place():
+        with line.places(1):
             assert line.wait_seconds == pytest.approx(SECONDS / 2)
-            with line.place(), line.place():
+            with line.places(2):  # several queries of one request
                 assert line.wait_seconds == pytest.approx(3 * SECONDS / 2)
     assert line.wait_seconds == 0
 
@@ -31,7 +31,7 @@ async def test_searches_are_measured() -> None:
     line = SearchLine(pool)
     assert await line.run(NO_DEADLINE, divmod, 7, 2) == (3, 1)
     await line.run(NO_DEADLINE, time.sleep, 0.3)
-    with line.place():
+    with line.places(1):
         assert 0.1 < line.wait_seconds < 1
     pool.close()
 

@@ -472,6 +472,16 @@ def _expect_change(error: ConflictError) -> None:
 
 def _settings_of(described: CollectionResponse) -> CollectionRequest:
     """What makes a collection like this one."""
-    names = ("dense_kind", "token_codec", "lexical", "bm25", "bm25_language", "adapter", "window", "fields")
+    names = (
+        "dense_kind",
+        "dense_memory_bytes",
+        "token_codec",
+        "lexical",
+        "bm25",
+        "bm25_language",
+        "adapter",
+        "window",
+        "fields",
+    )
     found = {name: described[name] for name in names}  # type: ignore[literal-required]
     return cast(CollectionRequest, found)

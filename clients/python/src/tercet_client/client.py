@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, Unpack, cast
 from urllib.parse import quote
 
 import httpx
@@ -15,10 +15,10 @@ import httpx
 from tercet_client.embeddings import MEDIA_TYPE, Embeddings, documents_body
 from tercet_client.errors import ConnectionFailedError, error_of
 from tercet_client.retries import pause_before
+from tercet_client.searching import Preset, Query, SearchKeywords
 from tercet_client.types import (
     AliasResponse,
     BackupResponse,
-    CandidatesRequest,
     CollectionRequest,
     CollectionResponse,
     DeleteDocumentsResponse,
@@ -30,12 +30,11 @@ from tercet_client.types import (
     MergeResponse,
     PatchDocumentResponse,
     PutDocumentsResponse,
-    RepresentationsQuery,
     RerankResponse,
     RerankWeightsRequest,
-    SearchOptions,
+    SearchAfter,
+    SearchManyResponse,
     SearchResponse,
-    SearchWeightsRequest,
     StatisticsResponse,
 )
 
@@ -44,7 +43,6 @@ PAGE = 100
 POLL_SECONDS = 0.5
 ENDED = ("succeeded", "failed", "cancelled")
 
-Preset = Literal["sum", "miracl", "mldr", "flag"]
 Output = Literal["dense", "sparse", "colbert"]
 
 
@@ -112,29 +110,26 @@ class Client:
     def search(
         self,
         collection: str,
-        query: str | RepresentationsQuery,
+        query: Query,
         *,
-        top_k: int | None = None,
-        weights: SearchWeightsRequest | Preset | None = None,
-        candidates: CandidatesRequest | None = None,
-        filter: Filter | None = None,
-        adapter: str | None = None,
-        explain: bool = False,
-        search_options: SearchOptions | None = None,
+        search_after: SearchAfter | None = None,
+        **options: Unpack[SearchKeywords],
     ) -> SearchResponse:
-        """The best documents of a collection, each with its scores."""
-        body = {
-            "collection": collection,
-            "query": query,
-            "top_k": top_k,
-            "weights": weights,
-            "candidates": candidates,
-            "filter": filter,
-            "adapter": adapter,
-            "explain": explain,
-            "search_options": search_options,
-        }
+        """The best documents of a collection, each with its scores.
+
+        query: a text, ready representations, or `{"id": …}` of a stored document that others shall be like.
+        search_after: the score and id of the last hit that is known; the hits are those behind it.
+        """
+        after = {} if search_after is None else {"search_after": search_after}
+        body = {"collection": collection, "query": query, **after, **options}
         return cast(SearchResponse, self._json("POST", "/search", body))
+
+    def search_many(
+        self, collection: str, queries: Sequence[Query], **options: Unpack[SearchKeywords]
+    ) -> SearchManyResponse:
+        """The best documents for each of several queries, in one request."""
+        body = {"collection": collection, "queries": list(queries), **options}
+        return cast(SearchManyResponse, self._json("POST", "/search", body))
 
     def rerank(
         self,

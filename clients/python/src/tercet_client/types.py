@@ -108,14 +108,15 @@ CollectionList = TypedDict(
 CollectionRequest = TypedDict(
     "CollectionRequest",
     {
-        "dense_kind": "NotRequired[Literal['auto', 'flat', 'hnsw', 'ivfpq'] | None]",
+        "dense_kind": "NotRequired[Literal['auto', 'flat', 'hnsw', 'ivfpq', 'ivfrabitq'] | None]",
+        "dense_memory_bytes": "NotRequired[int | None]",
         "token_codec": "NotRequired[Literal['float16', 'int8', 'none'] | None]",
         "lexical": "NotRequired[Literal['plain', 'idf'] | None]",
         "bm25": "NotRequired[bool | None]",
         "bm25_language": "NotRequired[Literal['none', 'arabic', 'armenian', 'basque', 'catalan', 'czech', 'danish', 'dutch', 'english', 'esperanto', 'estonian', 'finnish', 'french', 'german', 'greek', 'hindi', 'hungarian', 'indonesian', 'irish', 'italian', 'lithuanian', 'nepali', 'norwegian', 'persian', 'polish', 'portuguese', 'romanian', 'russian', 'serbian', 'sesotho', 'spanish', 'swedish', 'tamil', 'turkish', 'yiddish'] | None]",
         "adapter": "NotRequired[str | None]",
         "window": "NotRequired[WindowRequest | None]",
-        "fields": "NotRequired[dict[str, Literal['keyword', 'integer', 'number', 'boolean']] | None]",
+        "fields": "NotRequired[dict[str, Literal['keyword', 'integer', 'number', 'boolean', 'datetime']] | None]",
     },
 )
 
@@ -132,13 +133,14 @@ CollectionResponse = TypedDict(
         "dense_dimension": "int",
         "colbert_dimension": "int",
         "vocabulary_size": "int",
-        "dense_kind": "Literal['auto', 'flat', 'hnsw', 'ivfpq']",
-        "token_codec": "Literal['float16', 'int8', 'none']",
+        "dense_kind": "Literal['auto', 'flat', 'hnsw', 'ivfpq', 'ivfrabitq']",
+        "dense_memory_bytes": "int | None",
+        "token_codec": "Literal['float16', 'int8', 'residual4', 'residual2', 'residual1', 'none']",
         "lexical": "Literal['plain', 'idf']",
         "bm25": "bool",
         "bm25_language": "Literal['none', 'arabic', 'armenian', 'basque', 'catalan', 'czech', 'danish', 'dutch', 'english', 'esperanto', 'estonian', 'finnish', 'french', 'german', 'greek', 'hindi', 'hungarian', 'indonesian', 'irish', 'italian', 'lithuanian', 'nepali', 'norwegian', 'persian', 'polish', 'portuguese', 'romanian', 'russian', 'serbian', 'sesotho', 'spanish', 'swedish', 'tamil', 'turkish', 'yiddish'] | None",
         "window": "WindowResponse | None",
-        "fields": "dict[str, Literal['keyword', 'integer', 'number', 'boolean']]",
+        "fields": "dict[str, Literal['keyword', 'integer', 'number', 'boolean', 'datetime']]",
         "defaults": "DefaultsResponse | None",
     },
 )
@@ -323,6 +325,25 @@ ExplanationResponse = TypedDict(
     },
 )
 
+# The commonest values of a field, of equally common ones the smaller first.
+FacetResponse = TypedDict(
+    "FacetResponse",
+    {
+        "values": "list[FacetValueResponse]",
+        "distinct": "int",
+        "missing": "int",
+    },
+)
+
+# A value, and how many documents have it.
+FacetValueResponse = TypedDict(
+    "FacetValueResponse",
+    {
+        "value": "str | bool",
+        "count": "int",
+    },
+)
+
 # The field's value is more than the limit.
 GtFilter = TypedDict(
     "GtFilter",
@@ -345,11 +366,11 @@ HitResponse = TypedDict(
     {
         "id": "str",
         "score": "float",
-        "scores": "HitScoresResponse",
+        "scores": "NotRequired[HitScoresResponse]",
         "window": "NotRequired[HitWindowResponse | None]",
-        "title": "str | None",
-        "text": "str",
-        "metadata": "dict[str, Any]",
+        "title": "NotRequired[str | None]",
+        "text": "NotRequired[str]",
+        "metadata": "NotRequired[dict[str, Any]]",
         "explanation": "NotRequired[ExplanationResponse | None]",
     },
 )
@@ -567,6 +588,16 @@ PutDocumentsResponse = TypedDict(
     },
 )
 
+# The hits of one of several queries, best first; ties in order of id.
+QueryResult = TypedDict(
+    "QueryResult",
+    {
+        "query": "QueryUsage",
+        "took_ms": "TookMs",
+        "hits": "list[HitResponse]",
+    },
+)
+
 # The query's lexical weights, and what the collection multiplies each by; one place for each term.
 QueryTermsResponse = TypedDict(
     "QueryTermsResponse",
@@ -665,7 +696,30 @@ ScoresResponse = TypedDict(
     },
 )
 
-# Effort of the approximate dense search.
+# The last hit that is known already.
+SearchAfter = TypedDict(
+    "SearchAfter",
+    {
+        "score": "float",
+        "id": "str",
+    },
+)
+
+# A result for each of `queries`, in order. `weights` and `candidates` are those that were used.
+SearchManyResponse = TypedDict(
+    "SearchManyResponse",
+    {
+        "collection": "str",
+        "snapshot": "str",
+        "weights": "WeightsResponse",
+        "candidates": "CandidatesResponse",
+        "took_ms": "TookMs",
+        "facets": "NotRequired[dict[str, FacetResponse] | None]",
+        "results": "list[QueryResult]",
+    },
+)
+
+# Effort of the approximate dense search; by default what `tercet index tune` stored.
 SearchOptions = TypedDict(
     "SearchOptions",
     {
@@ -679,7 +733,8 @@ SearchRequest = TypedDict(
     "SearchRequest",
     {
         "collection": "str",
-        "query": "str | RepresentationsQuery",
+        "query": "NotRequired[str | RepresentationsQuery | StoredDocumentQuery | None]",
+        "queries": "NotRequired[list[str | RepresentationsQuery | StoredDocumentQuery] | None]",
         "top_k": "NotRequired[int | None]",
         "weights": "NotRequired[SearchWeightsRequest | Literal['sum', 'miracl', 'mldr', 'flag'] | None]",
         "candidates": "NotRequired[CandidatesRequest | None]",
@@ -687,6 +742,13 @@ SearchRequest = TypedDict(
         "adapter": "NotRequired[str | None]",
         "explain": "NotRequired[bool | None]",
         "search_options": "NotRequired[SearchOptions | None]",
+        "offset": "NotRequired[int | None]",
+        "search_after": "NotRequired[SearchAfter | None]",
+        "snapshot": "NotRequired[str | None]",
+        "min_score": "NotRequired[float | None]",
+        "include": "NotRequired[list[Literal['scores', 'window', 'title', 'text', 'metadata']] | None]",
+        "group_by": "NotRequired[str | None]",
+        "facets": "NotRequired[dict[str, int] | None]",
     },
 )
 
@@ -700,6 +762,7 @@ SearchResponse = TypedDict(
         "weights": "WeightsResponse",
         "candidates": "CandidatesResponse",
         "took_ms": "TookMs",
+        "facets": "NotRequired[dict[str, FacetResponse] | None]",
         "hits": "list[HitResponse]",
     },
 )
@@ -759,6 +822,15 @@ StatusResponse = TypedDict(
     "StatusResponse",
     {
         "status": "Literal['ok', 'ready']",
+    },
+)
+
+# A stored document as the query: its representations, and its text for BM25. It is no hit itself.
+StoredDocumentQuery = TypedDict(
+    "StoredDocumentQuery",
+    {
+        "id": "str",
+        "window": "NotRequired[int | None]",
     },
 )
 

@@ -1,0 +1,41 @@
+"""What a search may be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypedDict
+
+from tercet_client.types import (
+    CandidatesRequest,
+    Filter,
+    RepresentationsQuery,
+    SearchOptions,
+    SearchWeightsRequest,
+    StoredDocumentQuery,
+)
+
+Preset = Literal["sum", "miracl", "mldr", "flag"]
+Query = str | RepresentationsQuery | StoredDocumentQuery
+
+
+class SearchKeywords(TypedDict, total=False):
+    """What is left out, or None, is up to the server.
+
+    offset: hits to leave out; snapshot: of a former answer, so that pages fit together; min_score: of hits at
+    least; include: the parts of a hit beside id and score; group_by: a keyword field, of each of whose values
+    the best hit counts; facets: of fields so many of the commonest values.
+    """
+
+    top_k: int | None
+    weights: SearchWeightsRequest | Preset | None
+    candidates: CandidatesRequest | None
+    filter: Filter | None
+    adapter: str | None
+    explain: bool
+    search_options: SearchOptions | None
+    offset: int | None
+    snapshot: str | None
+    min_score: float | None
+    include: Sequence[Literal["scores", "window", "title", "text", "metadata"]] | None
+    group_by: str | None
+    facets: Mapping[str, int] | None

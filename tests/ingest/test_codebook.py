@@ -1,0 +1,185 @@
+"""Collections of residual codecs: their codebook is learned from the source, and goes wherever they go."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from index.backups.making import make_backup
+from index.backups.restoring import restore_as
+from index.backups.store import BackupStore
+from index.candidates import CandidateLimits, Document
+from index.catalog.settings import CODEBOOK_FILE
+from index.collection import Collection
+from index.live.collection import LiveCollection
+from index.verify import verify
+from ingest import codebook
+from ingest.build import BuildProgress, build_collection
+from ingest.document_encoders import LocalDocuments
+from ingest.errors import BuildCancelledError, SourceError
+from models.encoder import encode
+
+WORDS = [
+    "tea",
+    "water",
+    "hot",
+    "brew",
+    "train",
+    "rail",
+    "station",
+    "green",
+    "leaf",
+    "black",
+    "steam",
+    "the",
+    "a",
+]
+ALL = CandidateLimits(1000, 1000)
+
+
+def texts(count: int) -> list[str]:
+    generator = np.random.default_rng(0)
+    return [" ".join(generator.choice(WORDS, generator.integers(10, 25))) for _ in range(count)]
+
+
+def source(folder: Path, count: int = 120) -> Path:
+    lines = [json.dumps({"id": f"d{row}", "text": text}) for row, text in enumerate(texts(count))]
+    (folder / "source.jsonl").write_text("\n".join(lines))
+    return folder / "source.jsonl"
+
+
+def scores(collection: Collection, encoder: Any, query: str = "hot tea at the station") -> dict[str, Any]:
+    hits = collection.snapshot().search(encode(encoder, [query], "query"), top_k=1000, candidates=ALL).hits
+    return {hit.document.id: hit.scores for hit in hits}
+
+
+def build(encoder: Any, root: Path, codec: str, name: str = "coded", **options: Any) -> Collection:
+    build_collection(LocalDocuments(encoder), root, name, source(root), token_codec=codec, **options)
+    return Collection.open(root, name)
+
+
+def test_a_build_learns_its_codebook_and_scores_come_near(tmp_path: Path, eight: Any) -> None:
+    plain = scores(build(eight, tmp_path, "float16", "plain"), eight)
+    off = {}
+    for codec, code_bytes in (("residual1", 1), ("residual2", 2), ("residual4", 4)):
+        collection = build(eight, tmp_path, codec, codec)
+        assert verify(tmp_path, codec) == []
+        store = collection.snapshot().representations_of("d0")
+        assert store is not None
+        assert collection.settings.codebook is not None
+        assert collection.settings.codebook.code_bytes == code_bytes
+        found = scores(collection, eight)
+        assert found.keys() == plain.keys()
+        off[codec] = max(abs(found[id].colbert - plain[id].colbert) for id in plain)
+    assert off["residual4"] <= off["residual1"] < 0.05
+
+
+def test_later_builds_and_writes_use_the_same_codebook(tmp_path: Path, eight: Any) -> None:
+    collection = build(eight, tmp_path, "residual1")
+    first, book = scores(collection, eight), collection.settings.codebook
+    build_collection(LocalDocuments(eight), tmp_path, "coded", source(tmp_path))
+    again = Collection.open(tmp_path, "coded")
+    assert (again.settings.codebook, scores(again, eight)) == (book, first)
+    with LiveCollection(again) as live:
+        live.put([Document("new", texts(1)[0])], encode(eight, texts(1), "document"))
+        for _ in range(2):
+            hit = next(
+                hit
+                for hit in live.snapshot().search(encode(eight, ["tea"], "query"), top_k=200).hits
+                if hit.document.id == "new"
+            )
+            twin = live.snapshot().search(encode(eight, ["tea"], "query"), top_k=200, candidates=ALL)
+            assert hit.scores == next(hit.scores for hit in twin.hits if hit.document.id == "d0")
+            live.flush()
+    assert verify(tmp_path, "coded") == []
+    with LiveCollection(Collection.open(tmp_path, "coded")) as live:
+        assert live.snapshot().get("new") is not None
+
+
+def test_a_backup_has_the_codebook(tmp_path: Path, eight: Any) -> None:
+    collection = build(eight, tmp_path, "residual2")
+    store = BackupStore(tmp_path / "backups")
+    restored = restore_as(tmp_path, "restored", store, make_backup(collection, store))
+    assert scores(restored, eight) == scores(collection, eight)
+    assert verify(tmp_path, "restored") == []
+
+
+def test_an_altered_codebook_is_found(tmp_path: Path, eight: Any) -> None:
+    build(eight, tmp_path, "residual1")
+    file = tmp_path / "coded" / CODEBOOK_FILE
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    assert any(CODEBOOK_FILE in problem for problem in verify(tmp_path, "coded"))
+
+
+def test_as_many_documents_are_encoded_as_are_worth_it(
+    tmp_path: Path, eight: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenth of the source, more where that has too few vectors, less where it has too many."""
+
+    def learned_from(enough: int, most: int) -> int:
+        monkeypatch.setattr(codebook, "ENOUGH_VECTORS", enough)
+        monkeypatch.setattr(codebook, "MOST_VECTORS", most)
+        some = codebook._sample(LocalDocuments(eight), texts(400), 40, lambda _: None)
+        return len(some)
+
+    monkeypatch.setattr(codebook, "TEXTS_AT_ONCE", 10)
+    encoded = encode(eight, texts(400), "document").colbert
+    assert encoded is not None
+    lengths = np.diff(encoded.offsets)
+    assert learned_from(1, 10_000) == lengths[:40].sum()
+    assert learned_from(int(lengths[:75].sum()), 10_000) == lengths[:80].sum()
+    assert learned_from(1, int(lengths[:25].sum())) == lengths[:30].sum()
+
+
+def test_progress_tells_of_learning_first(tmp_path: Path, eight: Any) -> None:
+    seen: list[BuildProgress] = []
+    build(eight, tmp_path, "residual1", progress=seen.append)
+    learning = [each.learning for each in seen if each.learning is not None]
+    assert learning == sorted(learning)
+    assert learning[0] == 0 < 1024 < learning[-1]
+    assert [each.learning for each in seen] == learning + [None] * (len(seen) - len(learning))
+    assert (seen[0].documents, seen[0].tokens, seen[-1].documents) == (0, 0, 120)
+
+
+def test_the_default_depends_on_the_source(
+    tmp_path: Path, eight: Any, tiny: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def default(encoder: Any, name: str) -> Any:
+        build_collection(LocalDocuments(encoder), tmp_path, name, source(tmp_path))
+        settings = Collection.open(tmp_path, name).settings
+        assert (settings.codebook is None) == (settings.token_codec == "int8")
+        return settings.token_codec
+
+    assert default(eight, "few") == "int8"
+    monkeypatch.setattr(codebook, "WORTH_LEARNING", 1500)
+    assert default(eight, "many") == "residual1"
+    assert default(eight, "few") == "int8"  # which exists
+    assert default(tiny, "four") == "int8"  # of 4 values a token
+
+
+def test_nothing_is_created_where_no_codebook_can_be_learned(tmp_path: Path, eight: Any, tiny: Any) -> None:
+    with pytest.raises(
+        SourceError, match="token vectors of 8 values to learn a codebook from, which takes 1024"
+    ):
+        build_collection(
+            LocalDocuments(eight), tmp_path, "coded", source(tmp_path, 20), token_codec="residual1"
+        )
+    with pytest.raises(SourceError, match="4 values"):
+        build(tiny, tmp_path, "residual1")
+    with pytest.raises(BuildCancelledError):
+        build(eight, tmp_path, "residual1", cancelled=lambda: True)
+    assert not (tmp_path / "coded").exists()
+
+
+def test_documents_are_drawn_from_all_over_the_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codebook, "MOST_DOCUMENTS", 50)
+    drawn, seen = codebook._drawn_texts(source(tmp_path, 400))
+    assert seen == 400
+    assert len(set(drawn)) == len(drawn) == 50
+    places = sorted(map(texts(400).index, drawn))
+    assert places[0] < 50
+    assert places[-1] >= 350
