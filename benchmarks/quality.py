@@ -31,7 +31,7 @@ import psutil
 from evaluation.beir import Dataset, read_dataset
 from evaluation.metrics import measure
 from evaluation.rankings import ranking
-from evaluation.run import Rankings, bm25_rankings, evaluate
+from evaluation.run import DEFAULT_CODEC, Rankings, bm25_rankings, evaluate
 from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from index.candidates import Weights
 from index.catalog.manifest import Manifest
@@ -220,6 +220,7 @@ def every_document(
             bm25=True,
             bm25_language=language,
             window=window,
+            token_codec=DEFAULT_CODEC,
         )
         snapshots = {kind: opened(Collection.open(root, "set"), kind) for kind in ("plain", "idf")}
         queries = encode(encoder, list(dataset.queries.values()), "query")

@@ -25,6 +25,7 @@ from numba import njit
 
 from index.files.array_folder import ArrayFolder
 from index.sparse.inverted_index import InvertedIndex, build_inverted
+from index.sparse.search import search_index
 from models.representations import SparseRows
 
 RESULT = Path(__file__).parent / "results" / "sparse.json"
@@ -36,23 +37,25 @@ Array = npt.NDArray[np.generic]
 Query = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
 
-def collection(generator: np.random.Generator) -> tuple[SparseRows, list[Query]]:
+def collection(
+    generator: np.random.Generator, documents: int = DOCUMENTS, vocabulary: int = VOCABULARY
+) -> tuple[SparseRows, list[Query]]:
     """Documents and queries whose tokens follow one Zipf law; weights are gamma distributed."""
-    shares = 1 / (np.arange(VOCABULARY) + 2.7)
+    shares = 1 / (np.arange(vocabulary) + 2.7)
     edges = np.cumsum(shares / shares.sum())
 
     def draw(count: int) -> npt.NDArray[np.int64]:
-        return np.minimum(np.searchsorted(edges, generator.random(count)), VOCABULARY - 1)
+        return np.minimum(np.searchsorted(edges, generator.random(count)), vocabulary - 1)
 
-    lengths = np.maximum(generator.normal(TOKENS, TOKENS / 3, DOCUMENTS).astype(np.int64), 8)
-    keys = np.unique(np.repeat(np.arange(DOCUMENTS), lengths) * VOCABULARY + draw(int(lengths.sum())))
-    indptr = np.searchsorted(keys, np.arange(DOCUMENTS + 1) * VOCABULARY)
+    lengths = np.maximum(generator.normal(TOKENS, TOKENS / 3, documents).astype(np.int64), 8)
+    keys = np.unique(np.repeat(np.arange(documents), lengths) * vocabulary + draw(int(lengths.sum())))
+    indptr = np.searchsorted(keys, np.arange(documents + 1) * vocabulary)
     weights = generator.gamma(4, 0.03, len(keys)).astype(np.float32)
     queries = []
     for _ in range(QUERIES):
         tokens = np.sort(generator.permutation(np.unique(draw(8 * QUERY_TERMS)))[:QUERY_TERMS])
         queries.append((tokens.astype(np.int32), generator.gamma(4, 0.03, len(tokens)).astype(np.float32)))
-    return SparseRows(indptr, (keys % VOCABULARY).astype(np.int32), weights), queries
+    return SparseRows(indptr, (keys % vocabulary).astype(np.int32), weights), queries
 
 
 @njit(nogil=True)
@@ -116,7 +119,7 @@ def main() -> None:
         searches: dict[str, Callable[..., Array]] = {
             "sort": by_sorting,
             "partition": by_partition,
-            "tercet": lambda token_ids, weights: index.search(token_ids, weights, TOP)[0],
+            "tercet": lambda token_ids, weights: search_index(index, token_ids, weights, TOP)[0],
         }
         for query in queries:
             first, *others = (exact_top10(rows, run(*query), query) for run in searches.values())

@@ -38,7 +38,7 @@ def by_query(dataset: Dataset, rankings: Mapping[str, Sequence[str]]) -> dict[st
 
 def measured(checkpoint: Path, adapter: Path | None, data: Path) -> dict[str, dict[str, float]]:
     """By side and query, every document of the collection `data` scored."""
-    from evaluation.run import PLAIN_SUM, rank_queries
+    from evaluation.run import DEFAULT_CODEC, PLAIN_SUM, rank_queries
     from index.collection import Collection
     from ingest.build import build_collection
     from ingest.document_encoders import LocalDocuments
@@ -50,7 +50,7 @@ def measured(checkpoint: Path, adapter: Path | None, data: Path) -> dict[str, di
         encoder = with_adapter(encoder, adapter.name)
     dataset = read_dataset(data)
     with tempfile.TemporaryDirectory() as scratch:
-        build_collection(LocalDocuments(encoder), Path(scratch), "effects", data)
+        build_collection(LocalDocuments(encoder), Path(scratch), "effects", data, token_codec=DEFAULT_CODEC)
         snapshot = Collection.open(Path(scratch), "effects").snapshot()
         rankings = rank_queries(dataset, encoder, snapshot, PLAIN_SUM, None)
         snapshot.close()

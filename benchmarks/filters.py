@@ -1,0 +1,378 @@
+"""What does a filter cost a search, does it find what it should, and nothing else?
+
+100,000 synthetic documents in one segment with a graph: vectors of 384 dimensions in 2,000 clusters with a
+decaying spectrum (as in dense.py), lexical weights under Zipf's law (those of sparse.py), no token vectors:
+what a filter costs is not hidden by scoring that no filter changes. Filters that 50, 5, 0.5 and 0.005% of the
+documents pass, as one value of a keyword and as ranges of numbers and moments, and filters that go with the
+query: documents of the clusters nearest to it alone, or none of these. Recall is of the ten hits, against the
+exact sums of all documents that pass. Each search runs beside the same one without a filter, in turn, and the
+filter is remembered, as those of an application are; `first_ms` is a search with one that is new.
+
+10,000 random trees: the hits of a search with each are held against the tree's meaning in plain Python. Then
+10,000 values in an `in` over 100 segments of 1,000 documents, from the JSON on; `--attack` runs this alone,
+on a former commit too, and `--former FILE` takes what it printed there into the results.
+
+Run: python benchmarks/filters.py [--folder FOLDER] [--attack] [--former FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import operator
+import os
+import platform
+import random
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dense import CLUSTERS, DIMENSION, processor
+from sparse import VOCABULARY
+from sparse import collection as lexical
+
+from index.candidates import Document, Weights
+from index.catalog.settings import CollectionSettings
+from index.collection import Collection
+from index.documents.filters import parse_filter
+from index.snapshot import Snapshot
+from index.writer import SegmentLimits
+from models.representations import Representations, SparseRows
+
+RESULT = Path(__file__).parent / "results" / "filters.json"
+DOCUMENTS, QUERIES, TERMS, TOP, BATCH = 100_000, 100, 12, 10, 10_000
+PARTS = {"50%": 2, "5%": 20, "0.5%": 200, "0.005%": 20_000}
+PASSES = 3
+TREES, COUNTED = 10_000, 20  # of those with fewer hits than wanted, every so many-th is looked at
+SEGMENTS, VALUES = 100, 10_000
+RECALL_BAR, TIME_BAR = 0.99, 1.5
+WEIGHTS = Weights(1, 1, 0)
+START = datetime.datetime(2020, 1, 1, tzinfo=UTC)
+FIELDS: dict[str, Any] = {
+    **{f"one_of_{parts}": "keyword" for parts in PARTS.values()},
+    "number": "number",
+    "moment": "datetime",
+    "cluster": "integer",
+    "new": "boolean",
+}
+
+Matrix = npt.NDArray[np.float32]
+Figures = dict[str, Any]
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Documents as they are added, queries, and for each query the clusters, the nearest first."""
+
+    metadata: list[dict[str, Any]]
+    documents: Representations
+    queries: list[Representations]
+    near: npt.NDArray[np.int64]
+
+
+def corpus() -> Corpus:
+    """The same at every call."""
+    generator = np.random.default_rng(16)
+    centres = generator.standard_normal((CLUSTERS, DIMENSION), np.float32)
+    clusters, wanted = generator.integers(0, CLUSTERS, DOCUMENTS), generator.integers(0, CLUSTERS, QUERIES)
+    rows, asked = lexical(generator)
+    order = generator.permutation(DOCUMENTS)
+    metadata = [
+        {
+            **{f"one_of_{parts}": f"v{place % parts:05}" for parts in PARTS.values()},
+            "number": place / DOCUMENTS,
+            "moment": (START + timedelta(seconds=place)).isoformat(),
+            "cluster": cluster,
+            "new": place % 3 == 0,
+        }
+        for place, cluster in zip(order.tolist(), clusters.tolist(), strict=True)
+    ]
+    queries = around(generator, centres[wanted])
+    alike = unit(centres * spectrum()) @ queries.T
+    return Corpus(
+        metadata,
+        encoded(around(generator, centres[clusters]), rows.take(np.arange(DOCUMENTS))),
+        [
+            encoded(queries[place : place + 1], SparseRows(np.array([0, len(ids)]), ids, weights))
+            for place, (ids, weights) in enumerate(asked[:QUERIES])
+        ],
+        np.argsort(-alike, axis=0).T,
+    )
+
+
+def spectrum() -> Matrix:
+    return (1 / np.sqrt(np.arange(1, DIMENSION + 1))).astype(np.float32)
+
+
+def unit(vectors: Matrix) -> Matrix:
+    scaled: Matrix = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return scaled
+
+
+def around(generator: np.random.Generator, centres: Matrix) -> Matrix:
+    """Unit vectors, one around each centre; all follow a spectrum that decays as 1/√i."""
+    return unit((centres + generator.standard_normal(centres.shape, np.float32)) * spectrum())
+
+
+def encoded(dense: Matrix, sparse: SparseRows) -> Representations:
+    return Representations(np.ones(len(dense), np.int64), np.zeros(len(dense), np.bool_), dense, sparse)
+
+
+def built(folder: Path, made: Corpus) -> Snapshot:
+    """The collection of the documents, which is made where it is not there."""
+    if not (folder / "filters").exists():
+        documents = [
+            Document(f"d{row:06}", "", metadata=metadata) for row, metadata in enumerate(made.metadata)
+        ]
+        collection = Collection.create(folder, "filters", settings("filters", DIMENSION, FIELDS, "hnsw"))
+        with collection.writer(SegmentLimits(documents=DOCUMENTS)) as writer:
+            for first in range(0, DOCUMENTS, BATCH):
+                rows = np.arange(first, first + BATCH)
+                writer.add(documents[first : first + BATCH], made.documents.take(rows))
+            writer.publish()
+    return Collection.open(folder, "filters").snapshot()
+
+
+def settings(name: str, dimension: int, fields: Any, dense_kind: Any) -> CollectionSettings:
+    return CollectionSettings(
+        name=name,
+        encoder="none",
+        fingerprint="0",
+        dense_dimension=dimension,
+        colbert_dimension=0,
+        vocabulary_size=VOCABULARY,
+        dense_kind=dense_kind,
+        token_codec="none",  # noqa: S106  # a codec of token vectors, no secret
+        fields=fields,
+    )
+
+
+def table(made: Corpus) -> list[tuple[str, str, list[Tree]]]:
+    """Share, kind, and the filter of each query."""
+    lines: list[tuple[str, str, list[Tree]]] = []
+    for share, parts in PARTS.items():
+        values = [f"v{query % parts:05}" for query in range(QUERIES)]
+        moments = (START + timedelta(seconds=DOCUMENTS // parts)).isoformat()
+        lines += [
+            (share, "keyword", [{"eq": {f"one_of_{parts}": value}} for value in values]),
+            (share, "number", [{"lt": {"number": 1 / parts}}] * QUERIES),
+            (share, "datetime", [{"lt": {"moment": moments}}] * QUERIES),
+        ]
+    half = [near[: CLUSTERS // 2].tolist() for near in made.near]
+    tenth = [near[: CLUSTERS // 10].tolist() for near in made.near]
+    return [
+        *lines,
+        ("50%", "near the query", [{"in": {"cluster": some}} for some in half]),
+        ("50%", "far from the query", [{"not": {"in": {"cluster": some}}} for some in half]),
+        ("10%", "near the query", [{"in": {"cluster": some}} for some in tenth]),
+        ("90%", "far from the query", [{"not": {"in": {"cluster": some}}} for some in tenth]),
+    ]
+
+
+def measured(snapshot: Snapshot, made: Corpus, filters: Sequence[Tree], exact: Sequence[Any]) -> Figures:
+    """Recall, hits outside, and milliseconds of searches with a filter and without, in turn."""
+    times, known = np.full((2, QUERIES), np.inf), {}
+    firsts, recalls, outside = [], [], 0
+    ids = {f"d{row:06}": row for row in range(DOCUMENTS)}
+    for place, (query, tree, sums) in enumerate(zip(made.queries, filters, exact, strict=True)):
+        parsed = parse_filter(tree)
+        for number in range(PASSES):
+            for side in (0, 1) if (number + place) % 2 else (1, 0):
+                started = time.perf_counter()
+                result = snapshot.search(
+                    query, top_k=TOP, weights=WEIGHTS, filter=parsed if side == 0 else None
+                )
+                took = (time.perf_counter() - started) * 1e3
+                times[side, place] = min(times[side, place], took)
+                if side == 0:
+                    hits = result.hits
+                    if number == 0:
+                        firsts.append(took)
+        text = json.dumps(tree)
+        if text not in known:
+            known = {text: passing_rows(made, tree)}
+        passing = known[text]
+        best = np.sort(sums[passing])[::-1][:TOP]
+        rows = [ids[hit.document.id] for hit in hits]
+        outside += int((~passing[rows]).sum())
+        recalls.append(np.count_nonzero(sums[rows] >= best[-1] - 1e-6) / len(best))
+    return {
+        f"recall@{TOP}": round(float(np.mean(recalls)), 4),
+        "outside": outside,
+        "median_ms": round(float(np.median(times[0])), 3),
+        "unfiltered_ms": round(float(np.median(times[1])), 3),
+        "ratio": round(float(np.median(times[0]) / np.median(times[1])), 2),
+        "first_ms": round(float(np.median(firsts)), 3),
+    }
+
+
+def passing_rows(made: Corpus, tree: Tree) -> npt.NDArray[np.bool_]:
+    """The documents that a tree matches, by plain Python."""
+    ready = with_sets(tree)
+    return np.array([matches(ready, metadata) for metadata in made.metadata])
+
+
+def with_sets(tree: Tree) -> Tree:
+    """The tree with a set for the values of each `in`, which are sought in it for every document."""
+    ((operation, operand),) = tree.items()
+    if operation in ("and", "or"):
+        return {operation: [with_sets(part) for part in operand]}
+    if operation == "not":
+        return {operation: with_sets(operand)}
+    if operation == "in":
+        return {operation: {field: frozenset(values) for field, values in operand.items()}}
+    return tree
+
+
+COMPARE = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le, "eq": operator.eq}
+
+
+def matches(tree: Tree, metadata: dict[str, Any]) -> bool:
+    """The meaning of a filter."""
+    operation, operand = next(iter(tree.items()))
+    if operation == "and":
+        return all(matches(part, metadata) for part in operand)
+    if operation == "or":
+        return any(matches(part, metadata) for part in operand)
+    if operation == "not":
+        return not matches(operand, metadata)
+    if operation == "exists":
+        return operand in metadata
+    ((field, wanted),) = operand.items()
+    if field not in metadata:
+        return False
+    if operation == "in":
+        return metadata[field] in wanted
+    return bool(COMPARE[operation](metadata[field], wanted))  # moments here have one form, so they compare
+
+
+def random_tree(generator: random.Random, depth: int = 0) -> Tree:
+    """Of up to four levels, over all fields."""
+    if depth < 3 and generator.random() < 0.6:
+        operation = generator.choice(["and", "or", "not"])
+        if operation == "not":
+            return {"not": random_tree(generator, depth + 1)}
+        return {operation: [random_tree(generator, depth + 1) for _ in range(generator.randint(1, 4))]}
+    field = generator.choice(sorted(FIELDS))
+    values = {
+        **{f"one_of_{parts}": f"v{generator.randrange(parts):05}" for parts in PARTS.values()},
+        "number": generator.choice([generator.random(), generator.randrange(DOCUMENTS) / DOCUMENTS]),
+        "moment": (START + timedelta(seconds=generator.randrange(DOCUMENTS))).isoformat(),
+        "cluster": generator.randrange(CLUSTERS),
+        "new": generator.random() < 0.5,
+    }
+    if field == "new" or generator.random() < 0.2:
+        return {"eq": {field: values[field]}} if generator.random() < 0.8 else {"exists": field}
+    if generator.random() < 0.2:
+        return {"in": {field: [values[field]]}}
+    return {generator.choice(["gt", "gte", "lt", "lte", "eq"]): {field: values[field]}}
+
+
+def trees(snapshot: Snapshot, made: Corpus) -> Figures:
+    """How many hits of searches with random trees are documents that these do not match."""
+    generator = random.Random(16)  # noqa: S311 - no secret
+    ids = {f"d{row:06}": row for row in range(DOCUMENTS)}
+    hits = outside = counted = missing = 0
+    for number in range(TREES):
+        tree = random_tree(generator)
+        query = made.queries[number % QUERIES]
+        found = snapshot.search(query, top_k=TOP, weights=WEIGHTS, filter=parse_filter(tree)).hits
+        rows = [ids[hit.document.id] for hit in found]
+        hits += len(rows)
+        outside += sum(not matches(tree, made.metadata[row]) for row in rows)
+        if len(rows) < TOP and number % COUNTED == 0:
+            counted += 1
+            missing += int(passing_rows(made, tree).sum()) - len(rows)
+    return {
+        "trees": TREES,
+        "hits": hits,
+        "outside": outside,
+        "of_fewer_hits_counted": counted,
+        "hits_missing": missing,
+    }
+
+
+def attack(folder: Path) -> Figures:
+    """Milliseconds of a search over 100 segments without a filter, and with 10,000 values in an `in`."""
+    generator = np.random.default_rng(5)
+    documents = [
+        Document(f"d{row:06}", "", metadata={"name": f"name {row:06}"}) for row in range(1_000 * SEGMENTS)
+    ]
+    rows, _ = lexical(generator)
+    dense = unit(generator.standard_normal((len(documents), 8), np.float32))
+    collection = Collection.create(folder, "attack", settings("attack", 8, {"name": "keyword"}, "flat"))
+    with collection.writer(SegmentLimits(documents=1_000)) as writer:
+        for first in range(0, len(documents), 1_000):
+            some = np.arange(first, first + 1_000)
+            writer.add(documents[first : first + 1_000], encoded(dense[some], rows.take(some)))
+        writer.publish()
+    query = encoded(dense[:1], rows.take(np.array([0])))
+    figures: Figures = {"segments": SEGMENTS, "values": VALUES}
+    snapshot, times = Collection.open(folder, "attack").snapshot(), []
+    for _ in range(10):
+        started = time.perf_counter()
+        snapshot.search(query, top_k=TOP, weights=WEIGHTS)
+        times.append((time.perf_counter() - started) * 1e3)
+    figures["unfiltered_ms"] = round(float(np.median(times)), 2)
+    for name, step, form in (("there", 10, "name {:06}"), ("absent", 10, "name {:06}b")):
+        snapshot, times = Collection.open(folder, "attack").snapshot(), []
+        for shift in range(10):
+            text = json.dumps({"in": {"name": [form.format(step * row + shift) for row in range(VALUES)]}})
+            started = time.perf_counter()
+            snapshot.search(query, top_k=TOP, weights=WEIGHTS, filter=parse_filter(json.loads(text)))
+            times.append((time.perf_counter() - started) * 1e3)
+        figures |= {f"{name}_ms": round(float(np.median(times)), 2), f"{name}_first_ms": round(times[0], 2)}
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--folder", type=Path, help="keeps the collection of the table from run to run")
+    parser.add_argument("--attack", action="store_true")
+    parser.add_argument("--former", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tercet-filters-") as scratch:
+        attacked = attack(Path(scratch))
+        print(json.dumps(attacked))
+        if arguments.attack:
+            return
+        made = corpus()
+        snapshot = built(arguments.folder or Path(scratch), made)
+        exact = [snapshot.score_all(query)[1][:, :2].astype(np.float64).sum(axis=1) for query in made.queries]
+        lines = []
+        for share, kind, filters in table(made):
+            lines.append({"share": share, "filter": kind, **measured(snapshot, made, filters, exact)})
+            print(json.dumps(lines[-1]))
+        tried = trees(snapshot, made)
+        print(json.dumps(tried))
+    record = {
+        "date": datetime.datetime.now(UTC).date().isoformat(),
+        "machine": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()},
+        "load_average": round(os.getloadavg()[0], 1),
+        "documents": DOCUMENTS,
+        "dimension": DIMENSION,
+        "queries": QUERIES,
+        "filters": lines,
+        "random_trees": tried,
+        "in_of_10000_values": {
+            **({} if arguments.former is None else {"before": json.loads(arguments.former.read_text())}),
+            "now": attacked,
+        },
+    }
+    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    assert tried["outside"] == tried["hits_missing"] == sum(line["outside"] for line in lines) == 0
+    assert all(line[f"recall@{TOP}"] >= RECALL_BAR for line in lines), f"recall below {RECALL_BAR}"
+    independent = [line for line in lines if line["filter"] in ("keyword", "number", "datetime")]
+    assert all(line["ratio"] <= TIME_BAR for line in independent), f"more than {TIME_BAR} times"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""How fast is late interaction beside maxsim-cpu and fast-plaid, each in an environment of its own?
+
+maxsim-cpu scores the 400 documents of 200 tokens of `late.py` against its queries, in float32; ours is the
+time after retrieval of a search over them. fast-plaid searches real collections by late interaction alone,
+with its defaults; ours is a whole search with the weights 0, 0, 1, default candidates and the default codec.
+nDCG@10 is there, too, so that a faster answer that is worse shows. No time has the encoding in it.
+
+Run: python benchmarks/late_peers.py PYTHON_OF_MAXSIM_CPU PYTHON_OF_FAST_PLAID [--sets NAME …] [--repeats 5]
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import late
+import numpy as np
+from token_codecs import ROOT, Encoded, codebook_of, encoded, filled
+
+from evaluation.metrics import measure
+from index.candidates import Weights
+from index.token_vectors.codecs import RESIDUAL_BITS
+from ingest.codebook import DEFAULT
+from ingest.target import settings_for
+from models.checkpoint import SHIPPED
+from models.loader import load_encoder
+
+PEERS = Path(__file__).resolve().parent / "peers"
+RESULT = ROOT / "benchmarks" / "results" / "late_peers.json"
+LATE = Weights(0, 0, 1)
+
+
+def peer(python: str, script: str, *arguments: object) -> Any:
+    command = [python, str(PEERS / script), *map(str, arguments)]
+    return json.loads(
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+    )
+
+
+def beside_maxsim_cpu(python: str, dimension: int, repeats: int) -> dict[str, float]:
+    """Milliseconds of the median query."""
+    generator = np.random.default_rng(0)
+    centres = generator.standard_normal((late.CLUSTERS, dimension)).astype(np.float32)
+    documents = late.texts(generator, centres, late.DOCUMENTS, late.TOKENS)
+    queries = late.asked(generator, documents)
+    assert documents.colbert is not None
+    assert queries.colbert is not None
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "vectors.npz"
+        np.savez(
+            file,
+            queries=queries.colbert.vectors.reshape(late.QUERIES, late.QUERY_TOKENS, dimension),
+            documents=documents.colbert.vectors.reshape(late.DOCUMENTS, late.TOKENS, dimension)[
+                : late.CANDIDATES
+            ],
+        )
+        times = {"maxsim-cpu": peer(python, "maxsim_scores.py", file, repeats)["median_ms"]}
+        for codec in ("int8", DEFAULT):
+            collection = late.built(Path(folder), codec, documents)
+            times[codec] = float(np.median(late.timed(collection, queries, repeats + 1)))
+    return times
+
+
+def beside_fast_plaid(python: str, found: Encoded, encoder: Any, repeats: int) -> dict[str, Any]:
+    """Milliseconds of the median query and nDCG@10 of both."""
+    queries, tokens = found.queries.colbert, found.tokens
+    assert queries is not None
+    query_ids = list(found.dataset.queries)[: len(found.queries)]
+    qrels = {query_id: found.dataset.qrels[query_id] for query_id in query_ids}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "vectors.npz"
+        np.savez(
+            file,
+            vectors=tokens.vectors,
+            offsets=tokens.offsets,
+            query_vectors=queries.vectors,
+            query_offsets=queries.offsets,
+        )
+        theirs = peer(python, "plaid_search.py", file, Path(folder) / "plaid", repeats)
+        codebook = codebook_of(found, RESIDUAL_BITS[DEFAULT], 0)
+        chosen = {"token_codec": DEFAULT, "codebook": codebook}
+        snapshot = filled(
+            Path(folder), settings_for("ours", encoder.info, chosen), found.dataset, found.documents
+        ).snapshot()
+        times, ours = [], []
+        for row in range(len(found.queries)):
+            query, runs = found.query(row), []
+            for _ in range(repeats):
+                started = time.perf_counter()
+                hits = snapshot.search(query, top_k=20, weights=LATE, contents=False).hits
+                runs.append(1000 * (time.perf_counter() - started))
+            times.append(min(runs))
+            ours.append([hit.document.id for hit in hits])
+    by_number = [[found.ids[number] for number in each] for each in theirs["found"]]
+    rankings = {"fast-plaid": (by_number, theirs["times"]), "ours": (ours, times)}
+    return {
+        name: {
+            "median_ms": float(np.median(each)),
+            "nDCG@10": measure(qrels, dict(zip(query_ids, ids, strict=True)))["nDCG@10"],
+        }
+        for name, (ids, each) in rankings.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("maxsim_cpu", metavar="PYTHON_OF_MAXSIM_CPU")
+    parser.add_argument("fast_plaid", metavar="PYTHON_OF_FAST_PLAID")
+    parser.add_argument("--sets", nargs="+", default=("cranfield", "npl"))
+    parser.add_argument("--repeats", type=int, default=5)
+    arguments = parser.parse_args()
+    results: dict[str, Any] = {"maxsim-cpu": {}, "fast-plaid": {}}
+    for dimension in late.BARS:
+        times = beside_maxsim_cpu(arguments.maxsim_cpu, dimension, arguments.repeats)
+        results["maxsim-cpu"][str(dimension)] = times
+        faster = times["maxsim-cpu"] / times["int8"]
+        shown = ", ".join(f"{name} {each:.1f} ms" for name, each in times.items())
+        print(f"{dimension} values: {shown}; int8 {faster:.1f} times as fast", flush=True)
+    encoder = load_encoder(str(ROOT / "checkpoints" / SHIPPED[0]))
+    for name in arguments.sets:
+        found = encoded(name, encoder, 100)
+        results["fast-plaid"][name] = beside_fast_plaid(
+            arguments.fast_plaid, found, encoder, arguments.repeats
+        )
+        for system, each in results["fast-plaid"][name].items():
+            print(
+                f"{name:>10} {system:>10} {each['median_ms']:7.2f} ms, nDCG@10 {each['nDCG@10']:.4f}",
+                flush=True,
+            )
+    record = {
+        "date": datetime.date.today().isoformat(),
+        "hardware": f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs",
+        **results,
+    }
+    RESULT.write_text(json.dumps(record, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

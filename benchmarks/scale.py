@@ -1,0 +1,236 @@
+"""How long does a three-way search take among a million documents, and among a tenth of them?
+
+Documents are made from real ones, so that their statistics are real, too: of English passages, encoded by the
+embedded checkpoint, each takes two. Its dense vector lies between theirs, with noise; its 100 terms and their
+weights are drawn from the two and a third, so terms are as common as in real texts; its 60 token vectors are
+some of theirs, with noise. Queries are the first words of passages that no document was made from, encoded
+before anything is timed.
+
+Settings are the defaults: candidates, weights, dense kind by size, one bit a value for token vectors. Each
+collection is searched in one process with as many threads as there are cores, warm. How much of the ten best
+of all documents, by the sum of all three scores, a search finds is measured on a few queries; nDCG@10 on real
+collections is the business of quality.py and token_codecs.py.
+
+Run: python benchmarks/scale.py [--documents 1000000] [--folder FOLDER]   (FOLDER keeps what was built)
+"""
+
+import argparse
+import datetime
+import gzip
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.rankings import ranking
+from index.candidates import Document, Weights
+from index.collection import Collection
+from index.errors import CollectionNotFoundError
+from index.snapshot import Snapshot
+from index.token_vectors.codebook_training import train_codebook
+from index.token_vectors.codecs import RESIDUAL_BITS
+from ingest.codebook import DEFAULT
+from ingest.target import settings_for
+from models.checkpoint import SHIPPED
+from models.encoder import Encoder, encode
+from models.loader import load_encoder
+from models.representations import (
+    Float32,
+    Int64,
+    Representations,
+    SparseRows,
+    TokenVectors,
+    offsets_of,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
+PASSAGES = ROOT.parent / "shared" / "data" / "scale-mix" / "corpus.jsonl.gz"
+RESULT = ROOT / "benchmarks" / "results" / "scale.json"
+SAMPLE, QUERIES, QUERY_WORDS, CHECKED = 20_000, 200, 12, 10
+TERMS, TOKENS, BATCH = 100, 60, 5_000
+DENSE_NOISE, TOKEN_NOISE = 0.4, 0.3  # lengths, beside vectors of length 1
+REPEATS, WARM_UP = 3, 2
+BARS = {"median_ms": 5.0, "p99_ms": 12.0, "times_for_ten_times_as_many": 3.0}
+
+
+def passages() -> tuple[list[str], list[str]]:
+    """English passages: those that documents are made from, and the first words of others."""
+    with gzip.open(PASSAGES, "rt", encoding="utf-8") as lines:
+        texts = [each["text"] for each in map(json.loads, lines) if each["lang"] == "en"]
+    chosen = np.random.default_rng(0).permutation(len(texts))[: SAMPLE + QUERIES]
+    drawn = [texts[place] for place in chosen.tolist()]
+    return drawn[:SAMPLE], [" ".join(text.split()[:QUERY_WORDS]) for text in drawn[SAMPLE:]]
+
+
+class Corpus:
+    """Any number of documents made from encoded passages; the same at every call."""
+
+    def __init__(self, real: Representations) -> None:
+        assert real.dense is not None
+        assert real.sparse is not None
+        assert real.colbert is not None
+        self._dense, self._sparse, self._tokens = real.dense, real.sparse, real.colbert
+
+    def batch(self, first: int, last: int) -> tuple[list[Document], Representations]:
+        """The documents from `first` up to `last`."""
+        generator = np.random.default_rng(first)
+        count = last - first
+        parents = generator.integers(0, len(self._dense), (count, 3))
+        return (
+            [Document(f"d{number:08}", f"document {number}") for number in range(first, last)],
+            Representations(
+                np.full(count, TOKENS + 1),
+                np.zeros(count, np.bool_),
+                self._dense_of(generator, parents),
+                self._terms_of(generator, parents),
+                self._tokens_of(generator, parents),
+            ),
+        )
+
+    def _dense_of(self, generator: np.random.Generator, parents: Int64) -> Float32:
+        share = generator.uniform(0.6, 1, (len(parents), 1)).astype(np.float32)
+        mixed = share * self._dense[parents[:, 0]] + (1 - share) * self._dense[parents[:, 1]]
+        return noisy(generator, mixed, DENSE_NOISE)
+
+    def _terms_of(self, generator: np.random.Generator, parents: Int64) -> SparseRows:
+        """The distinct terms of three passages, in random order, up to 100 of them."""
+        rows = self._sparse.take(parents.reshape(-1))
+        owner = np.repeat(np.arange(len(parents)), np.diff(rows.indptr[::3]))
+        order = np.lexsort((rows.token_ids, owner))
+        owner, ids, weights = owner[order], rows.token_ids[order], rows.weights[order]
+        new = np.ones(len(ids), np.bool_)
+        new[1:] = (owner[1:] != owner[:-1]) | (ids[1:] != ids[:-1])
+        owner, ids, weights = owner[new], ids[new], weights[new]
+        shuffled = np.lexsort((generator.random(len(ids)), owner))
+        rank = np.arange(len(ids)) - np.searchsorted(owner, owner)
+        kept = np.sort(shuffled[rank < TERMS])
+        counts = np.bincount(owner[kept], minlength=len(parents))
+        return SparseRows(offsets_of(counts), ids[kept], weights[kept])
+
+    def _tokens_of(self, generator: np.random.Generator, parents: Int64) -> TokenVectors:
+        parent = np.where(generator.random((len(parents), TOKENS)) < 0.7, parents[:, :1], parents[:, 1:2])
+        starts, lengths = self._tokens.offsets[parent], np.diff(self._tokens.offsets)[parent]
+        places = starts + (generator.random(parent.shape) * lengths).astype(np.int64)
+        vectors = noisy(generator, self._tokens.vectors[places.reshape(-1)], TOKEN_NOISE)
+        return TokenVectors(vectors, TOKENS * np.arange(len(parents) + 1))
+
+
+def noisy(generator: np.random.Generator, vectors: Float32, length: float) -> Float32:
+    """Vectors of length 1 near float32[N, C]."""
+    noise = generator.standard_normal(vectors.shape, np.float32) * np.float32(
+        length / vectors.shape[1] ** 0.5
+    )
+    found = vectors / np.linalg.norm(vectors, axis=1, keepdims=True) + noise
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    return np.asarray(found, np.float32)
+
+
+def batches(documents: int) -> Iterator[tuple[int, int]]:
+    return ((first, min(first + BATCH, documents)) for first in range(0, documents, BATCH))
+
+
+def built(
+    root: Path, encoder: Encoder, real: Representations, documents: int
+) -> tuple[Collection, float | None]:
+    """The collection of so many documents, and the seconds that it took unless it was there."""
+    name = f"scale-{documents}"
+    try:
+        return Collection.open(root, name), None
+    except CollectionNotFoundError:
+        pass
+    assert real.colbert is not None
+    codebook = train_codebook(real.colbert.vectors, RESIDUAL_BITS[DEFAULT])
+    settings = settings_for(name, encoder.info, {"token_codec": DEFAULT, "codebook": codebook})
+    collection, corpus, started = Collection.create(root, name, settings), Corpus(real), time.monotonic()
+    with collection.writer() as writer:
+        for first, last in batches(documents):
+            writer.add(*corpus.batch(first, last))
+            if last % 100_000 == 0:
+                print(f"  {last:,} documents, {time.monotonic() - started:.0f} s", flush=True)
+        writer.publish()
+    return collection, time.monotonic() - started
+
+
+def size_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def timed(snapshot: Snapshot, queries: Representations) -> dict[str, float]:
+    """Milliseconds of searches, without encoding, the fastest of some each; and of both of their steps."""
+    rows = [queries.take(np.array([row])) for row in range(len(queries))]
+    for _ in range(WARM_UP):
+        for query in rows:
+            snapshot.search(query)
+    times, steps = np.full(len(rows), np.inf), np.zeros((len(rows), 2))
+    for _ in range(REPEATS):
+        for row, query in enumerate(rows):
+            started = time.perf_counter()
+            found = snapshot.search(query)
+            seconds = time.perf_counter() - started
+            if seconds < times[row]:
+                times[row], steps[row] = seconds, (found.retrieve_seconds, found.score_seconds)
+    return {
+        "median_ms": 1000 * float(np.median(times)),
+        "p99_ms": 1000 * float(np.quantile(times, 0.99)),
+        "retrieve_median_ms": 1000 * float(np.median(steps[:, 0])),
+        "score_median_ms": 1000 * float(np.median(steps[:, 1])),
+    }
+
+
+def found_of_best(snapshot: Snapshot, queries: Representations) -> float:
+    """The share of the ten best of all documents that searches find."""
+    found = 0
+    for row in range(CHECKED):
+        query = queries.take(np.array([row]))
+        ids, scores = snapshot.score_all(query)
+        hits = {hit.document.id for hit in snapshot.search(query, contents=False).hits}
+        found += len(hits & set(ranking(ids, scores, Weights())[:10]))
+    return found / (10 * CHECKED)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, default=1_000_000)
+    parser.add_argument("--folder", type=Path)
+    arguments = parser.parse_args()
+    encoder = load_encoder(str(ROOT / "checkpoints" / SHIPPED[0]))
+    texts, asked = passages()
+    real = encode(encoder, texts, "document")
+    queries = encode(encoder, asked, "query")
+    results: dict[str, Any] = {}
+    columns = (("documents", 10), ("built s", 8), ("GB", 6), ("median", 7), ("p99", 7), ("retrieve", 9))
+    print(*(f"{name:>{width}}" for name, width in (*columns, ("score", 7), ("found", 6))))
+    with tempfile.TemporaryDirectory() as scratch:
+        root = arguments.folder or Path(scratch)
+        for documents in (arguments.documents // 10, arguments.documents):
+            collection, seconds = built(root, encoder, real, documents)
+            snapshot = collection.snapshot()
+            figures = timed(snapshot, queries)
+            size = size_of(root / f"scale-{documents}") / 1e9
+            share = found_of_best(snapshot, queries)
+            results[str(documents)] = {**figures, "build_seconds": seconds, "gigabytes": size, "found": share}
+            print(
+                f"{documents:>10,} {seconds or 0:>8.0f} {size:>6.2f} {figures['median_ms']:>7.2f} "
+                f"{figures['p99_ms']:>7.2f} {figures['retrieve_median_ms']:>9.2f} "
+                f"{figures['score_median_ms']:>7.2f} {share:>6.3f}",
+                flush=True,
+            )
+    small, large = results.values()
+    record = {
+        "date": datetime.date.today().isoformat(),
+        "hardware": f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs",
+        "bars": BARS,
+        "times_for_ten_times_as_many": large["median_ms"] / small["median_ms"],
+        "documents": results,
+    }
+    RESULT.write_text(json.dumps(record, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

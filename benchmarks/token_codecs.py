@@ -1,0 +1,226 @@
+"""What do small token vectors lose, and what does a first look at centroids?
+
+Six collections are encoded once and stored by each codec. nDCG@10 of late interaction and of the sum over
+every document is compared with that of float32. The default codec is learned from several samples, drawn as
+a build draws them, since one tells little: with 35 to 300 queries a change of one percent is chance. The bars
+are on the mean over collections. Searches with the default candidates are compared with the same
+candidates, all of them scored exactly.
+
+Run: python benchmarks/token_codecs.py [--sets NAME …] [--samples 3] [--queries 300]
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from evaluation.beir import Dataset, read_dataset
+from evaluation.metrics import measure
+from evaluation.rankings import ranking
+from index.candidates import Weights
+from index.catalog.settings import CollectionSettings
+from index.collection import Collection
+from index.fusion import weighted_sum
+from index.token_vectors.codebook import Codebook
+from index.token_vectors.codebook_training import MOST_VECTORS, train_codebook
+from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
+from index.token_vectors.store import TokenVectorStore
+from ingest.codebook import DEFAULT, ENOUGH_VECTORS, SHARE
+from ingest.target import settings_for
+from models.checkpoint import SHIPPED
+from models.encoder import encode
+from models.loader import load_encoder
+from models.representations import Float32, Representations, TokenVectors
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT.parent / "shared" / "data"
+RESULT = ROOT / "benchmarks" / "results" / "token_codecs.json"
+SETS = ("cranfield", "cacm", "lisa", "npl", "scifact", "xquad-en")
+CODECS: tuple[TokenCodec, ...] = ("int8", "residual4", "residual2", "residual1")
+BARS = {"colbert": 0.01, "sum": 0.006}  # of the default codec, mean over the collections
+MEASURE = "nDCG@10"
+TOKENS_AT_ONCE = 20_000
+Scores = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A collection: its documents and its first queries, encoded; others: float32[Q, N], the dense and the
+    lexical score of every query and document.
+    """
+
+    dataset: Dataset
+    documents: Representations
+    queries: Representations
+    ids: list[str]
+    others: Scores
+
+    @property
+    def tokens(self) -> TokenVectors:
+        assert self.documents.colbert is not None
+        return self.documents.colbert
+
+    def query(self, row: int) -> Representations:
+        return self.queries.take(np.array([row]))
+
+
+def encoded(name: str, encoder: Any, most_queries: int) -> Encoded:
+    dataset = read_dataset(DATA / name)
+    documents = encode(encoder, [each.encoded_text for each in dataset.documents], "document")
+    queries = encode(encoder, list(dataset.queries.values())[:most_queries], "query")
+    with tempfile.TemporaryDirectory() as folder:
+        settings = settings_for(name, encoder.info, {"token_codec": "none", "dense_kind": "flat"})
+        collection = filled(Path(folder), settings, dataset, documents)
+        snapshot, others = collection.snapshot(), []
+        ids: list[str] = []
+        for row in range(len(queries)):
+            ids, scores = snapshot.score_all(queries.take(np.array([row])))
+            others.append(scores.sum(axis=1))
+    assert ids == [document.id for document in dataset.documents]
+    return Encoded(dataset, documents, queries, ids, np.stack(others))
+
+
+def filled(
+    root: Path, settings: CollectionSettings, dataset: Dataset, documents: Representations
+) -> Collection:
+    collection = Collection.create(root, settings.name, settings)
+    with collection.writer() as writer:
+        writer.add(dataset.documents, documents)
+        writer.publish()
+    return collection
+
+
+def late_interaction(vectors: Float32, found: Encoded) -> Scores:
+    """Of every query and document, float32[Q, N]."""
+    offsets = found.tokens.offsets
+    texts, scores = len(offsets) - 1, np.zeros((len(found.queries), len(offsets) - 1), np.float32)
+    filled_texts = np.diff(offsets) > 0
+    assert filled_texts.all()
+    for row in range(len(found.queries)):
+        colbert = found.query(row).colbert
+        assert colbert is not None
+        first = 0
+        while first < texts:
+            last = int(np.searchsorted(offsets, offsets[first] + TOKENS_AT_ONCE, "right")) - 1
+            last = max(last, first + 1)
+            products = colbert.vectors @ vectors[offsets[first] : offsets[last]].T
+            best = np.maximum.reduceat(products, offsets[first:last] - offsets[first], axis=1)
+            scores[row, first:last] = best.mean(axis=0)
+            first = last
+    return scores
+
+
+def figures(found: Encoded, late: Scores) -> dict[str, float]:
+    """nDCG@10 of late interaction alone and of the sum."""
+    rankings: dict[str, dict[str, list[str]]] = {"colbert": {}, "sum": {}}
+    query_ids = list(found.dataset.queries)[: len(late)]
+    for row, query_id in enumerate(query_ids):
+        parts = np.stack([late[row], found.others[row]], axis=1)
+        rankings["colbert"][query_id] = ranking(found.ids, parts, Weights(1, 0, 0))
+        rankings["sum"][query_id] = ranking(found.ids, parts, Weights(1, 1, 0))
+    qrels = {query_id: found.dataset.qrels[query_id] for query_id in query_ids}
+    return {side: measure(qrels, each)[MEASURE] for side, each in rankings.items()}
+
+
+def codebook_of(found: Encoded, bits: int, seed: int) -> Codebook:
+    """As a build learns it: from a tenth of the documents, and more where that has too few vectors."""
+    tokens = found.tokens
+    rows = np.random.default_rng(seed).permutation(len(found.ids))
+    vectors = np.cumsum(np.diff(tokens.offsets)[rows])
+    wanted = max(len(rows) // SHARE, int(np.searchsorted(vectors, ENOUGH_VECTORS)) + 1)
+    wanted = min(wanted, int(np.searchsorted(vectors, MOST_VECTORS)) + 1)
+    return train_codebook(tokens.take(rows[:wanted]).vectors, bits, seed)
+
+
+def first_look(found: Encoded, codebook: Codebook, encoder: Any) -> float:
+    """Of the ten best of the candidates by exact sums, the share that a search misses."""
+    settings = settings_for(
+        "coded", encoder.info, {"token_codec": DEFAULT, "codebook": codebook, "dense_kind": "flat"}
+    )
+    missed = wanted = 0
+    with tempfile.TemporaryDirectory() as folder:
+        snapshot = filled(Path(folder), settings, found.dataset, found.documents).snapshot()
+        for row in range(len(found.queries)):
+            query = found.query(row)
+            ids, scores = snapshot.score(query, snapshot.retrieve(query))
+            sums = weighted_sum(scores, Weights())
+            best = sorted(range(len(ids)), key=lambda place: (-sums[place], ids[place]))[:10]
+            hits = {hit.document.id for hit in snapshot.search(query, contents=False).hits}
+            missed += len({ids[place] for place in best} - hits)
+            wanted += len(best)
+    return missed / wanted
+
+
+def measured(found: Encoded, encoder: Any, samples: int) -> dict[str, Any]:
+    base = figures(found, late_interaction(found.tokens.vectors, found))
+    result: dict[str, Any] = {"documents": len(found.ids), "queries": len(found.queries), "float32": base}
+    for codec in CODECS:
+        runs = []
+        for seed in range(samples if codec == DEFAULT else 1):
+            codebook = codebook_of(found, RESIDUAL_BITS[codec], seed) if codec in RESIDUAL_BITS else None
+            store = TokenVectorStore.encode(found.tokens, codec, codebook)
+            got = figures(found, late_interaction(store.vectors(np.arange(found.tokens.offsets[-1])), found))
+            runs.append({side: got[side] / base[side] - 1 for side in base})
+            if codec == DEFAULT and codebook is not None and seed == 0:
+                result["missed_by_first_look"] = first_look(found, codebook, encoder)
+        size = sum(part.nbytes for part in (store.codes, store.scales, store.centroids) if part is not None)
+        result[codec] = {"bytes_per_token": size / len(store.codes), "changes": runs}
+    return result
+
+
+def mean_change(results: dict[str, Any], codec: str, side: str) -> float:
+    """Over collections, of the mean over samples."""
+    return float(
+        np.mean([np.mean([run[side] for run in each[codec]["changes"]]) for each in results.values()])
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--samples", type=int, default=3)
+    parser.add_argument("--queries", type=int, default=300)
+    arguments = parser.parse_args()
+    encoder = load_encoder(str(ROOT / "checkpoints" / SHIPPED[0]))
+    results: dict[str, Any] = {}
+    print(f"{'':>12} {'codec':>10} {'bytes':>6} {'colbert':>9} {'sum':>9}  changes of nDCG@10, by sample")
+    for name in arguments.sets:
+        found = encoded(name, encoder, arguments.queries)
+        results[name] = measured(found, encoder, arguments.samples)
+        for codec in CODECS:
+            each = results[name][codec]
+            colbert, total = (
+                " ".join(f"{100 * run[side]:+.2f}" for run in each["changes"]) for side in ("colbert", "sum")
+            )
+            print(f"{name:>12} {codec:>10} {each['bytes_per_token']:>6.1f}  {colbert} | {total}", flush=True)
+        print(f"{name:>12} missed by the first look: {results[name]['missed_by_first_look']:.5f}", flush=True)
+    means = {
+        codec: {side: mean_change(results, codec, side) for side in ("colbert", "sum")} for codec in CODECS
+    }
+    for codec, each in means.items():
+        print(f"{'mean':>12} {codec:>10} {100 * each['colbert']:+.2f} % | {100 * each['sum']:+.2f} %")
+    held = all(-means[DEFAULT][side] <= bar for side, bar in BARS.items())
+    print(f"{DEFAULT} loses at most {BARS}: {'yes' if held else 'NO'}")
+    record = {
+        "date": datetime.date.today().isoformat(),
+        "hardware": f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs",
+        "samples": arguments.samples,
+        "bars": BARS,
+        "mean_changes": means,
+        "sets": results,
+    }
+    RESULT.write_text(json.dumps(record, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    with threadpool_limits(os.cpu_count() or 1):
+        main()
