@@ -1,7 +1,8 @@
 """What do small token vectors lose, and what does a first look at centroids?
 
 Six collections are encoded once and stored by each codec. nDCG@10 of late interaction and of the sum over
-every document is compared with that of float32. The default codec is learned from several samples, drawn as
+every document is compared with that of float32, also with tokens pooled by two and four. The default codec
+is learned from several samples, drawn as
 a build draws them, since one tells little: with 35 to 300 queries a change of one percent is chance. The bars
 are on the mean over collections. Searches with the default candidates are compared with the same
 candidates, all of them scored exactly.
@@ -11,6 +12,7 @@ Run: python benchmarks/token_codecs.py [--sets NAME …] [--samples 3] [--querie
 
 import argparse
 import datetime
+import itertools
 import json
 import os
 import platform
@@ -33,19 +35,30 @@ from index.fusion import weighted_sum
 from index.token_vectors.codebook import Codebook
 from index.token_vectors.codebook_training import MOST_VECTORS, train_codebook
 from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
+from index.token_vectors.pooling import pooled
+from index.token_vectors.sign_codebook import sign_codebook
 from index.token_vectors.store import TokenVectorStore
 from ingest.codebook import DEFAULT, ENOUGH_VECTORS, SHARE
 from ingest.target import settings_for
 from models.checkpoint import SHIPPED
 from models.encoder import encode
 from models.loader import load_encoder
-from models.representations import Float32, Representations, TokenVectors
+from models.representations import Representations, TokenVectors
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT.parent / "shared" / "data"
 RESULT = ROOT / "benchmarks" / "results" / "token_codecs.json"
 SETS = ("cranfield", "cacm", "lisa", "npl", "scifact", "xquad-en")
-CODECS: tuple[TokenCodec, ...] = ("int8", "residual4", "residual2", "residual1")
+CODECS: tuple[tuple[TokenCodec, int], ...] = (  # and how many tokens share a vector
+    ("int8", 1),
+    ("residual4", 1),
+    ("residual2", 1),
+    ("residual1", 1),
+    ("sign", 1),
+    ("int8", 2),
+    ("residual1", 2),
+    ("residual1", 4),
+)
 BARS = {"colbert": 0.01, "sum": 0.006}  # of the default codec, mean over the collections
 MEASURE = "nDCG@10"
 TOKENS_AT_ONCE = 20_000
@@ -99,9 +112,9 @@ def filled(
     return collection
 
 
-def late_interaction(vectors: Float32, found: Encoded) -> Scores:
-    """Of every query and document, float32[Q, N]."""
-    offsets = found.tokens.offsets
+def late_interaction(tokens: TokenVectors, found: Encoded) -> Scores:
+    """Of every query and document, whose token vectors these are, float32[Q, N]."""
+    vectors, offsets = tokens.vectors, tokens.offsets
     texts, scores = len(offsets) - 1, np.zeros((len(found.queries), len(offsets) - 1), np.float32)
     filled_texts = np.diff(offsets) > 0
     assert filled_texts.all()
@@ -161,20 +174,32 @@ def first_look(found: Encoded, codebook: Codebook, encoder: Any) -> float:
 
 
 def measured(found: Encoded, encoder: Any, samples: int) -> dict[str, Any]:
-    base = figures(found, late_interaction(found.tokens.vectors, found))
+    base = figures(found, late_interaction(found.tokens, found))
     result: dict[str, Any] = {"documents": len(found.ids), "queries": len(found.queries), "float32": base}
-    for codec in CODECS:
-        runs = []
-        for seed in range(samples if codec == DEFAULT else 1):
-            codebook = codebook_of(found, RESIDUAL_BITS[codec], seed) if codec in RESIDUAL_BITS else None
-            store = TokenVectorStore.encode(found.tokens, codec, codebook)
-            got = figures(found, late_interaction(store.vectors(np.arange(found.tokens.offsets[-1])), found))
+    for codec, pooling in CODECS:
+        runs, tokens = [], pooled(found.tokens, pooling)
+        for seed in range(samples if (codec, pooling) == (DEFAULT, 1) else 1):
+            codebook = sign_codebook(tokens.vectors.shape[1]) if codec == "sign" else None
+            if codec in RESIDUAL_BITS:
+                codebook = codebook_of(found, RESIDUAL_BITS[codec], seed)
+            store = TokenVectorStore.encode(tokens, codec, codebook)
+            decoded = TokenVectors(store.vectors(np.arange(len(store.codes))), tokens.offsets)
+            got = figures(found, late_interaction(decoded, found))
             runs.append({side: got[side] / base[side] - 1 for side in base})
-            if codec == DEFAULT and codebook is not None and seed == 0:
+            if (codec, pooling) == (DEFAULT, 1) and codebook is not None and seed == 0:
                 result["missed_by_first_look"] = first_look(found, codebook, encoder)
-        size = sum(part.nbytes for part in (store.codes, store.scales, store.centroids) if part is not None)
-        result[codec] = {"bytes_per_token": size / len(store.codes), "changes": runs}
+        size = sum(part.nbytes for part in (store.codes, store.scales) if part is not None)
+        if codebook is not None and codebook.several and store.centroids is not None:
+            size += store.centroids.nbytes
+        result[name_of(codec, pooling)] = {
+            "bytes_per_token": size / found.tokens.offsets[-1],
+            "changes": runs,
+        }
     return result
+
+
+def name_of(codec: TokenCodec, pooling: int) -> str:
+    return codec if pooling == 1 else f"{codec}/{pooling}"
 
 
 def mean_change(results: dict[str, Any], codec: str, side: str) -> float:
@@ -196,7 +221,7 @@ def main() -> None:
     for name in arguments.sets:
         found = encoded(name, encoder, arguments.queries)
         results[name] = measured(found, encoder, arguments.samples)
-        for codec in CODECS:
+        for codec in itertools.starmap(name_of, CODECS):
             each = results[name][codec]
             colbert, total = (
                 " ".join(f"{100 * run[side]:+.2f}" for run in each["changes"]) for side in ("colbert", "sum")
@@ -204,7 +229,8 @@ def main() -> None:
             print(f"{name:>12} {codec:>10} {each['bytes_per_token']:>6.1f}  {colbert} | {total}", flush=True)
         print(f"{name:>12} missed by the first look: {results[name]['missed_by_first_look']:.5f}", flush=True)
     means = {
-        codec: {side: mean_change(results, codec, side) for side in ("colbert", "sum")} for codec in CODECS
+        codec: {side: mean_change(results, codec, side) for side in ("colbert", "sum")}
+        for codec in itertools.starmap(name_of, CODECS)
     }
     for codec, each in means.items():
         print(f"{'mean':>12} {codec:>10} {100 * each['colbert']:+.2f} % | {100 * each['sum']:+.2f} %")

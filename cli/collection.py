@@ -254,7 +254,7 @@ def _target(
     if sum(given[flag] is not None for flag in wanted) != 1:
         raise typer.BadParameter(f"give {' or '.join(f'--{flag}' for flag in wanted)}", param_hint="--to")
     if not colbert:
-        settings = replace(settings, token_codec="none")  # noqa: S106  # a codec of token vectors, no secret
+        settings = replace(settings, token_codec="none", codebook=None)  # noqa: S106  # a codec, no secret
     key = os.environ.get(KEYS[to]) if to in KEYS and url is not None else None
     if to == "parquet" and output is not None:
         return _parquet(output, settings)

@@ -37,6 +37,7 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    token_pooling: options.TokenPooling = None,
     lexical: options.Lexical = None,
     bm25: options.Bm25 = False,
     bm25_language: options.Bm25Language = None,
@@ -94,6 +95,7 @@ def evaluate(
             bm25_language=language,
             window=window,
             token_codec=token_codec or DEFAULT_CODEC,
+            token_pooling=token_pooling,
             progress=progress,
         )
     if as_json:

@@ -74,6 +74,7 @@ def _described(inspection: Inspection) -> dict[str, Any]:
         "dense_memory_bytes": settings.dense_memory_bytes,
         "dense_index": _dense_index(inspection),
         "token_codec": settings.token_codec,
+        "token_pooling": settings.token_pooling,
         "lexical": settings.lexical,
         "bm25": settings.bm25,
         "bm25_language": settings.bm25_language if settings.bm25 else None,

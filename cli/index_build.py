@@ -81,10 +81,12 @@ def build(
         TokenCodec | None,
         typer.Option(
             help="Token vectors of a new collection. residual1, 2 and 4 keep so many bits of each value, "
-            "and learn a codebook from the source first. [default residual1; int8 for a small source]",
+            "and learn a codebook from the source first; sign keeps one bit, without learning. [default "
+            "residual1; int8 for a small source]",
             show_default=False,
         ),
     ] = None,
+    token_pooling: options.TokenPooling = None,
     field: Annotated[
         list[str] | None,
         typer.Option(
@@ -141,6 +143,7 @@ def build(
         "dense_kind": dense_kind,
         "dense_memory_bytes": None if dense_memory_gib is None else round(dense_memory_gib * 2**30),
         "token_codec": token_codec,
+        "token_pooling": token_pooling,
         "fields": fields,
         "lexical": lexical,
         "bm25": bm25 or None,

@@ -85,6 +85,15 @@ Bm25Language = Annotated[
         show_default=False,
     ),
 ]
+TokenPooling = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=4,
+        help="How many tokens of a document share one token vector in a new collection. [default 1]",
+        show_default=False,
+    ),
+]
 WindowTokens = Annotated[
     int | None,
     typer.Option(

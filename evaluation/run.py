@@ -74,6 +74,7 @@ def evaluate(
     bm25_language: Bm25Language | None = None,
     window: WindowSettings | None = None,
     token_codec: TokenCodec = DEFAULT_CODEC,
+    token_pooling: int | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
 ) -> EvaluationReport:
     """nDCG@10, recall@100 and reciprocal rank@10 of a BEIR folder.
@@ -82,7 +83,8 @@ def evaluate(
     temporary files. exhaustive: score every document instead of the candidates; weights: of the ranking
     called `sum`; lexical: of the collection, by default what the encoder recommends; bm25_language: gives it
     the BM25 side, too; window: of the collection, by default none; token_codec: how its token vectors are
-    stored, by default nearly as they are; progress: told how far its build is.
+    stored, by default nearly as they are; token_pooling: how many tokens share one, by default 1; progress:
+    told how far its build is.
     Queries without a judged relevant document are left out and counted.
     Raises InvalidQueryError for weights that do not suit, DatasetError or SourceError for a bad line, and
     what encoder and index raise.
@@ -105,6 +107,7 @@ def evaluate(
             bm25_language=bm25_language,
             window=window,
             token_codec=token_codec,
+            token_pooling=token_pooling,
             progress=progress,
         )
         snapshot = Collection.open(Path(scratch), COLLECTION).snapshot()

@@ -92,6 +92,7 @@ def build_collection(
     dense_kind: DenseKind | None = None,
     dense_memory_bytes: int | None = None,
     token_codec: TokenCodec | None = None,
+    token_pooling: int | None = None,
     fields: Mapping[str, FieldType] | None = None,
     lexical: LexicalKind | None = None,
     bm25: bool | None = None,
@@ -110,7 +111,8 @@ def build_collection(
     exists keeps its settings, and its present snapshot until the new one is published. dense_kind,
     dense_memory_bytes: of a new collection, by default auto and half of the memory. token_codec: of a new
     collection; by default residual1, or int8 where the source has too few token vectors. The residual ones
-    learn a codebook from some of the documents first.
+    learn a codebook from some of the documents first. token_pooling: of a new collection, how many tokens
+    share one token vector, by default 1.
     lexical: of a new collection, by default what the encoder recommends; bm25: whether a new collection has
     that side, by default not, and bm25_language the language of its words; window: of a new collection, by
     default none: documents are cut at the encoder's limit. adapter: of a new collection; one that exists
@@ -131,6 +133,7 @@ def build_collection(
     asked = {
         "dense_kind": dense_kind,
         "dense_memory_bytes": dense_memory_bytes,
+        "token_pooling": token_pooling,
         "fields": fields,
         "lexical": lexical,
         "bm25": bm25,

@@ -75,7 +75,8 @@ export interface CollectionList {
 export interface CollectionRequest {
   dense_kind?: "auto" | "flat" | "hnsw" | "ivfpq" | "ivfrabitq" | null;
   dense_memory_bytes?: number | null;
-  token_codec?: "float16" | "int8" | "none" | null;
+  token_codec?: "float16" | "int8" | "sign" | "none" | null;
+  token_pooling?: number | null;
   lexical?: "plain" | "idf" | null;
   bm25?: boolean | null;
   bm25_language?: "none" | "arabic" | "armenian" | "basque" | "catalan" | "czech" | "danish" | "dutch" | "english" | "esperanto" | "estonian" | "finnish" | "french" | "german" | "greek" | "hindi" | "hungarian" | "indonesian" | "irish" | "italian" | "lithuanian" | "nepali" | "norwegian" | "persian" | "polish" | "portuguese" | "romanian" | "russian" | "serbian" | "sesotho" | "spanish" | "swedish" | "tamil" | "turkish" | "yiddish" | null;
@@ -97,7 +98,8 @@ export interface CollectionResponse {
   vocabulary_size: number;
   dense_kind: "auto" | "flat" | "hnsw" | "ivfpq" | "ivfrabitq";
   dense_memory_bytes: number | null;
-  token_codec: "float16" | "int8" | "residual4" | "residual2" | "residual1" | "none";
+  token_codec: "float16" | "int8" | "residual4" | "residual2" | "residual1" | "sign" | "none";
+  token_pooling: number;
   lexical: "plain" | "idf";
   bm25: boolean;
   bm25_language: "none" | "arabic" | "armenian" | "basque" | "catalan" | "czech" | "danish" | "dutch" | "english" | "esperanto" | "estonian" | "finnish" | "french" | "german" | "greek" | "hindi" | "hungarian" | "indonesian" | "irish" | "italian" | "lithuanian" | "nepali" | "norwegian" | "persian" | "polish" | "portuguese" | "romanian" | "russian" | "serbian" | "sesotho" | "spanish" | "swedish" | "tamil" | "turkish" | "yiddish" | null;

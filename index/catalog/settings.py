@@ -16,7 +16,9 @@ from index.documents.fields import FieldType
 from index.errors import DamagedIndexError, InvalidNameError
 from index.files.storage import json_bytes, missing, read_json_object, write_atomically
 from index.token_vectors.codebook import Codebook
-from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
+from index.token_vectors.codecs import CODED, TokenCodec
+from index.token_vectors.pooling import LARGEST_FACTOR
+from index.token_vectors.sign_codebook import sign_codebook
 from index.windows.settings import WindowSettings
 from models.representations import LexicalKind
 
@@ -35,6 +37,7 @@ _UNWRITTEN: Mapping[str, object] = {
     "window": None,
     "codebook": None,
     "dense_memory_bytes": None,
+    "token_pooling": 1,
 }
 
 
@@ -55,8 +58,9 @@ class CollectionSettings:
     encoder with its adapter, what must match to add or search. Dimensions count float values. lexical:
     whether a query's lexical weights are multiplied by the collection's idf (`index/sparse/idf.py`); bm25:
     whether documents have a BM25 side (`index/bm25/`), bm25_language: that of their words; window: how long
-    documents are divided, without it they are cut at the encoder's limit; codebook: of the residual codecs,
-    in a file of its own, which `collection.json` names by its checksum; dense_memory_bytes: with the dense
+    documents are divided, without it they are cut at the encoder's limit; codebook: of the residual codecs
+    and of sign, which has its own by default, in a file that `collection.json` names by its checksum;
+    token_pooling: how many tokens share one token vector; dense_memory_bytes: with the dense
     kind auto, what dense vectors and their graphs may take before lists are built instead, by default half of
     the memory of the machine that builds. Raises InvalidNameError for a bad name, ValueError for another bad
     value.
@@ -78,10 +82,16 @@ class CollectionSettings:
     window: WindowSettings | None = None
     codebook: Codebook | None = None
     dense_memory_bytes: int | None = None
+    token_pooling: int = 1
 
     def __post_init__(self) -> None:
         check_collection_name(self.name)
-        counts = [("dense_dimension", 1), ("colbert_dimension", 0), ("vocabulary_size", 1)]
+        counts = [
+            ("dense_dimension", 1),
+            ("colbert_dimension", 0),
+            ("vocabulary_size", 1),
+            ("token_pooling", 1),
+        ]
         if self.dense_memory_bytes is not None:
             counts.append(("dense_memory_bytes", 1))
         for name, limit in counts:
@@ -92,6 +102,14 @@ class CollectionSettings:
             raise ValueError(f"dense_kind is {self.dense_kind!r}; use one of {get_args(DenseKind)}")
         if self.token_codec not in get_args(TokenCodec):
             raise ValueError(f"token_codec is {self.token_codec!r}; use one of {get_args(TokenCodec)}")
+        if self.token_codec != "none" and self.colbert_dimension == 0:  # noqa: S105  # no secret
+            raise ValueError(
+                "colbert_dimension is 0; use token_codec none for an encoder without token vectors"
+            )
+        if self.token_pooling > LARGEST_FACTOR:
+            raise ValueError(f"token_pooling is {self.token_pooling}; use 1 to {LARGEST_FACTOR}")
+        if self.token_codec == "sign" and self.codebook is None:  # noqa: S105  # no secret
+            object.__setattr__(self, "codebook", sign_codebook(self.colbert_dimension))
         self._check_codebook()
         if self.lexical not in get_args(LexicalKind):
             raise ValueError(f"lexical is {self.lexical!r}; use one of {get_args(LexicalKind)}")
@@ -101,10 +119,6 @@ class CollectionSettings:
             raise ValueError(f"bm25_language is {self.bm25_language!r}; use one of {get_args(Bm25Language)}")
         if not self.bm25 and self.bm25_language != DEFAULT_LANGUAGE:
             raise ValueError(f"bm25_language is {self.bm25_language!r}, but bm25 is false; make it true")
-        if self.token_codec != "none" and self.colbert_dimension == 0:  # noqa: S105  # no secret
-            raise ValueError(
-                "colbert_dimension is 0; use token_codec none for an encoder without token vectors"
-            )
         if self.adapter is not None and (
             not isinstance(self.adapter, str) or not _COLLECTION_NAME.fullmatch(self.adapter)
         ):
@@ -116,12 +130,12 @@ class CollectionSettings:
         self._check_fields()
 
     def _check_codebook(self) -> None:
-        if self.codebook is None and self.token_codec not in RESIDUAL_BITS:
+        if self.codebook is None and self.token_codec not in CODED:
             return
-        if self.codebook is None or self.token_codec not in RESIDUAL_BITS:
+        if self.codebook is None or self.token_codec not in CODED:
             raise ValueError(
                 f"token_codec {self.token_codec} goes {'without' if self.codebook else 'with'} a codebook: "
-                "the residual codecs alone have one, which a build from a source learns"
+                "the residual codecs, for which a build from a source learns it, and sign alone have one"
             )
         if self.codebook.dimension != self.colbert_dimension:
             raise ValueError(

@@ -35,7 +35,8 @@ def encode_rows(rows: DocumentRows) -> bytes:
         arrays |= {"token_codes": rows.tokens.codes, "token_offsets": rows.tokens.offsets}
         if rows.tokens.scales is not None:
             arrays["token_scales"] = rows.tokens.scales
-        if rows.tokens.centroids is not None:
+        if rows.tokens.codebook is not None and rows.tokens.codebook.several:
+            assert rows.tokens.centroids is not None  # noqa: S101 - as for every codebook
             arrays["token_centroids"] = rows.tokens.centroids
     if rows.words is not None:
         arrays |= {**_packed("terms", rows.words.terms), **_sparse("words", rows.words.rows)}

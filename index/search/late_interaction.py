@@ -48,9 +48,11 @@ class LateScores:
 
 
 def first_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> Float64 | None:
-    """The `s_mul` of each candidate with its tokens' centroids alone, float64[K]; None without these."""
+    """The `s_mul` of each candidate with its tokens' centroids alone, float64[K]; None without several."""
     tokens = query.colbert
     if tokens is None or len(tokens) == 0 or tokens.codebook is None or tokens.integers is None:
+        return None
+    if not tokens.codebook.several:
         return None
     products = CentroidProducts.of(tokens.integers, tokens.codebook)
     scores = np.zeros(len(found))

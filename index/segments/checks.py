@@ -16,6 +16,7 @@ from index.documents.store import encode_document
 from index.errors import InvalidDocumentError
 from index.files.packed_bytes import PackedBytes
 from index.segments.rows import DocumentRows, Float16
+from index.token_vectors.pooling import pooled
 from index.token_vectors.store import TokenVectorStore, code_dtype
 from index.windows.store import DocumentWindows
 from models.representations import Int64, Representations, SparseRows, TokenVectors
@@ -154,9 +155,8 @@ def _check_colbert(
     # A NaN fails the comparison, so one pass finds both faults.
     finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.abs(colbert.vectors) <= largest, axis=1)
     _require_items(documents, owners, finite, f"a token vector is not finite in {settings.token_codec}")
-    return TokenVectorStore.encode(
-        TokenVectors(colbert.vectors, offsets), settings.token_codec, settings.codebook
-    )
+    kept = pooled(TokenVectors(colbert.vectors, offsets), settings.token_pooling)
+    return TokenVectorStore.encode(kept, settings.token_codec, settings.codebook)
 
 
 def _check_offsets(offsets: Int64, rows: int, items: int, what: str) -> Int64:

@@ -78,8 +78,13 @@ class Codebook:
 
     @property
     def code_bytes(self) -> int:
-        """P, to which 2 bytes for the centroid come."""
+        """P, to which 2 bytes for the centroid come where there are several."""
         return len(self.tables)
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one centroid, so that a vector's is stored."""
+        return len(self.centroids) > 1
 
     @cached_property
     def content(self) -> bytes:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-TokenCodec = Literal["float16", "int8", "residual4", "residual2", "residual1", "none"]
-"""`residual4`, `2` and `1` keep so many bits of each value's distance to a centroid; they need a codebook."""
+TokenCodec = Literal["float16", "int8", "residual4", "residual2", "residual1", "sign", "none"]
+"""`residual4`, `2` and `1` keep so many bits of each value's distance to a centroid, by a codebook that is
+learned; `sign` keeps the sign of each value, by one that is the same for all vectors.
+"""
 
 RESIDUAL_BITS: dict[TokenCodec, int] = {"residual1": 1, "residual2": 2, "residual4": 4}
+CODED: frozenset[TokenCodec] = frozenset((*RESIDUAL_BITS, "sign"))  # which have a codebook

@@ -2,7 +2,8 @@
 dimension.
 
 Codes are float16[T, C]; or int8[T, C] with `token_scales.npy` float32[T] (vector = code x scale); or
-uint8[T, P] with `token_centroids.npy` uint16[T], by the collection's codebook (`codebook.py`).
+uint8[T, P] with `token_centroids.npy` uint16[T], by the collection's codebook (`codebook.py`), without the
+latter where it has a single centroid.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from index.files.arrays import ArraySource, ArrayStream, ArrayTarget, frozen
 from index.files.float16 import rows_as_float32
 from index.files.packed_bytes import open_offsets
 from index.token_vectors.codebook import Codebook, UInt16
-from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
+from index.token_vectors.codecs import CODED, TokenCodec
 from models.representations import Float32, Int64, TokenVectors, offsets_of, ragged_positions
 
 Int8 = npt.NDArray[np.int8]
@@ -49,7 +50,7 @@ def _unpack_int8(codes: Int8, scales: Float32, positions: Int64, vectors: Float3
 @dataclass(frozen=True, slots=True)
 class TokenVectorStore:
     """Token vectors. codes: float16 or int8 [T, C], or uint8[T, P] of a codebook; scales: float32[T] for
-    int8; centroids: uint16[T] for a codebook.
+    int8; centroids: uint16[T] for a codebook; those of one with a single centroid need not be given.
     """
 
     codes: npt.NDArray[Any]
@@ -57,6 +58,11 @@ class TokenVectorStore:
     offsets: Int64
     centroids: UInt16 | None = None
     codebook: Codebook | None = None
+
+    def __post_init__(self) -> None:
+        if self.codebook is not None and self.centroids is None:
+            # Pages of zeros that nothing is written to take no memory.
+            object.__setattr__(self, "centroids", np.zeros(len(self.codes), np.uint16))
 
     @staticmethod
     def open(
@@ -73,7 +79,7 @@ class TokenVectorStore:
         codes = arrays.open("token_codes", code_dtype(codec), (length,), tokens)
         scales = arrays.open("token_scales", np.float32, rows=tokens) if codec == "int8" else None
         centroids = None
-        if codebook is not None:
+        if codebook is not None and codebook.several:
             centroids = arrays.open("token_centroids", np.uint16, rows=tokens)
             if centroids.max(initial=0) >= len(codebook.centroids):
                 raise DamagedIndexError(
@@ -133,7 +139,7 @@ class TokenVectorStore:
 
 def code_dtype(codec: TokenCodec) -> np.dtype[Any]:
     """What one value of the codec is stored as."""
-    if codec in RESIDUAL_BITS:
+    if codec in CODED:
         return np.dtype(np.uint8)
     return np.dtype(np.int8 if codec == "int8" else np.float16)
 
@@ -147,7 +153,8 @@ class TokenVectorWriter:
         length = dimension if codebook is None else codebook.code_bytes
         self._codes = arrays.stream("token_codes", code_dtype(codec), (length,))
         self._scales = arrays.stream("token_scales", np.float32) if codec == "int8" else None
-        self._centroids = None if codebook is None else arrays.stream("token_centroids", np.uint16)
+        several = codebook is not None and codebook.several
+        self._centroids = arrays.stream("token_centroids", np.uint16) if several else None
         self._offsets = arrays.stream("token_offsets", np.int64)
         self._offsets.append(np.zeros(1, np.int64))
 

@@ -81,6 +81,7 @@ async def create_collection(
                 "dense_kind": wanted.dense_kind or "auto",
                 "dense_memory_bytes": wanted.dense_memory_bytes,
                 "token_codec": wanted.token_codec or "int8",
+                "token_pooling": wanted.token_pooling or 1,
                 "fields": wanted.fields or {},
                 "window": _window(wanted.window),
                 **({} if wanted.lexical is None else {"lexical": wanted.lexical}),
@@ -88,8 +89,10 @@ async def create_collection(
                 "bm25_language": wanted.bm25_language or DEFAULT_LANGUAGE,
             },
         )
-    except (ValueError, InvalidNameError) as error:
+    except InvalidNameError as error:
         raise InvalidRequestError(str(error), "fields") from error
+    except ValueError as error:  # the encoder's token vectors cannot be stored so
+        raise InvalidRequestError(str(error), "token_codec") from error
     try:
         cutter_for(settings, services.encoding.tokenizer)
     except UnsupportedWindowError as error:
@@ -137,6 +140,7 @@ def collection_record(description: CollectionDescription) -> dict[str, Any]:
         "dense_kind": settings.dense_kind,
         "dense_memory_bytes": settings.dense_memory_bytes,
         "token_codec": settings.token_codec,
+        "token_pooling": settings.token_pooling,
         "lexical": settings.lexical,
         "bm25": settings.bm25,
         "bm25_language": settings.bm25_language if settings.bm25 else None,

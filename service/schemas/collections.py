@@ -11,6 +11,7 @@ from index.catalog.settings import MAX_FIELDS
 from index.dense.kinds import DenseKind
 from index.documents.fields import FieldType
 from index.token_vectors.codecs import TokenCodec
+from index.token_vectors.pooling import LARGEST_FACTOR
 from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
 from service.schemas.base import WHOLE, AdapterName, Request
@@ -52,10 +53,15 @@ class CollectionRequest(Request):
         description="What dense vectors and their graphs may take of memory; where they take more, `auto` "
         "builds `ivfrabitq`. By default half of the memory of the machine that builds.",
     )
-    token_codec: Literal["float16", "int8", "none"] | None = Field(
+    token_codec: Literal["float16", "int8", "sign", "none"] | None = Field(
         "int8",
-        description="How token vectors are stored. `tercet index build` also makes collections of the "
-        "residual codecs, whose codebook it learns from the source.",
+        description="How token vectors are stored; `sign` keeps one bit for each value. `tercet index build` "
+        "also makes collections of the residual codecs, whose codebook it learns from the source.",
+    )
+    token_pooling: Annotated[int, Field(ge=1, le=LARGEST_FACTOR), WHOLE] | None = Field(
+        1,
+        description="How many tokens of a document share one token vector: those that are alike are stored "
+        "as their mean.",
     )
     lexical: LexicalKind | None = Field(
         None,
@@ -118,6 +124,7 @@ class CollectionResponse(BaseModel):
     dense_kind: DenseKind
     dense_memory_bytes: int | None = Field(description="Null for half of the memory of the machine.")
     token_codec: TokenCodec
+    token_pooling: int
     lexical: LexicalKind
     bm25: bool
     bm25_language: Bm25Language | None = Field(description="Null without `bm25`.")

@@ -29,6 +29,7 @@ async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any)
         "vocabulary_size": tiny.info.vocabulary_size,
         **body,
         "dense_memory_bytes": None,
+        "token_pooling": 1,
         "bm25": False,
         "bm25_language": None,
         "window": None,
@@ -78,6 +79,8 @@ async def test_the_encoder_recommends_what_is_not_chosen(make_client: Any, tiny:
         ({"dense_kind": "annoy"}, "dense_kind"),
         ({"dense_memory_bytes": 0}, "dense_memory_bytes"),
         ({"token_codec": 8}, "token_codec"),
+        ({"token_codec": "sign"}, "token_codec"),  # of the tiny encoder's 4 values
+        ({"token_pooling": 5}, "token_pooling"),
         ({"lexical": "bm25"}, "lexical"),
         ({"fields": {"year": "date"}}, "fields.year"),
         ({"fields": {"a b": "integer"}}, "fields"),
@@ -89,6 +92,21 @@ async def test_wrong_settings_are_422(client: httpx.AsyncClient, body: dict[str,
     response = await client.put("/collections/wrong", json=body)
     assert response.status_code == 422
     assert response.json()["error"]["param"] == param
+
+
+async def test_tokens_that_are_alike_may_share_a_vector(client: httpx.AsyncClient) -> None:
+    kept = []
+    for name, factor in (("whole", 1), ("pooled", 3)):
+        created = await client.put(f"/collections/{name}", json={"token_pooling": factor})
+        assert created.json()["token_pooling"] == factor
+        text = "one two three four five six seven"
+        written = await client.put(
+            f"/collections/{name}/documents", json={"documents": [{"id": "a", "text": text}]}
+        )
+        assert written.status_code == 200, written.json()
+        got = await client.get(f"/collections/{name}/documents/a", params={"representations": "true"})
+        kept.append(len(got.json()["representations"]["colbert"]))
+    assert kept[1] == -(-kept[0] // 3)
 
 
 @pytest.mark.parametrize("name", ["Demo", "-a", "a" * 65, "a.b", "%20", "a%00", "é"])

@@ -1,0 +1,175 @@
+"""How fast is a search beside Milvus Lite, LanceDB and Qdrant's local mode, and what does each find?
+
+The documents are those of scale.py, without their token vectors, which no peer takes in such numbers; all
+systems get the same vectors. Kinds of search are the dense side alone and, where a system has lexical
+weights, both sides, 200 candidates of each. Ours are whole searches with default settings and the weights
+1, 0, 0 and 1, 1, 0. Recall is of the ten documents with the highest exact dense score or sum. Each peer runs
+in a process of its own environment, one after the other; times are of one client, the fastest of three runs.
+
+Run: python benchmarks/search_peers.py PYTHON_OF_MILVUS_LITE PYTHON_OF_QDRANT_CLIENT PYTHON_OF_LANCEDB
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scale
+from serving.server import machine
+
+from index.candidates import Weights
+from index.collection import Collection
+from index.fusion import weighted_sum
+from index.snapshot import Snapshot
+from ingest.target import settings_for
+from models.checkpoint import SHIPPED
+from models.encoder import Encoder, encode
+from models.loader import load_encoder
+from models.representations import Float32, Output, Representations
+
+PEERS = Path(__file__).resolve().parent / "peers"
+RESULT = Path(__file__).resolve().parent / "results" / "search_peers.json"
+TOP, QUERIES, PASSES = 10, 50, 3
+SUMS = {"dense": Weights(1, 0, 0), "dense and lexical": Weights(1, 1, 0)}
+SIDES: tuple[Output, ...] = ("dense", "sparse")
+TIMES_A_PEER = 8.0
+
+Figures = dict[str, Any]
+
+
+def written(file: Path, texts: Representations) -> None:
+    """What peers read."""
+    assert texts.dense is not None
+    assert texts.sparse is not None
+    sparse = texts.sparse
+    np.savez(
+        file, dense=texts.dense, indptr=sparse.indptr, token_ids=sparse.token_ids, weights=sparse.weights
+    )
+
+
+def tercet(folder: Path, encoder: Encoder, corpus: scale.Corpus, documents: int) -> tuple[Snapshot, float]:
+    """A collection with default settings but for the token vectors, and the seconds of building."""
+    settings = settings_for("ours", encoder.info, {"token_codec": "none"})
+    collection, spent = Collection.create(folder, "ours", settings), 0.0
+    with collection.writer() as writer:
+        for first, last in scale.batches(documents):
+            batch = corpus.batch(first, last)
+            started = time.perf_counter()
+            writer.add(batch[0], batch[1].keep(SIDES))
+            spent += time.perf_counter() - started
+        started = time.perf_counter()
+        writer.publish()
+    return collection.snapshot(), spent + time.perf_counter() - started
+
+
+def searched(snapshot: Snapshot, queries: Representations) -> Figures:
+    """As a peer's script has it."""
+    rows = [queries.take(np.array([place])) for place in range(len(queries))]
+    result: Figures = {}
+    for name, weights in SUMS.items():
+        found, times = [], []
+        for query in rows:
+            runs = []
+            for _ in range(PASSES):
+                began = time.perf_counter()
+                hits = snapshot.search(query, weights=weights).hits
+                runs.append(1000 * (time.perf_counter() - began))
+            found.append([int(hit.document.id[1:]) for hit in hits])
+            times.append(min(runs))
+        result[name] = {"found": found, "milliseconds": times}
+    return result
+
+
+def peer(python: str, script: str, work: Path) -> Figures:
+    folder = work / script
+    folder.mkdir()
+    command = [python, str(PEERS / script), *map(str, (work / "documents.npz", work / "queries.npz", folder))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    figures: Figures = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def exact(snapshot: Snapshot, query: Representations) -> dict[str, Float32]:
+    """Of each kind of search the score of every document, by number."""
+    ids, scores = snapshot.score_all(query)
+    order = np.argsort([int(name[1:]) for name in ids])
+    return {
+        name: weighted_sum(scores[order].astype(np.float64), weights).astype(np.float32)
+        for name, weights in SUMS.items()
+    }
+
+
+def recall(scores: Sequence[Float32], found: Sequence[Sequence[int]]) -> float:
+    """The mean share of the best that is found; what scores as much as the last of them counts."""
+    shares = []
+    for every, some in zip(scores, found, strict=True):
+        last = np.partition(every, len(every) - TOP)[len(every) - TOP]
+        shares.append(np.count_nonzero(every[list(some)] >= last * (1 - 1e-6)) / TOP)
+    return float(np.mean(shares))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("milvus", metavar="PYTHON_OF_MILVUS_LITE")
+    parser.add_argument("qdrant", metavar="PYTHON_OF_QDRANT_CLIENT")
+    parser.add_argument("lancedb", metavar="PYTHON_OF_LANCEDB")
+    parser.add_argument("--documents", type=int, default=100_000)
+    asked = parser.parse_args()
+    encoder = load_encoder(str(scale.ROOT / "checkpoints" / SHIPPED[0]))
+    texts, words = scale.passages()
+    corpus = scale.Corpus(encode(encoder, texts, "document"))
+    queries = encode(encoder, words[:QUERIES], "query", SIDES)
+    with tempfile.TemporaryDirectory(prefix="tercet-peers-") as name:
+        work = Path(name)
+        written(work / "queries.npz", queries)
+        batches = [corpus.batch(*each)[1].keep(SIDES) for each in scale.batches(asked.documents)]
+        written(work / "documents.npz", Representations.concatenate(batches))
+        snapshot, seconds = tercet(work, encoder, corpus, asked.documents)
+        rows = [exact(snapshot, queries.take(np.array([place]))) for place in range(len(queries))]
+        runs = {"Tercet": {"build_seconds": seconds, **searched(snapshot, queries)}}
+        for system, python, script in (
+            ("Milvus Lite", asked.milvus, "milvus_search.py"),
+            ("LanceDB", asked.lancedb, "lancedb_search.py"),
+            ("Qdrant, local mode", asked.qdrant, "qdrant_search.py"),
+        ):
+            runs[system] = peer(python, script, work)
+    systems: Figures = {}
+    for system, run in runs.items():
+        systems[system] = {"build_seconds": round(run.pop("build_seconds"), 1)}
+        for kind, each in run.items():
+            rate = 1000 / float(np.mean(each["milliseconds"]))
+            own = "dense" if kind not in SUMS else kind
+            found = recall([every[own] for every in rows], each["found"])
+            ours = systems["Tercet"][own]["queries_a_second"] / rate if system != "Tercet" else 1.0
+            systems[system][kind] = {
+                "queries_a_second": round(rate, 1),
+                "median_ms": round(float(np.median(each["milliseconds"])), 3),
+                f"recall@{TOP}": round(found, 4),
+                "ours_to_theirs": round(ours, 1),
+            }
+            print(
+                f"{system:>18} {kind:>18} {rate:8.1f} queries/s, recall@{TOP} {found:.4f}, "
+                f"ours {ours:.1f} times",
+                flush=True,
+            )
+    record = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": machine(),
+        "documents": asked.documents,
+        "queries": QUERIES,
+        "bar": {"ours_to_theirs": TIMES_A_PEER},
+        "systems": systems,
+    }
+    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
