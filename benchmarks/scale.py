@@ -204,12 +204,14 @@ def main() -> None:
     real = encode(encoder, texts, "document")
     queries = encode(encoder, asked, "query")
     results: dict[str, Any] = {}
+    before = json.loads(RESULT.read_text())["documents"] if RESULT.exists() else {}
     columns = (("documents", 10), ("built s", 8), ("GB", 6), ("median", 7), ("p99", 7), ("retrieve", 9))
     print(*(f"{name:>{width}}" for name, width in (*columns, ("score", 7), ("found", 6))))
     with tempfile.TemporaryDirectory() as scratch:
         root = arguments.folder or Path(scratch)
         for documents in (arguments.documents // 10, arguments.documents):
             collection, seconds = built(root, encoder, real, documents)
+            seconds = seconds or before.get(str(documents), {}).get("build_seconds")
             snapshot = collection.snapshot()
             figures = timed(snapshot, queries)
             size = size_of(root / f"scale-{documents}") / 1e9

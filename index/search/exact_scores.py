@@ -12,10 +12,14 @@ from numba import njit
 from index.files.addresses import address_of, array_at
 from index.scoring import DECIMALS, dense_scores
 from index.search.query import CheckedQuery
+from index.search.threads import segment_threads
 from index.segments.segment import Segment
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.search import LexicalQuery, exact_sums
 from models.representations import Float32, Float64, Int64
+
+# Documents that a dense search compares in the time that one side of a row takes.
+DOCUMENTS_PER_ROW = 16
 
 Array = npt.NDArray[Any]
 Float16 = npt.NDArray[np.float16]
@@ -28,23 +32,36 @@ def exact_scores(
 
     float64[K] each; 0 for a side that is not in the query.
     """
-    dense = sparse = bm25 = np.zeros(len(rows))
-    if len(rows) and query.dense is not None:
-        dense = _dense(segments, query.dense, places, rows)
-    if len(rows):
+    if len(rows) == 0:
+        return np.empty(0), np.empty(0), np.empty(0)
+
+    def dense() -> Float64:
+        return _dense(segments, query.dense, places, rows)
+
+    def sparse() -> Float64:
         lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
-        sparse = _lexical([segment.inverted for segment in segments], lexical, places, rows)
-    if len(rows) and query.bm25 is not None:
+        return _lexical([segment.inverted for segment in segments], lexical, places, rows)
+
+    def bm25() -> Float64:
+        if query.bm25 is None:
+            return np.zeros(len(rows))
         indexes = [part.inverted for part in query.bm25.facts.segments]
-        bm25 = _lexical(indexes, query.bm25.lexical, places, rows)
-    return dense, sparse, bm25
+        return _lexical(indexes, query.bm25.lexical, places, rows)
+
+    sides = (dense, sparse, bm25)
+    cost = DOCUMENTS_PER_ROW * len(rows)
+    costs = [cost, cost, 0 if query.bm25 is None else cost]
+    scores = segment_threads().map(lambda side: sides[side](), costs)
+    return scores[0], scores[1], scores[2]
 
 
 def _lexical(indexes: Sequence[InvertedIndex], query: LexicalQuery, places: Int64, rows: Int64) -> Float64:
     return np.round(exact_sums(indexes, query, places, rows), DECIMALS)
 
 
-def _dense(segments: Sequence[Segment], query: Float32, places: Int64, rows: Int64) -> Float64:
+def _dense(segments: Sequence[Segment], query: Float32 | None, places: Int64, rows: Int64) -> Float64:
+    if query is None:
+        return np.zeros(len(rows))
     if segments[0].windows is None:
         used = np.unique(places).tolist()
         vectors = gathered({place: segments[place].vectors for place in used}, places, rows, len(query))

@@ -13,11 +13,17 @@ from index.search.threads import segment_threads
 from index.segments.segment import Segment
 from index.token_vectors.centroid_maxsim import CentroidProducts
 from index.token_vectors.integer_products import LANES
+from index.token_vectors.query import QueryTokens
 from models.representations import Float64, Int64, offsets_of, ragged_positions
 
 CANDIDATES_AT_ONCE = 32
+CENTROIDS_AT_ONCE = 128  # candidates whose centroids are looked at
 # Products of values with groups of query tokens in the time that one document takes in a dense search.
 VALUES_PER_DOCUMENT = 512
+CENTROIDS_PER_DOCUMENT = 4  # that are looked up in that time
+
+Part = tuple[int, slice]
+"""The place of a segment, and where some of its candidates are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +62,14 @@ def first_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQ
         return None
     products = CentroidProducts.of(tokens.integers, tokens.codebook)
     scores = np.zeros(len(found))
-    for place, run in runs(found.segments):
-        scores[run] = segments[place].centroid_scores(products, found.rows[run])
+    parts = _parts(found, CENTROIDS_AT_ONCE)
+
+    def score(number: int) -> None:
+        place, part = parts[number]
+        scores[part] = segments[place].centroid_scores(products, found.rows[part])
+
+    stored = _tokens(segments, found, parts)
+    segment_threads().map(score, [count // CENTROIDS_PER_DOCUMENT for count in stored])
     return scores
 
 
@@ -69,22 +81,13 @@ def near_scores(
     if query.colbert is None:
         return scores, errors
     tokens = query.colbert
-    parts = [
-        (place, slice(first, min(first + CANDIDATES_AT_ONCE, run.stop)))
-        for place, run in runs(found.segments)
-        for first in range(run.start, run.stop, CANDIDATES_AT_ONCE)
-    ]
+    parts = _parts(found, CANDIDATES_AT_ONCE)
 
     def score(number: int) -> None:
         place, part = parts[number]
         scores[part], errors[part] = segments[place].near_colbert_scores(tokens, found.rows[part])
 
-    values = -(-len(tokens) // LANES) * tokens.vectors.shape[1]
-    costs = [
-        int(segments[place].tokens_of(found.rows[part]).sum()) * values // VALUES_PER_DOCUMENT
-        for place, part in parts
-    ]
-    segment_threads().map(score, costs)
+    segment_threads().map(score, _costs(segments, found, parts, tokens))
     return scores, errors
 
 
@@ -98,10 +101,36 @@ def colbert_scores(segments: Sequence[Segment], found: Candidates, query: Checke
 
 def late_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> LateScores:
     """The exact `s_mul` of each candidate's windows."""
-    parts = [
-        segments[place].colbert_of_texts(query.colbert, found.rows[run])
-        for place, run in runs(found.segments)
-    ]
-    scores = np.concatenate([np.empty(0), *(scores for scores, _ in parts)])
-    counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in parts)])
+    parts = _parts(found, CANDIDATES_AT_ONCE)
+
+    def score(number: int) -> tuple[Float64, Int64]:
+        place, part = parts[number]
+        return segments[place].colbert_of_texts(query.colbert, found.rows[part])
+
+    costs = [0] * len(parts) if query.colbert is None else _costs(segments, found, parts, query.colbert)
+    done = segment_threads().map(score, costs)
+    scores = np.concatenate([np.empty(0), *(scores for scores, _ in done)])
+    counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in done)])
     return LateScores(scores, offsets_of(counts))
+
+
+def _parts(found: Candidates, at_once: int) -> list[Part]:
+    """Some candidates of one segment each."""
+    return [
+        (place, slice(first, min(first + at_once, run.stop)))
+        for place, run in runs(found.segments)
+        for first in range(run.start, run.stop, at_once)
+    ]
+
+
+def _tokens(segments: Sequence[Segment], found: Candidates, parts: Sequence[Part]) -> list[int]:
+    """The token vectors of each part."""
+    return [int(segments[place].tokens_of(found.rows[part]).sum()) for place, part in parts]
+
+
+def _costs(
+    segments: Sequence[Segment], found: Candidates, parts: Sequence[Part], tokens: QueryTokens
+) -> list[int]:
+    """What comparing each part with a query takes, as documents of a dense search."""
+    values = -(-len(tokens) // LANES) * tokens.vectors.shape[1]
+    return [stored * values // VALUES_PER_DOCUMENT for stored in _tokens(segments, found, parts)]
