@@ -18,7 +18,8 @@ from index.catalog.effort import LARGEST_EFFORT
 from index.dense.index import DenseIndex
 from index.dense.kinds import DenseKind
 from index.errors import InvalidQueryError
-from index.search.dense_search import search_dense
+from index.search.dense_search import DenseSearch
+from index.search.threads import in_parts
 from index.segments.segment import Segment
 from index.snapshot import Snapshot
 from models.representations import Float32
@@ -112,5 +113,6 @@ class EffortTuning:
 
     def _best(self, segments: Sequence[Segment], query: Float32, options: DenseOptions) -> Float32:
         """The scores of the k best documents, best first."""
-        _, _, scores = search_dense(segments, query, self._k, [None] * len(segments), options)
+        search = DenseSearch(segments, query, self._k, [None] * len(segments), options)
+        _, _, scores = search.best(in_parts([search])[0])
         return np.sort(scores)[::-1][: self._k]

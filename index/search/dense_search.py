@@ -25,71 +25,81 @@ from models.representations import Float32
 NOTHING: Found = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
 
 
-def search_dense(
-    segments: Sequence[Segment],
-    query: Float32,
-    k: int,
-    allowed: Sequence[RowSet | None],
-    options: DenseOptions,
-) -> Found:
-    """The k best documents, and maybe more.
+class DenseSearch:
+    """A search for the k best documents, and maybe more, by their dense vectors."""
 
-    allowed: of each segment the documents that may be returned, or None for all that are not deleted.
-    options: the effort of a search for k in one segment; a share takes a share of it.
-    """
-    passing = [
-        segment.documents_kept if rows is None else len(rows)
-        for segment, rows in zip(segments, allowed, strict=True)
-    ]
-    total = max(1, sum(passing))
-
-    def effort(count: int) -> DenseOptions:
-        return replace(options, ef_search=math.ceil(options.ef_search * count / k))
-
-    def ask(place: int, count: int) -> Found:
-        rows, scores = segments[place].search_dense(query, count, allowed[place], effort(count))
-        if segments[place].windows is None:
-            scores = products_of(segments[place].vectors[rows], query)
-        return np.full(len(rows), place), rows, scores
-
-    asked = [min(k, likely_at_most(k * count / total)) for count in passing]
-    scanned: list[Scanned] = []
-    listed: list[Listed] = []
-    others: list[int] = []
-    for place, segment in enumerate(segments):
-        rows, index = allowed[place], segment.dense_index
-        if segment.windows is not None:
-            others.append(place)
-        elif index.scans_for(asked[place], rows, effort(asked[place])):
-            scanned.append(Scanned(place, segment.vectors, segment.kept if rows is None else rows))
-        elif passing[place] and index.has_lists:
-            listed.append(Listed(place, segment, rows))
-        elif passing[place]:
-            others.append(place)
-    scan = DenseScan(scanned, query, k)
-
-    def work(number: int) -> Found:
-        if number < len(others):
-            return ask(others[number], asked[others[number]])
-        return scan.find(number - len(others))
-
-    done = segment_threads().map(work, [*(passing[place] for place in others), *scan.costs])
-    found = dict(zip(others, done, strict=False))
-    rest = done[len(others) :]
-    if listed:
-        rest.append(search_lists(listed, query, k, total, options, segment_threads().map))
-    while True:
-        lowest = _lowest([*found.values(), *rest], k)
-        short = [
-            place
-            for place, (_, _, scores) in found.items()
-            if asked[place] < min(k, passing[place]) and (len(scores) == 0 or scores.min() > lowest)
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        query: Float32,
+        k: int,
+        allowed: Sequence[RowSet | None],
+        options: DenseOptions,
+    ) -> None:
+        """allowed: of each segment the documents that may be returned, or None for all that are not deleted.
+        options: the effort of a search for k in one segment; a share takes a share of it.
+        """
+        self._segments, self._query, self._k = segments, query, k
+        self._allowed, self._options = allowed, options
+        self._passing = [
+            segment.documents_kept if rows is None else len(rows)
+            for segment, rows in zip(segments, allowed, strict=True)
         ]
-        if not short:
-            return _joined([*found.values(), *rest])
-        for place in short:
-            asked[place] = k if segments[place].dense_index.scans else min(k, 2 * asked[place])
-            found[place] = ask(place, asked[place])
+        self._total = max(1, sum(self._passing))
+        self._asked = [min(k, likely_at_most(k * count / self._total)) for count in self._passing]
+        self._listed: list[Listed] = []
+        self._others: list[int] = []
+        scanned: list[Scanned] = []
+        for place, segment in enumerate(segments):
+            rows, index = allowed[place], segment.dense_index
+            if segment.windows is not None:
+                self._others.append(place)
+            elif index.scans_for(self._asked[place], rows, self._effort(self._asked[place])):
+                scanned.append(Scanned(place, segment.vectors, segment.kept if rows is None else rows))
+            elif self._passing[place] and index.has_lists:
+                self._listed.append(Listed(place, segment, rows))
+            elif self._passing[place]:
+                self._others.append(place)
+        self._scan = DenseScan(scanned, query, k)
+        self.costs = [*(self._passing[place] for place in self._others), *self._scan.costs]
+
+    def part(self, number: int) -> Found:
+        """Some of what is found: of one segment, or of some of the rows that are scanned."""
+        if number < len(self._others):
+            place = self._others[number]
+            return self._ask(place, self._asked[place])
+        return self._scan.find(number - len(self._others))
+
+    def best(self, done: Sequence[Found]) -> Found:
+        """The best of all parts, and of lists; what gave too little is asked again."""
+        found = dict(zip(self._others, done, strict=False))
+        rest = list(done[len(self._others) :])
+        if self._listed:
+            mapped = segment_threads().map
+            rest.append(search_lists(self._listed, self._query, self._k, self._total, self._options, mapped))
+        asked, k = self._asked, self._k
+        while True:
+            lowest = _lowest([*found.values(), *rest], k)
+            short = [
+                place
+                for place, (_, _, scores) in found.items()
+                if asked[place] < min(k, self._passing[place]) and (len(scores) == 0 or scores.min() > lowest)
+            ]
+            if not short:
+                return _joined([*found.values(), *rest])
+            for place in short:
+                asked[place] = k if self._segments[place].dense_index.scans else min(k, 2 * asked[place])
+                found[place] = self._ask(place, asked[place])
+
+    def _effort(self, count: int) -> DenseOptions:
+        return replace(self._options, ef_search=math.ceil(self._options.ef_search * count / self._k))
+
+    def _ask(self, place: int, count: int) -> Found:
+        segment = self._segments[place]
+        rows, scores = segment.search_dense(self._query, count, self._allowed[place], self._effort(count))
+        if segment.windows is None:
+            scores = products_of(segment.vectors[rows], self._query)
+        return np.full(len(rows), place), rows, scores
 
 
 def _lowest(found: Sequence[Found], k: int) -> float:

@@ -11,10 +11,11 @@ import numpy as np
 from index.candidates import CandidateLimits, DenseOptions
 from index.documents.conditions import Condition
 from index.files.packed_bytes import PackedBytes, first_of
-from index.search.dense_search import search_dense
+from index.search.dense_search import DenseSearch
 from index.search.exact_scores import exact_scores
-from index.search.lexical_search import search_lexical
+from index.search.lexical_search import LexicalParts
 from index.search.query import CheckedQuery
+from index.search.threads import in_parts
 from index.segments.segment import Segment
 from index.sparse.search import LexicalQuery
 from models.representations import Float32, Float64, Int64
@@ -70,19 +71,21 @@ def retrieve(
     passing = [None if condition is None else segment.allowed(condition) for segment in segments]
     # Without a condition the dense side leaves the deleted documents out by itself.
     allowed = passing if condition is not None else [segment.kept for segment in segments]
-    proposed = [(NO_ROWS, NO_ROWS)]
+    searches: list[tuple[DenseSearch | LexicalParts, int]] = []
     if query.dense is not None and limits.dense > 0:
-        found = search_dense(segments, query.dense, limits.dense, passing, options)
-        proposed.append(_cut(*found, limits.dense, segments))
-    if len(query.token_ids) and limits.sparse > 0:
+        dense = DenseSearch(segments, query.dense, limits.dense, passing, options)
+        searches.append((dense, limits.dense))
+    if segments and len(query.token_ids) and limits.sparse > 0:
         indexes = [segment.inverted for segment in segments]
         lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
-        found = search_lexical(indexes, lexical, limits.sparse, allowed)
-        proposed.append(_cut(*found, limits.sparse, segments))
-    if query.bm25 is not None and limits.bm25 > 0:
+        searches.append((LexicalParts(indexes, lexical, limits.sparse, allowed), limits.sparse))
+    if segments and query.bm25 is not None and len(query.bm25.lexical.weights) and limits.bm25 > 0:
         indexes = [part.inverted for part in query.bm25.facts.segments]
-        found = search_lexical(indexes, query.bm25.lexical, limits.bm25, allowed)
-        proposed.append(_cut(*found, limits.bm25, segments))
+        searches.append((LexicalParts(indexes, query.bm25.lexical, limits.bm25, allowed), limits.bm25))
+    done = in_parts([search for search, _ in searches])
+    proposed = [(NO_ROWS, NO_ROWS)]
+    for (search, limit), parts in zip(searches, done, strict=True):
+        proposed.append(_cut(*search.best(parts), limit, segments))
     return _united(segments, query, proposed)
 
 

@@ -6,13 +6,36 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TypeVar
+from itertools import islice
+from typing import Any, Protocol, TypeVar
 
 from models.cores import usable_cores
 
 DOCUMENTS_PER_THREAD = 4_096  # fewer are searched in the time that it takes to wake another thread
 
 Result = TypeVar("Result")
+
+
+class InParts(Protocol):
+    """A search in parts that threads may take; costs: of each, as documents that are searched."""
+
+    costs: list[int]
+
+    def part(self, number: int) -> Any:
+        """What one part finds."""
+
+
+def in_parts(searches: Sequence[InParts]) -> list[list[Any]]:
+    """What the parts of each search find, those of all searches at a time on free cores."""
+    parts = [(search, number) for search in searches for number in range(len(search.costs))]
+    costs = [cost for search in searches for cost in search.costs]
+
+    def find(place: int) -> Any:
+        search, number = parts[place]
+        return search.part(number)
+
+    done = iter(segment_threads().map(find, costs))
+    return [list(islice(done, len(search.costs))) for search in searches]
 
 
 @cache
