@@ -12,6 +12,7 @@ from numba import njit
 from index.files.addresses import address_of, array_at
 from index.scoring import DECIMALS, dense_scores
 from index.search.query import CheckedQuery
+from index.search.runs import runs
 from index.search.threads import segment_threads
 from index.segments.segment import Segment
 from index.sparse.inverted_index import InvertedIndex
@@ -63,12 +64,11 @@ def _dense(segments: Sequence[Segment], query: Float32 | None, places: Int64, ro
     if query is None:
         return np.zeros(len(rows))
     if segments[0].windows is None:
-        used = np.unique(places).tolist()
-        vectors = gathered({place: segments[place].vectors for place in used}, places, rows, len(query))
-        return dense_scores(query, vectors, np.arange(len(rows)))
+        vectors = {place: segments[place].vectors for place, _ in runs(places)}
+        found = gathered(vectors, places, rows, len(query))
+        return dense_scores(query, found, np.arange(len(rows)))
     scores = np.empty(len(rows))
-    for place in np.unique(places).tolist():
-        run = slice(*np.searchsorted(places, (place, place + 1)))
+    for place, run in runs(places):
         scores[run] = segments[place].dense_scores(query, rows[run])
     return scores
 
@@ -88,4 +88,6 @@ def _gather(addresses: Array, places: Array, rows: Array, bits: Array) -> None:
     dimension = bits.shape[1]
     for number in range(len(rows)):
         first = addresses[places[number]] + 2 * rows[number] * dimension
-        bits[number, :] = array_at(first, dimension, np.uint16)
+        stored = array_at(first, dimension, np.uint16)
+        for value in range(dimension):
+            bits[number, value] = stored[value]

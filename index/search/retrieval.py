@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from index.search.dense_search import DenseSearch
 from index.search.exact_scores import exact_scores
 from index.search.lexical_search import LexicalParts
 from index.search.query import CheckedQuery
+from index.search.runs import runs
 from index.search.threads import in_parts
 from index.segments.segment import Segment
 from index.sparse.search import LexicalQuery
@@ -121,11 +121,3 @@ def _united(
     distinct[1:] = (places[1:] != places[:-1]) | (rows[1:] != rows[:-1])
     places, rows = places[distinct], rows[distinct]
     return Candidates(places, rows, *exact_scores(segments, query, places, rows))
-
-
-def runs(values: Int64) -> Iterator[tuple[int, slice]]:
-    """Each stretch of equal values in int64[K]: the value, and where it lies."""
-    edges = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
-    for first, last in pairwise(edges):
-        if first < last:
-            yield int(values[first]), slice(first, last)
