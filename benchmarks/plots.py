@@ -114,7 +114,7 @@ def search_peers(axes: Axes, record: dict[str, Any]) -> None:
                 values.append(figures["queries_a_second"])
                 colors.append(OURS if system == "Tercet" else OTHERS)
     bars = axes.barh(names, values, color=colors)
-    axes.bar_label(bars, fmt="%.0f", fontsize=8)
+    axes.bar_label(bars, fmt="{:.3g}", fontsize=8)
     axes.set(xscale="log", xlabel="queries a second")
     axes.tick_params(axis="y", labelsize=7)
     axes.invert_yaxis()
