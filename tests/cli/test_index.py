@@ -96,6 +96,21 @@ def test_bm25_is_a_fourth_column(tercet: Run, source: Path) -> None:
     assert tercet("index", "verify", "words").returncode == 0
 
 
+def test_tokens_that_are_alike_may_share_a_vector(tercet: Run, source: Path) -> None:
+    def vectors(*options: str) -> int:
+        name = f"n{len(options)}"
+        assert tercet("index", "build", str(source), "--collection", name, *options).returncode == 0
+        inspected = json.loads(tercet("index", "inspect", name, "--json").stdout)
+        assert inspected["token_pooling"] == (2 if "--token-pooling" in options else 1)
+        assert inspected["token_codec"] == options[1]
+        counted: int = inspected["token_vectors"]
+        return counted
+
+    each = vectors(*PLAIN)
+    shared = vectors("--token-codec", "sign", "--token-pooling", "2")
+    assert 0.5 * each <= shared <= 0.7 * each  # half of each text's, the last one alone
+
+
 def test_long_documents_in_windows(tercet: Run, source: Path, data: Path) -> None:
     text = "Trains run on rails. " * 40 + "Honey is made by bees."
     source.write_text(json.dumps({"id": "long", "text": text}) + '\n{"id": "short", "text": "Tea."}')

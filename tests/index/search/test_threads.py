@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from index.search.threads import DOCUMENTS_PER_THREAD, SegmentThreads
+from index.search.threads import DOCUMENTS_PER_THREAD, SegmentThreads, in_parts
 
 LARGE = [DOCUMENTS_PER_THREAD] * 6
 
@@ -71,3 +71,18 @@ def test_a_failure_reaches_the_caller_and_gives_the_cores_back(cores: int) -> No
     with pytest.raises(ValueError, match="segment 3"):
         threads.map(work, LARGE)
     assert threads._free == cores
+
+
+class Parted:
+    """Finds the squares below a number, one a part."""
+
+    def __init__(self, below: int) -> None:
+        self.costs = [DOCUMENTS_PER_THREAD] * below
+
+    def part(self, number: int) -> int:
+        return number * number
+
+
+def test_each_search_gets_what_its_own_parts_find() -> None:
+    assert in_parts([Parted(3), Parted(0), Parted(2)]) == [[0, 1, 4], [], [0, 1]]
+    assert in_parts([]) == []
