@@ -131,7 +131,9 @@ def test_the_embedded_checkpoint_goes_by_its_name(embedded_checkpoint: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["nothing", "/no/such/folder", "./no/folder", "a/b/c", "../x", ""])
-def test_neither_folder_nor_hub_id(name: str) -> None:
+def test_neither_folder_nor_hub_id(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     expected = r"neither one that comes with Tercet \(minilm-m3 or multi-m3\), nor a folder, nor a hub id"
     with pytest.raises(CheckpointError, match=expected):
         resolve_checkpoint(name)
