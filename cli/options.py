@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
 import typer
 
+from index.token_vectors.codecs import LARGEST_POOLING
+
 if TYPE_CHECKING:
     from index.bm25.languages import Bm25Language as Language
     from index.windows.settings import WindowSettings
@@ -89,7 +91,7 @@ TokenPooling = Annotated[
     int | None,
     typer.Option(
         min=1,
-        max=4,
+        max=LARGEST_POOLING,
         help="How many tokens of a document share one token vector in a new collection. [default 1]",
         show_default=False,
     ),

@@ -16,8 +16,7 @@ from index.documents.fields import FieldType
 from index.errors import DamagedIndexError, InvalidNameError
 from index.files.storage import json_bytes, missing, read_json_object, write_atomically
 from index.token_vectors.codebook import Codebook
-from index.token_vectors.codecs import CODED, TokenCodec
-from index.token_vectors.pooling import LARGEST_FACTOR
+from index.token_vectors.codecs import CODED, LARGEST_POOLING, TokenCodec
 from index.token_vectors.sign_codebook import sign_codebook
 from index.windows.settings import WindowSettings
 from models.representations import LexicalKind
@@ -106,8 +105,8 @@ class CollectionSettings:
             raise ValueError(
                 "colbert_dimension is 0; use token_codec none for an encoder without token vectors"
             )
-        if self.token_pooling > LARGEST_FACTOR:
-            raise ValueError(f"token_pooling is {self.token_pooling}; use 1 to {LARGEST_FACTOR}")
+        if self.token_pooling > LARGEST_POOLING:
+            raise ValueError(f"token_pooling is {self.token_pooling}; use 1 to {LARGEST_POOLING}")
         if self.token_codec == "sign" and self.codebook is None:  # noqa: S105  # no secret
             object.__setattr__(self, "codebook", sign_codebook(self.colbert_dimension))
         self._check_codebook()

@@ -10,8 +10,7 @@ from index.bm25.languages import Bm25Language
 from index.catalog.settings import MAX_FIELDS
 from index.dense.kinds import DenseKind
 from index.documents.fields import FieldType
-from index.token_vectors.codecs import TokenCodec
-from index.token_vectors.pooling import LARGEST_FACTOR
+from index.token_vectors.codecs import LARGEST_POOLING, TokenCodec
 from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
 from service.schemas.base import WHOLE, AdapterName, Request
@@ -58,7 +57,7 @@ class CollectionRequest(Request):
         description="How token vectors are stored; `sign` keeps one bit for each value. `tercet index build` "
         "also makes collections of the residual codecs, whose codebook it learns from the source.",
     )
-    token_pooling: Annotated[int, Field(ge=1, le=LARGEST_FACTOR), WHOLE] | None = Field(
+    token_pooling: Annotated[int, Field(ge=1, le=LARGEST_POOLING), WHOLE] | None = Field(
         1,
         description="How many tokens of a document share one token vector: those that are alike are stored "
         "as their mean.",

@@ -20,22 +20,8 @@ from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
 from ingest.errors import BuildCancelledError, SourceError
 from models.encoder import encode
+from tests.conftest import WORDS
 
-WORDS = [
-    "tea",
-    "water",
-    "hot",
-    "brew",
-    "train",
-    "rail",
-    "station",
-    "green",
-    "leaf",
-    "black",
-    "steam",
-    "the",
-    "a",
-]
 ALL = CandidateLimits(1000, 1000)
 
 
