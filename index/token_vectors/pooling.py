@@ -21,8 +21,8 @@ RUN = 512  # tokens whose distances are compared with each other
 def pooled(vectors: TokenVectors, factor: int) -> TokenVectors:
     """Of every text the means of its clusters, one for `factor` tokens or a part of so many.
 
-    vectors: of length 1, of a text float32[L, C], of which float32[⌈L / factor⌉, C] are left, and up to one more for
-    each `RUN`; in the order of each cluster's first token.
+    vectors: of length 1, of a text float32[L, C], of which float32[⌈L / factor⌉, C] are left, and up to one
+    more for each `RUN`; in the order of each cluster's first token.
     """
     if factor == 1:
         return vectors
