@@ -15,8 +15,8 @@ import numpy as np
 
 from index.candidates import DenseOptions
 from index.dense.expectation import likely_at_most
+from index.dense.scan import DenseScan, Found, Scanned, products_of
 from index.documents.row_set import RowSet
-from index.search.dense_scan import DenseScan, Found, Scanned, products_of
 from index.search.list_search import Listed, search_lists
 from index.search.threads import segment_threads
 from index.segments.segment import Segment

@@ -13,8 +13,8 @@ import numpy as np
 
 from index.candidates import DenseOptions
 from index.dense.expectation import likely_at_most
+from index.dense.scan import Found, products_of
 from index.documents.row_set import RowSet
-from index.search.dense_scan import Found, products_of
 from index.search.exact_scores import gathered
 from index.segments.segment import Segment
 from models.representations import Float32, Int64

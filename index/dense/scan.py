@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from index.dense.half_products import product
 from index.documents.row_set import RowSet
 from index.files.addresses import address_of, array_at
-from index.search.half_products import product
 from models.representations import Bool, Float32, Int64
 
 ROWS_AT_ONCE = 16_384  # of a segment, by one thread before it takes others

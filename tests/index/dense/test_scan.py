@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from index.dense import scan as dense_scan
+from index.dense.scan import DenseScan, Scanned, products_of
 from index.documents.row_set import RowSet
-from index.search import dense_scan
-from index.search.dense_scan import DenseScan, Scanned, products_of
 
 X86 = platform.machine() in ("x86_64", "AMD64")
 Mask = npt.NDArray[np.bool_]
@@ -108,8 +108,8 @@ def test_every_float16_has_its_value() -> None:
 
 OLDER = """
 import numpy as np
-from index.search.half_products import _CONVERTS
-from index.search.dense_scan import products_of
+from index.dense.half_products import _CONVERTS
+from index.dense.scan import products_of
 assert not _CONVERTS
 stored = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 rows = np.zeros((len(stored), 64), np.float16)
