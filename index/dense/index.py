@@ -1,10 +1,10 @@
 """Dense retrieval with FAISS: inner product over the float16 vectors of a segment.
 
-The vectors are stored once, as a memory-mapped float16[N, D]. FAISS views them in place: a scalar-quantizer
-index of 16-bit floats whose codes are that memory. Exact search scans the view; the HNSW graph is a file
-without vectors (`dense.faiss`), mapped and attached to the view; lists of PQ or RaBitQ keep their own small
-codes in that file, and what they propose is scored again from the view. All scores come from one FAISS
-kernel, so equal vectors score equal to the last bit, whatever index or segment they are in.
+The vectors are stored once, as a memory-mapped float16[N, D]. Exact search scans them; the HNSW graph is a
+file without vectors (`dense.faiss`), mapped, and a walk compares the query with the vectors in their place;
+lists of PQ or RaBitQ keep their own small codes in that file, and what they propose is scored again. All
+scores come from one compiled product, so equal vectors score equal to the last bit, whatever index or segment
+they are in.
 
 Graph and lists have each distinct vector once. A search finds distinct ones, and then all rows of each.
 """
@@ -21,6 +21,7 @@ import numpy as np
 from index.candidates import DenseOptions
 from index.dense.equal_rows import EqualRows
 from index.dense.gpu import GpuIndex
+from index.dense.graph import Graph
 from index.dense.kinds import DenseKind, Device, kind_used
 from index.dense.library import (
     INDEX_FILE,
@@ -29,8 +30,8 @@ from index.dense.library import (
     faiss,
     read_index,
     selector_of,
-    view_of,
 )
+from index.dense.scan import DenseScan, Scanned, products_of
 from index.documents.row_set import RowSet
 from index.errors import InvalidQueryError
 from index.files.arrays import ArraySource
@@ -45,25 +46,18 @@ WIDEST_STEP = 8  # times as many vectors are visited next, where hardly any of t
 # Rows of lists scored again from float16, for each one wanted.
 LIST_CANDIDATES: Mapping[DenseKind, int] = {"ivfpq": 8, "ivfrabitq": 4}
 TIE_MARGIN = 16  # rows asked for beyond k, so that most ties with the k-th show at once
-GATHERED_ROWS = 8_192  # as few allowed rows as these are copied together rather than found by a bitmap
 
 
 Found = tuple[Int64, Float32]
 """Rows int64[K] and their scores float32[K]."""
 
 
-def _scan(view: Any, query: Float32, k: int, passing: int, selector: Any | None) -> Found:
-    """The k best of the `passing` selected rows and all that tie with the k-th, best first, then by row.
-
-    query: float32[1, D]; k is from 1 to `passing`.
-    """
-    parameters = None if selector is None else faiss.SearchParameters(sel=selector)
-    wanted = min(k + TIE_MARGIN, passing)
-    while True:
-        scores, rows = (found[0] for found in view.search(query, wanted, params=parameters))
-        if wanted == passing or scores[-1] < scores[k - 1]:
-            break
-        wanted = min(4 * wanted, passing)
+def _scan(vectors: Float16, query: Float32, k: int, allowed: RowSet | None) -> Found:
+    """The k best of the allowed rows and all that tie with the k-th, best first, then by row."""
+    scan = DenseScan([Scanned(0, vectors, allowed)], query, k)
+    _, rows, scores = (
+        np.concatenate(parts) for parts in zip(*map(scan.find, range(len(scan.costs))), strict=True)
+    )
     return _cut(rows, scores, k)
 
 
@@ -84,17 +78,14 @@ class DenseIndex:
         gpu: GpuIndex | None = None,
     ) -> None:
         self._vectors = vectors
-        self._view = view_of(vectors)
         self._used = used
         self._index = index
         self._equal = equal
         self._distinct = None if equal is None else RowSet.of_mask(equal.distinct(len(vectors)))
         self._gpu = gpu
         if used == "hnsw":
-            index.storage, index.own_fields = self._view, False
+            self._graph = Graph(index, vectors)
         elif used in LIST_CANDIDATES:
-            index.ntotal = self._view.ntotal  # as if it had those that others stand for
-            self._refined = faiss.IndexRefine(index, self._view)
             self._lists: int = faiss.extract_index_ivf(index).nlist
 
     @staticmethod
@@ -159,12 +150,10 @@ class DenseIndex:
         passing = self._count if allowed is None else len(allowed)
         if passing == 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        row = np.ascontiguousarray(query, np.float32)[None]
         probed = self._probed(passing, options.nprobe)
         if probed is None:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        with calling_thread_only():
-            return _valid(self._index.search(row, min(count, passing), params=self._probing(probed, allowed)))
+        return self._by_codes(query, min(count, passing), probed, allowed)
 
     def rows_like(self, rows: Int64) -> Int64:
         """All rows that have the vectors of distinct ones int64[K]."""
@@ -187,14 +176,12 @@ class DenseIndex:
         k = min(k, documents if allowed is None else len(allowed))
         if k <= 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        row = np.ascontiguousarray(query, np.float32)[None]
-        with calling_thread_only():
-            if self._equal is None:
-                return self._search_distinct(row, k, allowed, options or DenseOptions())
-            found = self._search_distinct(
-                row, k, None if allowed is None else self._equal.among(allowed), options or DenseOptions()
-            )
-            return _expanded(self._equal, *found, k, allowed)
+        if self._equal is None:
+            return self._search_distinct(query, k, allowed, options or DenseOptions())
+        found = self._search_distinct(
+            query, k, None if allowed is None else self._equal.among(allowed), options or DenseOptions()
+        )
+        return _expanded(self._equal, *found, k, allowed)
 
     def _search_distinct(
         self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
@@ -205,11 +192,7 @@ class DenseIndex:
         found = self._proposed(query, k, allowed, passing, options)
         if found is not None and len(found[0]) >= k:
             return _cut(*found, k)
-        if allowed is not None and passing <= GATHERED_ROWS:
-            return self._among(query, k, allowed.rows)
-        return _scan(
-            self._view, query, k, passing, selector_of(self._distinct if allowed is None else allowed)
-        )
+        return _scan(self._vectors, query, k, self._distinct if allowed is None else allowed)
 
     @property
     def _count(self) -> int:
@@ -218,9 +201,7 @@ class DenseIndex:
 
     def _among(self, query: Float32, k: int, rows: Int64) -> tuple[Int64, Float32]:
         """The exact best of a few rows."""
-        vectors = np.ascontiguousarray(self._vectors[rows])
-        places, scores = _scan(view_of(vectors), query, k, len(rows), None)
-        return rows[places], scores
+        return _cut(rows, products_of(self._vectors[rows], query), k)
 
     def _proposed(
         self, query: Float32, k: int, allowed: RowSet | None, passing: int, options: DenseOptions
@@ -228,7 +209,7 @@ class DenseIndex:
         """Rows among which the best are, with exact scores; None where scanning all allowed is as fast."""
         if self._gpu is not None and allowed is None:
             wanted = LIST_CANDIDATES.get(self._used, 1) * k + TIE_MARGIN
-            rows = self._gpu.propose(query, wanted, options)
+            rows = self._gpu.propose(np.ascontiguousarray(query, np.float32)[None], wanted, options)
             rows = np.sort(rows[rows >= 0])
             return self._among(query, k, rows) if len(rows) >= k else None
         if self._used == "hnsw" and allowed is not None:
@@ -243,7 +224,7 @@ class DenseIndex:
         visited = _effort(k, ef_search)
         if self._count <= ROWS_PER_EF * visited:
             return None
-        return self._visited(query, k + TIE_MARGIN, visited)
+        return self._graph.walk(query, visited)
 
     def _from_graph_among(self, query: Float32, k: int, allowed: RowSet, ef_search: int) -> Found | None:
         """The allowed ones of the vectors that are nearest to the query, as many of these as it takes.
@@ -255,18 +236,13 @@ class DenseIndex:
         effort, wanted = _effort(k, ef_search), k + TIE_MARGIN
         visited = max(effort, math.ceil(WIDENED * effort * self._count / len(allowed)))
         while len(allowed) > ALLOWED_PER_EF * visited:
-            rows, scores = self._visited(query, visited, visited)
+            rows, scores = self._graph.walk(query, visited)
             inside = allowed.has(rows)
             count = int(np.count_nonzero(inside))
             if count >= wanted:
                 return rows[inside], scores[inside]
             visited *= min(max(2, -(-wanted // max(count, 1))), WIDEST_STEP)
         return None
-
-    def _visited(self, query: Float32, wanted: int, visited: int) -> Found:
-        """The best vectors that a walk over the graph, whose scores are those of the view, came by."""
-        parameters = faiss.SearchParametersHNSW(efSearch=visited)
-        return _valid(self._index.search(query, wanted, params=parameters))
 
     def _probed(self, passing: int, nprobe: int) -> int | None:
         """How many lists to look at where so many rows are allowed; None where comparing these is as fast."""
@@ -287,16 +263,16 @@ class DenseIndex:
         probed = self._probed(passing, nprobe)
         if probed is None:
             return None
-        wanted, candidates = k + TIE_MARGIN, LIST_CANDIDATES[self._used] * k
-        parameters = self._probing(probed, allowed)
-        refining = faiss.IndexRefineSearchParameters(
-            k_factor=max(1.0, candidates / wanted), base_index_params=parameters
-        )
-        rows, scores = _valid(self._refined.search(query, wanted, params=refining))
-        if len(rows) == wanted and scores[-1] == scores[k - 1]:  # there may be more that tie
-            rows, _ = _valid(self._index.search(query, candidates, params=parameters))
-            return self._among(query, k, np.sort(rows))
-        return rows, scores
+        rows, _ = self._by_codes(query, LIST_CANDIDATES[self._used] * k, probed, allowed)
+        return self._among(query, k, rows) if len(rows) >= k else None
+
+    def _by_codes(
+        self, query: Float32, count: int, probed: int, allowed: RowSet | None
+    ) -> tuple[Int64, Float32]:
+        """So many rows of some lists by their codes, best first; fewer where the lists have no more."""
+        row = np.ascontiguousarray(query, np.float32)[None]
+        with calling_thread_only():
+            return _valid(self._index.search(row, count, params=self._probing(probed, allowed)))
 
 
 def _valid(found: tuple[Float32, Int64]) -> Found:
@@ -307,10 +283,11 @@ def _valid(found: tuple[Float32, Int64]) -> Found:
 
 def _cut(rows: Int64, scores: Float32, k: int) -> Found:
     """The k best and all that tie with the k-th, best first, then by row."""
+    if len(rows) > k:
+        kept = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
+        rows, scores = rows[kept], scores[kept]
     order = np.lexsort((rows, -scores))
-    rows, scores = rows[order], scores[order]
-    kept = scores >= scores[k - 1]
-    return rows[kept], scores[kept]
+    return rows[order], scores[order]
 
 
 def _expanded(

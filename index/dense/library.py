@@ -67,19 +67,6 @@ def float32_chunks(vectors: Float16) -> Iterator[Float32]:
         yield vectors[first : first + step].astype(np.float32)
 
 
-def view_of(vectors: Float16) -> Any:
-    """An exact FAISS index over the memory of C-contiguous float16[N, D]; the caller keeps that alive."""
-    index = faiss.IndexScalarQuantizer(
-        vectors.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
-    )
-    codes = np.asarray(vectors).reshape(-1).view(np.uint8)
-    index.codes = faiss.MaybeOwnedVectorUInt8.create_view(
-        faiss.swig_ptr(codes), codes.nbytes, index.codes.owner
-    )
-    index.ntotal = len(vectors)
-    return index
-
-
 def selector_of(rows: RowSet | None) -> Any | None:
     """What lets a search return these rows alone; None for all."""
     return None if rows is None else faiss.IDSelectorBitmap(rows.packed)

@@ -15,7 +15,7 @@ import numpy as np
 
 from index.candidates import DenseOptions
 from index.dense.expectation import likely_at_most
-from index.dense.scan import DenseScan, Found, Scanned, products_of
+from index.dense.scan import DenseScan, Found, Scanned
 from index.documents.row_set import RowSet
 from index.search.list_search import Listed, search_lists
 from index.search.threads import segment_threads
@@ -97,8 +97,6 @@ class DenseSearch:
     def _ask(self, place: int, count: int) -> Found:
         segment = self._segments[place]
         rows, scores = segment.search_dense(self._query, count, self._allowed[place], self._effort(count))
-        if segment.windows is None:
-            scores = products_of(segment.vectors[rows], self._query)
         return np.full(len(rows), place), rows, scores
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from index.files.addresses import address_of, array_at
+from index.files.addresses import address_of, array_at, bring_near
 from index.scoring import DECIMALS, dense_scores
 from index.search.query import CheckedQuery
 from index.search.runs import runs
@@ -21,6 +21,7 @@ from models.representations import Float32, Float64, Int64
 
 # Documents that a dense search compares in the time that one side of a row takes.
 DOCUMENTS_PER_ROW = 16
+AHEAD = 8  # rows that memory is asked for before one is copied
 
 Array = npt.NDArray[Any]
 Float16 = npt.NDArray[np.float16]
@@ -86,8 +87,9 @@ def gathered(vectors: dict[int, Float16], places: Int64, rows: Int64, dimension:
 @njit(cache=True, nogil=True)
 def _gather(addresses: Array, places: Array, rows: Array, bits: Array) -> None:
     dimension = bits.shape[1]
+    starts = addresses[places] + 2 * dimension * rows
     for number in range(len(rows)):
-        first = addresses[places[number]] + 2 * rows[number] * dimension
-        stored = array_at(first, dimension, np.uint16)
+        bring_near(starts[min(number + AHEAD, len(rows) - 1)], 2 * dimension)
+        stored = array_at(starts[number], dimension, np.uint16)
         for value in range(dimension):
             bits[number, value] = stored[value]

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from index.files.addresses import array_at
+from index.files.addresses import array_at, bring_near
 
-LINE = 16  # values of 4 bytes in a cache line
+VALUE_BYTES = 4  # of a token id, and of its weight
+AHEAD = 8  # rows that memory is asked for before one is scored
 LARGEST_SCORE = 3.4028234e38  # within float32
 MARKS = 8_192  # slots of the table that tells most tokens of a row from those of the query; a power of 2
 ROW_BITS = 40  # of a number that has a row and the segment above it
@@ -106,18 +107,11 @@ def score_rows(
 
 
 @njit(cache=True, nogil=True)
-def _read_ahead(indexes: Array, segments: Array, rows: Array) -> Any:
-    """Bring rows into the cache: with nothing to decide, the processor waits for many of them at once."""
-    seen = 0.0
-    for place in range(len(rows)):
-        index = indexes[segments[place]]
-        indptr = array_at(index.indptr, index.size + 1, np.int64)
-        values = indptr[index.size]
-        token_ids = array_at(index.token_ids, values, np.int32)
-        weights = array_at(index.weights, values, np.float32)
-        for position in range(indptr[rows[place]], indptr[rows[place] + 1], LINE):
-            seen += token_ids[position] + weights[position]
-    return seen
+def _bring_row_near(index: Any, row: int) -> None:
+    indptr = array_at(index.indptr, index.size + 1, np.int64)
+    first, size = VALUE_BYTES * indptr[row], VALUE_BYTES * (indptr[row + 1] - indptr[row])
+    bring_near(index.token_ids + first, size)
+    bring_near(index.weights + first, size)
 
 
 @njit(cache=True, nogil=True)
@@ -136,7 +130,13 @@ def score_in_segments(
     marks = np.zeros(MARKS, np.bool_)
     query_ids, query_weights = np.empty(terms.shape[1], np.int32), np.empty(terms.shape[1], np.float32)
     known, current = 0, np.int64(-1)
+    for place in range(min(AHEAD, len(rows))):
+        if wanted[place]:
+            _bring_row_near(indexes[segments[place]], rows[place])
     for place in range(len(rows)):
+        ahead = place + AHEAD
+        if ahead < len(rows) and wanted[ahead]:
+            _bring_row_near(indexes[segments[ahead]], rows[ahead])
         if not wanted[place]:
             continue
         segment, row = segments[place], rows[place]
@@ -189,8 +189,6 @@ def score_candidates(
     Rows whose bound is below the exact k-th score are not scored. Returns the places of those that are kept,
     int64, and their scores float32, best first, equal scores by segment and row.
     """
-    if np.isnan(_read_ahead(indexes, segments, rows)):  # never; but an unused result is compiled away
-        return rows[:0], np.empty(0, np.float32)
     exact = np.zeros(len(rows), np.float64)
     wanted = np.ones(len(rows), np.bool_)
     if len(rows) > k:

@@ -13,6 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from index.files.addresses import bring_near
 from index.files.arrays import frozen
 from index.token_vectors.codebook import Codebook
 from index.token_vectors.integer_products import LANES, TILE, multiply
@@ -23,6 +24,8 @@ from models.representations import Float64, Int64
 Array = npt.NDArray[Any]
 
 LARGEST = 2**15 - 1
+CENTROID_BYTES = 2  # of its number
+AHEAD = 8  # documents that memory is asked for before one is scored
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,10 @@ def _centroid_maxsim(values: Array, scales: Array, centroids: Array, starts: Arr
     lanes = values.shape[1]
     best = np.empty(lanes, np.int16)
     scores = np.zeros(len(starts))
+    first = centroids.ctypes.data
     for place in range(len(starts)):
+        ahead = min(place + AHEAD, len(starts) - 1)
+        bring_near(first + CENTROID_BYTES * starts[ahead], CENTROID_BYTES * (ends[ahead] - starts[ahead]))
         if ends[place] == starts[place]:
             continue
         best[:] = -LARGEST

@@ -16,6 +16,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from index.files.addresses import bring_near
 from index.token_vectors.integer_products import LANES, OFFSET, TILE, multiply, raise_best, square_sums
 
 Array = npt.NDArray[Any]
@@ -99,7 +100,11 @@ def near_maxsim(stored: Any, starts: Array, ends: Array, query: Any) -> tuple[Ar
     best = np.empty((len(packed), LANES), np.float32)
     scores, off = np.zeros(len(starts)), np.zeros(len(starts))
     error = errors.mean() + ROUNDING * np.sqrt(np.square(vectors).sum() / len(vectors))
+    codes = stored[0]
     for place in range(len(starts)):
+        if place + 1 < len(starts):  # the time that one document takes is enough for the next one's codes
+            size = codes.shape[1] * (ends[place + 1] - starts[place + 1])
+            bring_near(codes.ctypes.data + codes.shape[1] * starts[place + 1], size)
         if ends[place] > starts[place]:
             longest = _best_of_document(work, stored, starts[place], ends[place], query, best)
             total = 0.0

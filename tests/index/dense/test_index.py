@@ -13,6 +13,7 @@ import pytest
 from index.candidates import DenseOptions
 from index.dense import building
 from index.dense.building import build_dense
+from index.dense.graph import Graph
 from index.dense.index import DenseIndex
 from index.dense.kinds import DenseKind, Device
 from index.documents.row_set import RowSet
@@ -167,13 +168,13 @@ def test_recall_and_scores(
 def visited(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many vectors each walk over a graph visits."""
     counts: list[int] = []
-    real = DenseIndex._visited
+    real = Graph.walk
 
-    def walk(self: DenseIndex, query: Float32, wanted: int, visited: int) -> Any:
-        counts.append(visited)
-        return real(self, query, wanted, visited)
+    def walk(self: Graph, query: Float32, effort: int) -> Any:
+        counts.append(effort)
+        return real(self, query, effort)
 
-    monkeypatch.setattr(DenseIndex, "_visited", walk)
+    monkeypatch.setattr(Graph, "walk", walk)
     return counts
 
 

@@ -1,0 +1,173 @@
+"""A walk over an HNSW graph that FAISS built, which waits for memory as little as it can.
+
+A walk compares the query with thousands of vectors that lie anywhere, and most of its time is waiting for
+them. All neighbours of a node that are new are asked for before the first is compared, so that they come side
+by side; FAISS's own walk waits for one after the other. It visits what FAISS's visits: the algorithm is that
+of Malkov and Yashunin (arXiv 1603.09320), 2 and 5.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from index.dense.half_products import product
+from index.dense.library import Float16, faiss
+from index.files.addresses import address_of, bring_near
+from index.files.arrays import frozen
+from models.representations import Float32, Int64
+
+Array = npt.NDArray[Any]
+NODES_PER_WORD = 64
+HALF_BYTES = 2
+
+
+class Graph:
+    """The links of a FAISS index, which are mapped, over float16[N, D]; any number of threads may walk."""
+
+    def __init__(self, index: Any, vectors: Float16) -> None:
+        graph = index.hnsw
+        self._index = index  # has the memory that the arrays are in
+        self._vectors = vectors
+        self._links = faiss.rev_swig_ptr(graph.neighbors.data(), graph.neighbors.size())
+        self._offsets = faiss.rev_swig_ptr(graph.offsets.data(), graph.offsets.size()).view(np.int64)
+        self._widths = faiss.vector_to_array(graph.cum_nneighbor_per_level).astype(np.int64)
+        self._entry, self._top = int(graph.entry_point), int(graph.max_level)
+
+    def walk(self, query: Float32, effort: int) -> tuple[Int64, Float32]:
+        """The `effort` best vectors that a walk which keeps so many comes by: rows int64[K] and scores
+        float32[K], in any order.
+        """
+        found: tuple[Int64, Float32] = _walk(
+            address_of(self._vectors, np.float16),
+            frozen(self._links),
+            frozen(self._offsets),
+            frozen(self._widths),
+            self._entry,
+            self._top,
+            np.ascontiguousarray(query, np.float32),
+            effort,
+        )
+        return found
+
+
+@njit(cache=True, nogil=True)
+def _walk(
+    vectors: int,
+    links: Array,
+    offsets: Array,
+    widths: Array,
+    entry: int,
+    top: int,
+    query: Array,
+    effort: int,
+) -> tuple[Array, Array]:
+    """vectors: where float16[N, D] begin; links: int32, of each node those of one level after the other, the
+    free ones -1 at the end of each; offsets: int64[N + 1], of each node's; widths: int64[levels + 1], where
+    those of a level begin.
+    """
+    dimension = len(query)
+    row = HALF_BYTES * dimension
+    node: Any = np.int64(entry)
+    score: Any = product(vectors + row * node, dimension, query.ctypes)
+    for level in range(top, 0, -1):
+        node, score = _climb(vectors, links, offsets, widths, level, query, node, score)
+    seen = np.zeros(len(offsets) // NODES_PER_WORD + 1, np.uint64)
+    _is_new(seen, node)
+    best, best_nodes = np.empty(effort, np.float32), np.empty(effort, np.int64)
+    near, near_nodes = np.empty(4 * effort, np.float32), np.empty(4 * effort, np.int64)  # scores below zero
+    _push(best, best_nodes, 0, score, node)
+    _push(near, near_nodes, 0, -score, node)
+    kept, waiting = 1, 1
+    fresh = np.empty(widths[1], np.int64)
+    while waiting > 0 and (kept < effort or -near[0] >= best[0]):
+        node = near_nodes[0]
+        waiting -= 1
+        _replace_first(near, near_nodes, waiting, near[waiting], near_nodes[waiting])
+        count = 0
+        for place in range(offsets[node], offsets[node] + widths[1]):
+            neighbour: Any = np.int64(links[place])
+            if neighbour < 0:
+                break
+            if _is_new(seen, neighbour):
+                fresh[count] = neighbour
+                count += 1
+                bring_near(vectors + row * neighbour, row)
+        for place in range(count):
+            score = product(vectors + row * fresh[place], dimension, query.ctypes)
+            if kept < effort:
+                _push(best, best_nodes, kept, score, fresh[place])
+                kept += 1
+            elif score > best[0]:
+                _replace_first(best, best_nodes, kept, score, fresh[place])
+            else:
+                continue
+            if waiting == len(near):
+                near = np.append(near, np.empty(waiting, np.float32))
+                near_nodes = np.append(near_nodes, np.empty(waiting, np.int64))
+            _push(near, near_nodes, waiting, -score, fresh[place])
+            waiting += 1
+    return best_nodes[:kept], best[:kept]
+
+
+@njit(cache=True, nogil=True)
+def _climb(
+    vectors: int,
+    links: Array,
+    offsets: Array,
+    widths: Array,
+    level: int,
+    query: Array,
+    node: Any,
+    score: float,
+) -> tuple[Any, Any]:
+    """The node of a level from which no link leads to a better one, and its score."""
+    row = HALF_BYTES * len(query)
+    former = np.int64(-1)
+    while node != former:
+        former = node
+        for place in range(offsets[former] + widths[level], offsets[former] + widths[level + 1]):
+            neighbour: Any = np.int64(links[place])
+            if neighbour < 0:
+                break
+            other = product(vectors + row * neighbour, len(query), query.ctypes)
+            if other > score:
+                node, score = neighbour, other
+    return node, score
+
+
+@njit(cache=True, nogil=True)
+def _is_new(seen: Array, node: Any) -> bool:
+    """Whether a node is met for the first time, and keeps that in bits uint64."""
+    word, bit = node // NODES_PER_WORD, np.uint64(1) << np.uint64(node % NODES_PER_WORD)
+    new = (seen[word] & bit) == 0
+    seen[word] |= bit
+    return bool(new)
+
+
+@njit(cache=True, nogil=True)
+def _push(keys: Array, nodes: Array, count: int, key: float, node: Any) -> None:
+    """Adds to a heap of `count` whose lowest key is first."""
+    place = count
+    while place > 0 and keys[(place - 1) // 2] > key:
+        keys[place], nodes[place] = keys[(place - 1) // 2], nodes[(place - 1) // 2]
+        place = (place - 1) // 2
+    keys[place], nodes[place] = key, node
+
+
+@njit(cache=True, nogil=True)
+def _replace_first(keys: Array, nodes: Array, count: int, key: float, node: Any) -> None:
+    """Puts another in place of the lowest of a heap of `count`."""
+    place = 0
+    while 2 * place + 1 < count:
+        child = 2 * place + 1
+        if child + 1 < count and keys[child + 1] < keys[child]:
+            child += 1
+        if keys[child] >= key:
+            break
+        keys[place], nodes[place] = keys[child], nodes[child]
+        place = child
+    keys[place], nodes[place] = key, node
