@@ -12,10 +12,12 @@ from numba import njit
 
 from index.dense.half_products import product
 from index.documents.row_set import RowSet
-from index.files.addresses import address_of, array_at
+from index.files.addresses import address_of, array_at, bring_near
+from index.files.arrays import frozen
 from models.representations import Bool, Float32, Int64
 
 ROWS_AT_ONCE = 16_384  # of a segment, by one thread before it takes others
+AHEAD = 8  # rows that memory is asked for before one that lies anywhere is compared
 FEW_ROWS = 32  # one row in so many, or fewer, is taken by its number rather than by going through all
 
 STRETCH = np.dtype([(name, np.int64) for name in ("segment", "vectors", "first", "last", "numbers", "mask")])
@@ -98,6 +100,26 @@ def products_of(vectors: Float16, query: Float32) -> Float32:
         address_of(vectors, np.float16), len(vectors), len(query), np.ascontiguousarray(query)
     )
     return products
+
+
+def products_at(vectors: Float16, rows: Int64, query: Float32) -> Float32:
+    """Those of some rows int64[K] of float16[N, D] that lie anywhere, without a copy of them: float32[K]."""
+    products: Float32 = _products_at(
+        address_of(vectors, np.float16),
+        frozen(np.ascontiguousarray(rows)),
+        frozen(np.ascontiguousarray(query, np.float32)),
+    )
+    return products
+
+
+@njit(cache=True, nogil=True)
+def _products_at(address: int, rows: Array, query: Array) -> Array:
+    dimension = len(query)
+    found = np.empty(len(rows), np.float32)
+    for place in range(len(rows)):
+        bring_near(address + 2 * dimension * rows[min(place + AHEAD, len(rows) - 1)], 2 * dimension)
+        found[place] = product(address + 2 * dimension * rows[place], dimension, query.ctypes)
+    return found
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index.dense import scan as dense_scan
-from index.dense.scan import DenseScan, Scanned, products_of
+from index.dense.scan import DenseScan, Scanned, products_at, products_of
 from index.documents.row_set import RowSet
 
 X86 = platform.machine() in ("x86_64", "AMD64")
@@ -91,6 +91,8 @@ def test_equal_rows_have_equal_products_wherever_they_lie(dimension: int) -> Non
     products = products_of(vectors, query)
     assert len(set(products[::7].tolist())) == 1
     np.testing.assert_allclose(products, vectors.astype(np.float64) @ query, rtol=1e-4, atol=1e-5)
+    rows = random.permutation(50)[:20]
+    np.testing.assert_array_equal(products_at(vectors, rows, query), products[rows])
 
 
 def test_every_float16_has_its_value() -> None:
