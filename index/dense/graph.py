@@ -36,6 +36,7 @@ class Graph:
         self._offsets = faiss.rev_swig_ptr(graph.offsets.data(), graph.offsets.size()).view(np.int64)
         self._widths = faiss.vector_to_array(graph.cum_nneighbor_per_level).astype(np.int64)
         self._entry, self._top = int(graph.entry_point), int(graph.max_level)
+        self.walk(np.zeros(vectors.shape[1], np.float32), 1)  # compiles: whoever opens waits, not a search
 
     def walk(self, query: Float32, effort: int) -> tuple[Int64, Float32]:
         """The `effort` best vectors that a walk which keeps so many comes by: rows int64[K] and scores
