@@ -74,9 +74,12 @@ def quantize_query(indexes: Array, terms: Array, weights: Array, most: Array) ->
         known_terms = array_at(index.terms, index.term_count, np.int32)
         largest = array_at(index.largest, index.term_count, np.float32)
         for number in range(terms.shape[1]):
-            if terms[segment, number] < 0:
+            place = np.int64(terms[segment, number])
+            if place < 0:
                 continue
-            place = np.searchsorted(known_terms, terms[segment, number])
+            # Words are numbered by their places, so that nothing has to be searched for.
+            if place >= len(known_terms) or known_terms[place] != terms[segment, number]:
+                place = np.searchsorted(known_terms, terms[segment, number])
             if place < len(known_terms) and known_terms[place] == terms[segment, number]:
                 places[segment, number] = place
                 step = np.float64(weights[number]) * most[segment] * np.float64(largest[place]) / 255
