@@ -3,7 +3,7 @@
 A walk compares the query with thousands of vectors that lie anywhere, and most of its time is waiting for
 them. All neighbours of a node that are new are asked for before the first is compared, so that they come side
 by side; FAISS's own walk waits for one after the other. It visits what FAISS's visits: the algorithm is that
-of Malkov and Yashunin (arXiv 1603.09320), 2 and 5.
+of Malkov and Yashunin (arXiv 1603.09320, algorithms 2 and 5).
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class Graph:
 
     def walk(self, query: Float32, effort: int) -> tuple[Int64, Float32]:
         """The `effort` best vectors that a walk which keeps so many comes by: rows int64[K] and scores
-        float32[K], in any order.
+        float32[K], in any order; fewer where no more are linked.
+
+        query: float32[D], finite; effort: 1 or more.
         """
         found: tuple[Int64, Float32] = _walk(
             address_of(self._vectors, np.float16),
@@ -66,9 +68,11 @@ def _walk(
     query: Array,
     effort: int,
 ) -> tuple[Array, Array]:
-    """vectors: where float16[N, D] begin; links: int32, of each node those of one level after the other, the
+    """As `Graph.walk`.
+
+    vectors: where float16[N, D] begin; links: int32, of each node those of one level after the other, the
     free ones -1 at the end of each; offsets: int64[N + 1], of each node's; widths: int64[levels + 1], where
-    those of a level begin.
+    those of a level begin; entry, top: the node to begin with, and its level.
     """
     dimension = len(query)
     row = HALF_BYTES * dimension
@@ -88,15 +92,9 @@ def _walk(
         node = near_nodes[0]
         waiting -= 1
         _replace_first(near, near_nodes, waiting, near[waiting], near_nodes[waiting])
-        count = 0
-        for place in range(offsets[node], offsets[node] + widths[1]):
-            neighbour: Any = np.int64(links[place])
-            if neighbour < 0:
-                break
-            if _is_new(seen, neighbour):
-                fresh[count] = neighbour
-                count += 1
-                bring_near(vectors + row * neighbour, row)
+        count = _new_neighbours(links[offsets[node] : offsets[node] + widths[1]], seen, fresh)
+        for place in range(count):
+            bring_near(vectors + row * fresh[place], row)
         for place in range(count):
             score = product(vectors + row * fresh[place], dimension, query.ctypes)
             if kept < effort:
@@ -138,6 +136,19 @@ def _climb(
             if other > score:
                 node, score = neighbour, other
     return node, score
+
+
+@njit(cache=True, nogil=True)
+def _new_neighbours(links: Array, seen: Array, fresh: Array) -> Any:
+    """Writes those of a node's links that are met for the first time, and returns how many these are."""
+    count = 0
+    for link in links:
+        if link < 0:
+            break
+        if _is_new(seen, np.int64(link)):
+            fresh[count] = link
+            count += 1
+    return count
 
 
 @njit(cache=True, nogil=True)

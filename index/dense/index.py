@@ -259,7 +259,7 @@ class DenseIndex:
     def _from_lists(
         self, query: Float32, k: int, allowed: RowSet | None, passing: int, nprobe: int
     ) -> Found | None:
-        """What has the nearest codes, by the scores of the view."""
+        """What has the nearest codes; None where these are too few, or comparing all is as fast."""
         probed = self._probed(passing, nprobe)
         if probed is None:
             return None

@@ -1,4 +1,4 @@
-"""FAISS over memory of ours: views of stored vectors, index files mapped and written, threads.
+"""FAISS as it is used here: index files mapped and written, rows selected, threads.
 
 FAISS starts an OpenMP pool in every thread that searches, so a search uses the calling thread alone, and
 callers run searches side by side. A process that used FAISS must not be forked: a search in the child hangs.

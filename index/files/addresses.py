@@ -20,6 +20,7 @@ Array = npt.NDArray[Any]
 
 LINE_BYTES = 64  # of a cache
 NEAR_BYTES = 4_096
+AHEAD = 8  # rows that loops ask for before one that lies anywhere is read
 READ, KEEP, DATA = 0, 2, 1  # what llvm.prefetch is told: 2 leaves the nearest cache to what is in use
 
 

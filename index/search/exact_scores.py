@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from index.files.addresses import address_of, array_at, bring_near
+from index.files.addresses import AHEAD, address_of, array_at, bring_near
 from index.scoring import DECIMALS, dense_scores
 from index.search.query import CheckedQuery
 from index.search.runs import runs
@@ -21,7 +21,6 @@ from models.representations import Float32, Float64, Int64
 
 # Documents that a dense search compares in the time that one side of a row takes.
 DOCUMENTS_PER_ROW = 16
-AHEAD = 8  # rows that memory is asked for before one is copied
 
 Array = npt.NDArray[Any]
 Float16 = npt.NDArray[np.float16]

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from index.files.addresses import array_at, bring_near
+from index.files.addresses import AHEAD, array_at, bring_near
 
 VALUE_BYTES = 4  # of a token id, and of its weight
-AHEAD = 8  # rows that memory is asked for before one is scored
 LARGEST_SCORE = 3.4028234e38  # within float32
 MARKS = 8_192  # slots of the table that tells most tokens of a row from those of the query; a power of 2
 ROW_BITS = 40  # of a number that has a row and the segment above it
@@ -130,12 +129,9 @@ def score_in_segments(
     marks = np.zeros(MARKS, np.bool_)
     query_ids, query_weights = np.empty(terms.shape[1], np.int32), np.empty(terms.shape[1], np.float32)
     known, current = 0, np.int64(-1)
-    for place in range(min(AHEAD, len(rows))):
-        if wanted[place]:
-            _bring_row_near(indexes[segments[place]], rows[place])
     for place in range(len(rows)):
-        ahead = place + AHEAD
-        if ahead < len(rows) and wanted[ahead]:
+        ahead = min(place + AHEAD, len(rows) - 1)
+        if wanted[ahead]:
             _bring_row_near(indexes[segments[ahead]], rows[ahead])
         if not wanted[place]:
             continue

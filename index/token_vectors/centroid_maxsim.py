@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from index.files.addresses import bring_near
+from index.files.addresses import AHEAD, bring_near
 from index.files.arrays import frozen
 from index.token_vectors.codebook import Codebook
 from index.token_vectors.integer_products import LANES, TILE, multiply
@@ -25,7 +25,6 @@ Array = npt.NDArray[Any]
 
 LARGEST = 2**15 - 1
 CENTROID_BYTES = 2  # of its number
-AHEAD = 8  # documents that memory is asked for before one is scored
 
 
 @dataclass(frozen=True, slots=True)

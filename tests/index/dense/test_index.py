@@ -182,6 +182,7 @@ def test_a_filtered_graph_is_searched_wider_the_fewer_are_allowed(
     folders: dict[DenseKind, Path], visited: list[int]
 ) -> None:
     index, vectors = opened(folders, "hnsw")
+    visited.clear()  # opening walks once
     query, random = clustered(2, 1)[0], np.random.default_rng(6).random(DOCUMENTS)
     for share in (None, 1.0, 0.5, 0.4):
         index.search(query, 4, None if share is None else RowSet.of_mask(random < share), DenseOptions(40))
