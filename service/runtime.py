@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from index.candidates import Document
 from index.live.collection import LiveCollection
 from ingest.target import open_or_create
 from models.encoder import Encoder, EncoderInfo
 from models.errors import EncoderUnavailableError
-from models.representations import Representations
+from models.representations import Representations, SparseRows
 from service.backups import CollectionBackups
 from service.collections import CollectionRegistry
 from service.data_root import LOOK_SECONDS, DataRoot
@@ -38,6 +40,7 @@ WARM_UP_TEXT = "warm up"
 SHORT_QUERY_TOKENS = 16
 RELEASE_SECONDS = 10.0  # between two looks for collections that other processes removed
 RETRY_SECONDS = 0.5  # between two attempts to reach an encoder elsewhere
+ONE_WORD = SparseRows(np.array([0, 1]), np.zeros(1, np.int32), np.ones(1, np.float32))
 
 Result = TypeVar("Result")
 
@@ -314,7 +317,12 @@ class Runtime:
 
 
 def write_and_search(info: EncoderInfo, representations: Representations) -> None:
-    """Builds a collection of one text, adds one, and searches: compiled kernels load at their first use."""
+    """Builds a collection of one text, adds one, and searches: compiled kernels load at their first use.
+
+    The text's own lexical weights may all be 0, and the lexical kernels would wait for the first request.
+    """
+    if representations.sparse is not None:
+        representations = replace(representations, sparse=ONE_WORD)
     with tempfile.TemporaryDirectory(prefix="tercet-warm-up-") as scratch:
         collection, _ = open_or_create(Path(scratch), "warm-up", info, {"lexical": "idf"})
         with collection.writer() as writer:
