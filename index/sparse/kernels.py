@@ -26,7 +26,7 @@ from index.files.addresses import array_at
 from index.sparse.score_kernels import kth_bound
 
 BLOCK = 32_768  # documents of a block, fixed by the format; 64 KiB of accumulators stay in cache
-LANES = 512  # of a block's accumulators so far apart the maximum is looked at before any single one is
+LANES = 2_048  # of a block's accumulators so far apart the maximum is looked at before any single one is
 CHUNK = 4_096  # accumulators to which all columns are added while they stay in the first-level cache
 NARROW_TERMS = 64  # more known terms than these get 32-bit accumulators, where rounding weighs as little
 NARROW_LIMIT = 65_535
@@ -163,7 +163,7 @@ def find_candidates(
     other threads go on with it; accumulators: uint16 or uint32[65536], work space.
     Returns segments int64[K], ascending, rows int64[K] and bounds int64[K].
     """
-    maxima = np.empty(LANES, accumulators.dtype)
+    maxima, passed = np.empty(LANES, accumulators.dtype), np.empty(LANES, np.int64)
     segments, rows = np.empty(4096, np.int64), np.empty(4096, np.int64)
     bounds, least = np.empty(4096, np.int64), np.empty(4096, np.int64)
     found = 0
@@ -224,36 +224,33 @@ def find_candidates(
             if floor == 1 and lanes >= k:
                 reached = kth_bound(maxima[:lanes].astype(np.int64), k) + adding
                 floor = max(floor, np.int64((reached - slack) * share))
-            before = found
-            needed = floor - adding
+            # Without branches, as a processor cannot foresee which documents pass.
+            needed = max(floor - adding, 0)
+            passing = 0
             for lane in range(lanes):
-                if np.int64(maxima[lane]) < needed:
-                    continue
-                if found + BLOCK // LANES > len(rows):
-                    segments = np.append(segments, np.empty(len(segments), np.int64))
-                    rows = np.append(rows, np.empty(len(rows), np.int64))
-                    bounds = np.append(bounds, np.empty(len(bounds), np.int64))
-                    least = np.append(least, np.empty(len(least), np.int64))
+                passed[passing] = lane
+                passing += maxima[lane] >= needed
+            most_found = found + passing * (BLOCK // LANES)
+            if most_found >= len(rows):
+                room = np.empty(most_found, np.int64)
+                segments, rows = np.append(segments, room), np.append(rows, room)
+                bounds, least = np.append(bounds, room), np.append(least, room)
+            before = found
+            for lane in passed[:passing]:
                 for document in range(lane, len(here), LANES):
-                    if np.int64(here[document]) < needed or (
-                        len(allowed) > 0 and not allowed[first + document]
-                    ):
-                        continue
-                    segments[found] = segment
                     rows[found] = first + document
-                    bounds[found] = np.int64(here[document]) + adding
-                    least[found] = np.int64((bounds[found] - slack) * share)
-                    found += 1
+                    found += (here[document] >= needed) & (len(allowed) == 0 or allowed[first + document])
+            for place in range(before, found):
+                segments[place] = segment
+                bounds[place] = np.int64(here[rows[place] - first]) + adding
+                least[place] = np.int64((bounds[place] - slack) * share)
             if found >= k and found > before:
                 floor = max(floor, kth_bound(least[:found], k))
                 kept = 0
                 for place in range(found):
-                    if bounds[place] >= floor:
-                        segments[kept] = segments[place]
-                        rows[kept] = rows[place]
-                        bounds[kept] = bounds[place]
-                        least[kept] = least[place]
-                        kept += 1
+                    segments[kept], rows[kept] = segments[place], rows[place]
+                    bounds[kept], least[kept] = bounds[place], least[place]
+                    kept += bounds[place] >= floor
                 found = kept
             if floor > floors[0]:
                 floors[0] = floor
