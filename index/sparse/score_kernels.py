@@ -15,6 +15,7 @@ from numba import njit
 
 from index.files.addresses import AHEAD, array_at, bring_near
 
+PLACE_BYTES = 8  # of where a row begins
 VALUE_BYTES = 4  # of a token id, and of its weight
 LARGEST_SCORE = 3.4028234e38  # within float32
 MARKS = 8_192  # slots of the table that tells most tokens of a row from those of the query; a power of 2
@@ -130,6 +131,9 @@ def score_in_segments(
     query_ids, query_weights = np.empty(terms.shape[1], np.int32), np.empty(terms.shape[1], np.float32)
     known, current = 0, np.int64(-1)
     for place in range(len(rows)):
+        ahead = min(place + 2 * AHEAD, len(rows) - 1)
+        if wanted[ahead]:
+            bring_near(indexes[segments[ahead]].indptr + PLACE_BYTES * rows[ahead], PLACE_BYTES)
         ahead = min(place + AHEAD, len(rows) - 1)
         if wanted[ahead]:
             _bring_row_near(indexes[segments[ahead]], rows[ahead])
