@@ -37,6 +37,7 @@ TRAINING_ARROWS = {
 # What is in index, each before those that it knows nothing of.
 INDEX_ORDER = [
     "errors",
+    "selection",
     "files",
     "candidates",
     "documents",
@@ -57,6 +58,7 @@ INDEX_ORDER = [
     "inspection",
     "tuning",
     "live",
+    "warm_up",
     "verify",
     "backups",
 ]

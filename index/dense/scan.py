@@ -14,6 +14,7 @@ from index.dense.half_products import product
 from index.documents.row_set import RowSet
 from index.files.addresses import AHEAD, address_of, array_at, bring_near
 from index.files.arrays import frozen
+from index.selection import kth_largest
 from models.representations import Bool, Float32, Int64
 
 ROWS_AT_ONCE = 16_384  # of a segment, by one thread before it takes others
@@ -157,7 +158,7 @@ def scan(stretches: Array, dimension: int, query: Array, k: int, floors: Array) 
             segments[found], rows[found], scores[found] = stretch.segment, row, score
             found += 1
             if found == enough:
-                floor = max(floor, np.partition(scores[:found], found - k)[found - k])
+                floor = max(floor, kth_largest(scores[:found], k))
                 kept = 0
                 for each in range(found):
                     if scores[each] >= floor:

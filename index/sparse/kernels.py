@@ -85,14 +85,20 @@ def quantize_query(indexes: Array, terms: Array, weights: Array, most: Array) ->
                 step = np.float64(weights[number]) * most[segment] * np.float64(largest[place]) / 255
                 steps[segment, number] = step
                 largest_steps[number] = max(largest_steps[number], step)
-    known = np.count_nonzero(largest_steps)
+    known, total, largest_step = 0, 0.0, 0.0
+    for step in largest_steps:
+        known += 1 if step > 0 else 0
+        total += step
+        largest_step = max(largest_step, step)
+    multipliers = np.zeros(terms.shape, np.uint16)
     if known == 0:
-        return places, np.zeros(terms.shape, np.uint16), 1.0, 0, True
+        return places, multipliers, 1.0, 0, True
     narrow = known <= NARROW_TERMS
     limit = (NARROW_LIMIT if narrow else WIDE_LIMIT) - 2 * known
-    total = largest_steps.sum()
-    unit = max(total * 255 / limit, largest_steps.max() * 255 / LARGEST_MULTIPLE)
-    multipliers = np.ceil(steps * (256 / unit)).astype(np.uint16)
+    unit = max(total * 255 / limit, largest_step * 255 / LARGEST_MULTIPLE)
+    for segment in range(len(indexes)):
+        for number in range(terms.shape[1]):
+            multipliers[segment, number] = np.uint16(np.ceil(steps[segment, number] * (256 / unit)))
     return places, multipliers, unit, np.int64(np.ceil(total / unit)) + 2 * known + 1, narrow
 
 
@@ -128,7 +134,8 @@ def _lane_maxima(accumulators: Array, maxima: Array) -> Any:
     One vector of accumulators after the other is compared with what the vectors before had.
     """
     lanes = min(LANES, len(accumulators))
-    maxima[:lanes] = accumulators[:lanes]
+    for lane in range(lanes):
+        maxima[lane] = accumulators[lane]
     for start in range(LANES, len(accumulators), LANES):
         row = accumulators[start : start + LANES]
         for lane in range(len(row)):

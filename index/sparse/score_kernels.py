@@ -14,12 +14,12 @@ import numpy.typing as npt
 from numba import njit
 
 from index.files.addresses import AHEAD, array_at, bring_near
+from index.selection import kth_largest
 
 PLACE_BYTES = 8  # of where a row begins
 VALUE_BYTES = 4  # of a token id, and of its weight
 LARGEST_SCORE = 3.4028234e38  # within float32
 MARKS = 8_192  # slots of the table that tells most tokens of a row from those of the query; a power of 2
-ROW_BITS = 40  # of a number that has a row and the segment above it
 INTERVALS = 512  # in which values are counted to find about the k-th
 
 Array = npt.NDArray[Any]
@@ -43,11 +43,6 @@ def kth_bound(values: Array, k: int) -> Any:
         interval -= 1
         reached += counts[interval]
     return smallest + (interval << shift)
-
-
-@njit(cache=True, nogil=True)
-def _kth_largest(values: Array, k: int) -> Any:
-    return np.partition(values, len(values) - k)[len(values) - k]
 
 
 @njit(cache=True, nogil=True)
@@ -187,22 +182,32 @@ def score_candidates(
     segments, rows: int64[K], the segments ascending; bounds: int64[K], where bound · unit is at least the
     exact score.
     Rows whose bound is below the exact k-th score are not scored. Returns the places of those that are kept,
-    int64, and their scores float32, best first, equal scores by segment and row.
+    int64, ascending, and the scores of all, float32[K].
     """
-    exact = np.zeros(len(rows), np.float64)
+    exact, scores = np.zeros(len(rows), np.float64), np.zeros(len(rows), np.float32)
     wanted = np.ones(len(rows), np.bool_)
     if len(rows) > k:
-        wanted = bounds >= kth_bound(bounds, k)
+        likely = kth_bound(bounds, k)
+        for place in range(len(rows)):
+            wanted[place] = bounds[place] >= likely
     score_in_segments(indexes, terms, weights, base, slope, segments, rows, wanted, exact)
-    scores = np.minimum(exact, LARGEST_SCORE).astype(np.float32)
+    _narrow(exact, scores)
     threshold = np.float32(0)
     if len(rows) > k:
-        threshold = _kth_largest(scores, k)
-        rest = ~wanted & (bounds * unit * (1 + 1e-6) >= threshold)
-        score_in_segments(indexes, terms, weights, base, slope, segments, rows, rest, exact)
-        scores = np.minimum(exact, LARGEST_SCORE).astype(np.float32)
-        threshold = _kth_largest(scores, k)
-    kept = np.flatnonzero((scores >= threshold) & (scores > 0))
-    kept = kept[np.argsort((segments[kept] << ROW_BITS) + rows[kept])]
-    kept = kept[np.argsort(-scores[kept], kind="mergesort")]
-    return kept, scores[kept]
+        threshold = kth_largest(scores, k)
+        for place in range(len(rows)):
+            wanted[place] = not wanted[place] and bounds[place] * unit * (1 + 1e-6) >= threshold
+        score_in_segments(indexes, terms, weights, base, slope, segments, rows, wanted, exact)
+        _narrow(exact, scores)
+        threshold = kth_largest(scores, k)
+    kept, count = np.empty(len(rows), np.int64), 0
+    for place in range(len(rows)):
+        kept[count] = place
+        count += scores[place] >= threshold and scores[place] > 0
+    return kept[:count], scores
+
+
+@njit(cache=True, nogil=True)
+def _narrow(exact: Array, scores: Array) -> None:
+    for place in range(len(exact)):
+        scores[place] = min(exact[place], LARGEST_SCORE)

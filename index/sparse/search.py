@@ -138,7 +138,8 @@ class LexicalSearch:
             self._unit,
             self._k,
         )
-        return segments[kept], rows[kept], scores
+        order = kept[np.lexsort((rows[kept], segments[kept], -scores[kept]))]
+        return segments[order], rows[order], scores[order]
 
     def _joined(self, found: Sequence[Found]) -> Found:
         """What was found and reaches the last floor, and what is scored singly."""

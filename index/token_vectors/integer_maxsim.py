@@ -86,6 +86,14 @@ def _best_of_document(work: Any, stored: Any, start: int, end: int, query: Any, 
     return longest
 
 
+@numba.njit(nogil=True, cache=True, fastmath={"reassoc"})
+def _square_length(vector: Array) -> float:
+    total = 0.0
+    for value in vector:
+        total += np.float64(value) * np.float64(value)
+    return total
+
+
 @numba.njit(nogil=True, cache=True)
 def near_maxsim(stored: Any, starts: Array, ends: Array, query: Any) -> tuple[Array, Array]:
     """Late interaction float64[K] of tokens from `starts` to `ends`, int64[K], with the query as bytes.
@@ -99,7 +107,11 @@ def near_maxsim(stored: Any, starts: Array, ends: Array, query: Any) -> tuple[Ar
     work = _work_space(stored, vectors.shape[1])
     best = np.empty((len(packed), LANES), np.float32)
     scores, off = np.zeros(len(starts)), np.zeros(len(starts))
-    error = errors.mean() + ROUNDING * np.sqrt(np.square(vectors).sum() / len(vectors))
+    error, squares = 0.0, 0.0
+    for token in range(len(vectors)):
+        error += errors[token] / len(vectors)
+        squares += _square_length(vectors[token]) / len(vectors)
+    error += ROUNDING * np.sqrt(squares)
     codes = stored[0]
     for place in range(len(starts)):
         if place + 1 < len(starts):  # the time that one document takes is enough for the next one's codes
@@ -135,8 +147,10 @@ def exact_maxsim(stored: Any, starts: Array, ends: Array, query: Any) -> Array:
     work = _work_space(stored, vectors.shape[1])
     tile, scales, products = work[0], work[3], np.empty((TILE, LANES), np.int32)
     best = np.empty((len(packed), LANES), np.float32)
-    off = errors + ROUNDING * np.sqrt(np.square(vectors).sum(axis=1))
     needed, exact = np.empty(len(vectors)), np.empty(len(vectors))
+    off = np.empty(len(vectors))
+    for token in range(len(vectors)):
+        off[token] = errors[token] + ROUNDING * np.sqrt(_square_length(vectors[token]))
     scores = np.zeros(len(starts))
     for place in range(len(starts)):
         start, end = starts[place], ends[place]
@@ -161,5 +175,8 @@ def exact_maxsim(stored: Any, starts: Array, ends: Array, query: Any) -> Array:
                         if near >= needed[token]:
                             value = _product(vectors[token], tile[row]) * np.float64(scales[row])
                             exact[token] = max(exact[token], value)
-        scores[place] = exact.mean()
+        total = 0.0
+        for value in exact:
+            total += value
+        scores[place] = total / len(exact)
     return scores
