@@ -15,7 +15,9 @@ serve: .venv/.installed-cpu
 setup: .venv/.installed-dev
 
 # Tests of one file share a process and its fixtures; one thread each, as processes that share CPUs slow down others.
+# What all of them would have to compile is compiled before, once.
 test: setup
+	$(BIN)/tercet compile
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 # The packages for other frameworks, each in an environment of its own below .venv-outside. OUTSIDE: names, or all of them.

@@ -5,21 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
-from index.candidates import Document
-from index.live.collection import LiveCollection
-from ingest.target import open_or_create
-from models.encoder import Encoder, EncoderInfo
+from index.warm_up import warm_up
+from models.encoder import Encoder
 from models.errors import EncoderUnavailableError
-from models.representations import Representations, SparseRows
 from service.backups import CollectionBackups
 from service.collections import CollectionRegistry
 from service.data_root import LOOK_SECONDS, DataRoot
@@ -40,7 +34,6 @@ WARM_UP_TEXT = "warm up"
 SHORT_QUERY_TOKENS = 16
 RELEASE_SECONDS = 10.0  # between two looks for collections that other processes removed
 RETRY_SECONDS = 0.5  # between two attempts to reach an encoder elsewhere
-ONE_WORD = SparseRows(np.array([0, 1]), np.zeros(1, np.int32), np.ones(1, np.float32))
 
 Result = TypeVar("Result")
 
@@ -251,10 +244,10 @@ class Runtime:
                 self._look = asyncio.create_task(self._look_at_data_root(), name="data root")
                 written = asyncio.ensure_future(self.pools.operations.run(self.collections.open_written))
             self._encoding = encoding = await self._open_encoding()
-            representations = await patiently(lambda: encoding.encode([WARM_UP_TEXT]))
+            await patiently(lambda: encoding.encode([WARM_UP_TEXT]))
             if self._searches:
                 await written
-                self._services = await self._open_services(encoding, representations)
+                self._services = await self._open_services(encoding)
             if self.opened is not None:
                 self.opened()
             self._ready = True
@@ -290,17 +283,14 @@ class Runtime:
             )
         return await patiently(lambda: RemoteEncoding.connect(settings.encoder_urls, settings.worker_access))
 
-    async def _open_services(
-        self, encoding: EncodingService, representations: Representations
-    ) -> SearchServices:
-        """representations: of one text, which warm the index up."""
+    async def _open_services(self, encoding: EncodingService) -> SearchServices:
         data = self.settings.data
         jobs = JobManager(
             data, self.collections, encoding.info_of, self.settings.encoder_environment, self.pools.operations
         )
         await jobs.start()
         try:
-            await self.pools.search.run(write_and_search, encoding.info, representations)
+            await self.pools.search.run(warm_up)
         except OSError as error:  # no room for temporary files; the first search is slower then
             log.warning("the index could not be warmed up: %s", error)
         return SearchServices(
@@ -314,24 +304,6 @@ class Runtime:
                 write_tokens=self.settings.max_write_tokens,
             ),
         )
-
-
-def write_and_search(info: EncoderInfo, representations: Representations) -> None:
-    """Builds a collection of one text, adds one, and searches: compiled kernels load at their first use.
-
-    The text's own lexical weights may all be 0, and the lexical kernels would wait for the first request.
-    """
-    if representations.sparse is not None:
-        representations = replace(representations, sparse=ONE_WORD)
-    with tempfile.TemporaryDirectory(prefix="tercet-warm-up-") as scratch:
-        collection, _ = open_or_create(Path(scratch), "warm-up", info, {"lexical": "idf"})
-        with collection.writer() as writer:
-            writer.add([Document("warm-up", WARM_UP_TEXT)], representations)
-            writer.publish()
-        collection.snapshot().search(representations, top_k=1)
-        with LiveCollection(collection) as live:
-            live.put([Document("written", WARM_UP_TEXT)], representations)
-            live.snapshot().search(representations, top_k=1)
 
 
 async def patiently(work: Callable[[], Awaitable[Result]]) -> Result:
