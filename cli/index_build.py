@@ -374,6 +374,7 @@ def _print_json_report(done: BuildReport) -> None:
             "skips": [str(skip) for skip in done.skips],
             "truncated": done.truncated,
             "fraction": 1.0,
+            "indexed": 1.0,
             "seconds": round(done.seconds, 3),
             "collection": done.collection,
             "snapshot": done.snapshot,

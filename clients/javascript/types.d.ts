@@ -333,6 +333,7 @@ export interface JobResponse {
   documents_done: number;
   documents_total: number | null;
   fraction: number;
+  indexed: number;
   tokens: number;
   on_error: "stop" | "skip";
   skipped: number;

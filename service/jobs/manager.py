@@ -30,7 +30,16 @@ from service.jobs.store import Job, JobState, JobStore, now
 from service.load.pools import Pool
 
 MAX_QUEUED = 100
-_PROGRESS = ("documents_done", "documents_total", "fraction", "tokens", "skipped", "skips", "truncated")
+_PROGRESS = (
+    "documents_done",
+    "documents_total",
+    "fraction",
+    "indexed",
+    "tokens",
+    "skipped",
+    "skips",
+    "truncated",
+)
 _INTERRUPTED = "interrupted by a restart of the service; nothing of it is served, submit the job again"
 _LEFTOVER_PAUSE_SECONDS = 0.2
 

@@ -25,7 +25,8 @@ class Job:
     """A batch build: what was asked, how far it is, how it ended. Times are ISO 8601, in UTC.
 
     `documents_total` is None where only reading the whole source would tell; `fraction`, from 0 to 1, is
-    then estimated from the bytes read. `skips` says where the first skipped records are.
+    then estimated from the bytes read. `indexed`, from 0 to 1, is the share of the vectors that graphs or
+    lists have, which are built once all is encoded. `skips` says where the first skipped records are.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Job:
     documents_done: int = 0
     documents_total: int | None = None
     fraction: float = 0.0
+    indexed: float = 0.0
     tokens: int = 0
     on_error: OnError = "stop"
     adapter: str | None = None

@@ -46,6 +46,9 @@ class JobResponse(BaseModel):
     documents_done: int
     documents_total: int | None
     fraction: float = Field(description="Share of the source that was read, from 0 to 1.")
+    indexed: float = Field(
+        description="Share of the vectors that graphs or lists have, from 0 to 1; these are built at the end."
+    )
     tokens: int
     on_error: OnError
     skipped: int = Field(description="Bad records that were left out.")

@@ -452,6 +452,7 @@ JobResponse = TypedDict(
         "documents_done": "int",
         "documents_total": "int | None",
         "fraction": "float",
+        "indexed": "float",
         "tokens": "int",
         "on_error": "Literal['stop', 'skip']",
         "skipped": "int",
