@@ -12,7 +12,7 @@ from service.exceptions import InvalidRequestError
 from service.load.deadlines import Deadline
 from service.routes.common import check_characters, check_count
 from service.runtime import Runtime
-from service.schemas.search import ScoresResponse
+from service.schemas.search_answers import ScoresResponse
 from service.search.answers import sides_record
 from service.search.defaults import rerank_weights
 from service.search.rerank import RankedText, RerankOutcome, rerank

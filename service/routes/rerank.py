@@ -16,7 +16,7 @@ from service.routes.common import (
     router,
     weights_of,
 )
-from service.schemas.search import RerankRequest, RerankResponse
+from service.schemas.rerank import RerankRequest, RerankResponse
 from service.search.answers import answer_query, sides_record
 from service.search.defaults import rerank_weights
 from service.search.rerank import rerank as ranked

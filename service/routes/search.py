@@ -31,12 +31,11 @@ from service.schemas.search import (
     CandidatesRequest,
     PackedVectors,
     RepresentationsQuery,
-    SearchManyResponse,
     SearchOptions,
     SearchRequest,
-    SearchResponse,
     StoredDocumentQuery,
 )
+from service.schemas.search_answers import SearchManyResponse, SearchResponse
 from service.search.answers import answer_head, answer_hits, batch_head, result_head, stage_seconds
 from service.search.defaults import WantedCandidates, WantedEffort
 from service.search.pipeline import ALL_PARTS, LikeDocument, SearchQuery

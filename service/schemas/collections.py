@@ -14,7 +14,7 @@ from index.token_vectors.codecs import LARGEST_POOLING, TokenCodec
 from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
 from service.schemas.base import WHOLE, AdapterName, Request
-from service.schemas.search import CandidatesResponse, WeightsResponse
+from service.schemas.search_answers import CandidatesResponse, WeightsResponse
 
 
 def _few_fields(value: object) -> object:

@@ -12,7 +12,7 @@ from rich.console import Console
 from cli.output import one_line, print_hits
 from cli.search import parse_weights
 from index.candidates import Document, Hit, Scores, Weights, Window
-from service.schemas.search import SearchResponse
+from service.schemas.search_answers import SearchResponse
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

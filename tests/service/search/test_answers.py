@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from index.candidates import CandidateLimits, Document, Hit, Scores, Weights, Window
-from service.schemas.search import SearchResponse
+from service.schemas.search_answers import SearchResponse
 from service.search.answers import answer_head, answer_hits
 from service.search.explanations import ExplainedTerm, ExplainedWord, HitExplanation
 from service.search.pipeline import SearchOutcome

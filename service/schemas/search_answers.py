@@ -1,0 +1,208 @@
+"""Answers of `/search`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+
+class TookMs(BaseModel):
+    """Milliseconds of each stage."""
+
+    encode: float
+    retrieve: float
+    score: float
+    total: float
+
+
+class ScoresResponse(BaseModel):
+    """The three scores before weighting; null where the collection does not store that side."""
+
+    dense: float | None
+    sparse: float | None
+    colbert: float | None
+
+
+class HitScoresResponse(ScoresResponse):
+    """The scores before weighting; null where the collection does not store a side, or the query lacks it."""
+
+    bm25: float | None = Field(None, description="Only where the collection has BM25.")
+
+
+class TermMatch(BaseModel):
+    """A token that query and document share. `product` is that of the two weights and `idf`; the products add
+    up to the sparse score.
+    """
+
+    token_id: int
+    token: str
+    query_weight: float
+    idf: float = Field(description="The collection's idf(t) / m; 1 where its `lexical` is `plain`.")
+    document_weight: float
+    product: float
+    window: int | None = Field(
+        None,
+        description="The first of the document's windows in which the token weighs most; only in a "
+        "collection with windows.",
+    )
+
+
+class TokenAlignment(BaseModel):
+    """A query token's best document token; the mean of the similarities is the colbert score.
+
+    Positions count token vectors. A token is null where its text is not known.
+    """
+
+    query_position: int
+    query_token: str | None
+    document_position: int
+    document_token: str | None
+    similarity: float
+    window: int | None = Field(
+        None,
+        description="The document's window whose token vectors these are, the one of highest colbert score; "
+        "only in a collection with windows.",
+    )
+
+
+class WordMatch(BaseModel):
+    """A term of BM25, a stem or a pair of characters, that query and document share. `product` is the scaled
+    product of `query_count`, `idf` and `document_weight`; the products add up to the BM25 score.
+    """
+
+    term: str
+    query_count: int
+    idf: float
+    frequency: int = Field(description="How often the document has it.")
+    document_weight: float = Field(description="What that is worth in a document of its length, below 1.")
+    product: float
+
+
+class ExplanationResponse(BaseModel):
+    """Where a hit's scores come from."""
+
+    terms: list[TermMatch]
+    alignment: list[TokenAlignment]
+    bm25: list[WordMatch] | None = Field(None, description="Only where the hit has a BM25 score.")
+
+
+class HitWindowResponse(BaseModel):
+    """The window of a document that matches best: the one that would score highest by itself."""
+
+    index: int = Field(description="Its place among the document's windows, from 0.")
+    start: int = Field(description="Its first character in `text`, counted in Unicode code points.")
+    end: int = Field(description="The character after its last.")
+
+
+def _left_out(description: str = "Unless `include` leaves it out.") -> Any:
+    """A field that an answer need not have, but never has as null for that."""
+    return Field(None, description=description, json_schema_extra=_without_default)
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    del schema["default"]
+
+
+class HitResponse(BaseModel):
+    """A document found."""
+
+    id: str
+    score: float
+    scores: HitScoresResponse = _left_out()
+    window: HitWindowResponse | None = Field(None, description="Only in a collection with windows.")
+    title: str | None = _left_out()
+    text: str = _left_out()
+    metadata: dict[str, Any] = _left_out()
+    explanation: ExplanationResponse | None = Field(None, description="Only where asked for.")
+
+
+class QueryTermsResponse(BaseModel):
+    """The query's lexical weights, and what the collection multiplies each by; one place for each term."""
+
+    token_ids: list[int]
+    tokens: list[str]
+    weights: list[float]
+    idf: list[float] = Field(description="The collection's idf(t) / m.")
+
+
+class QueryUsage(BaseModel):
+    """How the query was encoded; 0 tokens for ready representations."""
+
+    tokens: int
+    truncated: bool
+    terms: QueryTermsResponse | None = Field(
+        None, description="Only where the collection's `lexical` is `idf`."
+    )
+
+
+class WeightsResponse(BaseModel):
+    """Weights of the scores in the sum."""
+
+    dense: float
+    sparse: float
+    colbert: float
+    bm25: float | None = Field(None, description="Only where the collection has BM25.")
+
+
+class CandidatesResponse(BaseModel):
+    """How many documents each retriever proposes, at most."""
+
+    dense: int
+    sparse: int
+    bm25: int | None = Field(
+        None, description="Only where the collection has BM25; 0 where that has no weight."
+    )
+
+
+class FacetValueResponse(BaseModel):
+    """A value, and how many documents have it."""
+
+    value: str | bool
+    count: int
+
+
+class FacetResponse(BaseModel):
+    """The commonest values of a field, of equally common ones the smaller first."""
+
+    values: list[FacetValueResponse]
+    distinct: int = Field(description="Different values in all.")
+    missing: int = Field(description="Documents without a value.")
+
+
+Facets = Annotated[
+    dict[str, FacetResponse] | None, Field(description="By field; only where they were asked for.")
+]
+
+
+class SearchResponse(BaseModel):
+    """Hits, best first; ties in order of id. `weights` and `candidates` are those that were used."""
+
+    collection: str
+    snapshot: str
+    query: QueryUsage
+    weights: WeightsResponse
+    candidates: CandidatesResponse
+    took_ms: TookMs
+    facets: Facets = None
+    hits: list[HitResponse]
+
+
+class QueryResult(BaseModel):
+    """The hits of one of several queries, best first; ties in order of id."""
+
+    query: QueryUsage
+    took_ms: TookMs
+    hits: list[HitResponse]
+
+
+class SearchManyResponse(BaseModel):
+    """A result for each of `queries`, in order. `weights` and `candidates` are those that were used."""
+
+    collection: str
+    snapshot: str
+    weights: WeightsResponse
+    candidates: CandidatesResponse
+    took_ms: TookMs
+    facets: Facets = None
+    results: list[QueryResult]
