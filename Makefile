@@ -4,7 +4,7 @@ PORT := $(or $(TERCET_PORT),8080)
 BIN := .venv/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo serve setup test outside images lint check format bench docs
+.PHONY: demo serve setup compile test outside images lint check format bench docs
 
 demo: .venv/.installed-cpu
 	$(BIN)/tercet demo --port $(PORT)
@@ -15,10 +15,12 @@ serve: .venv/.installed-cpu
 setup: .venv/.installed-dev
 
 # Tests of one file share a process and its fixtures; one thread each, as processes that share CPUs slow down others.
-# What all of them would have to compile is compiled before, once.
-test: setup
-	$(BIN)/tercet compile
+test: compile
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+# What all tests would have to compile, once.
+compile: setup
+	$(BIN)/tercet compile
 
 # The packages for other frameworks, each in an environment of its own below .venv-outside. OUTSIDE: names, or all of them.
 outside: .venv/.installed-cpu

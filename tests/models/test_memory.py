@@ -1,6 +1,7 @@
 """Batches for which memory does not suffice: real engines in processes with little of it."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -53,7 +54,10 @@ def encoded_with(engine: str, texts: int, words: int, spare_megabytes: int) -> d
     """What a process with so much memory to spare made of texts of so many words and fewer."""
     pytest.importorskip("torch" if engine == "torch" else "onnxruntime")
     command = [sys.executable, "-c", CHILD, engine, str(texts), str(words), str(spare_megabytes)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    one_arena = {**os.environ, "MALLOC_ARENA_MAX": "1"}  # another would take of what there is to spare
+    answer = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=120, env=one_arena
+    ).stdout
     return dict(json.loads(answer.splitlines()[-1]))
 
 
