@@ -46,6 +46,15 @@ class CandidateLimits:
         """What a search with these weights takes of each."""
         return self if weights.bm25 else replace(self, bm25=0)
 
+    def needed(self, weights: Weights, wanted: int) -> CandidateLimits:
+        """What proposes the `wanted` documents of highest sum.
+
+        Where the dense side alone has a weight, every document that it leaves out has a lower sum than those
+        that it proposes, whichever side would propose it.
+        """
+        dense_alone = weights.dense > 0 and weights.sparse == weights.colbert == weights.bm25 == 0
+        return replace(self, sparse=0) if dense_alone and self.dense >= wanted else self
+
 
 @dataclass(frozen=True, slots=True)
 class DenseOptions:

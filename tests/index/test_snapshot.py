@@ -16,6 +16,7 @@ from index.candidates import CandidateLimits, Scores, SearchResult, Weights
 from index.collection import Collection
 from index.documents.filters import parse_filter
 from index.errors import InvalidQueryError, SearchIndexError
+from index.search import retrieval
 from index.snapshot import Snapshot
 from models.representations import Representations
 
@@ -67,6 +68,35 @@ def test_weights_decide_the_order_and_zero_leaves_a_side_out(
     assert all(hit.scores.colbert == 0.5 for hit in hits)  # reported all the same
     mldr = snapshot.search(three_query, weights=Weights(0.15, 0.5, 0.35), top_k=1).hits
     assert mldr[0].score == pytest.approx(0.15 * 0.5 + 0.5 * 2.5 + 0.35 * 0.5)
+
+
+def test_a_dense_search_asks_no_other_side_which_could_find_nothing_better(
+    build: Any, random_corpus: Any, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot, query, dense = build(random_corpus(300, 7)).snapshot(), random_texts(1, 8), Weights(1, 0, 0)
+    asked: list[int] = []
+    real = retrieval.LexicalParts
+
+    def noted(*arguments: Any) -> Any:
+        asked.append(1)
+        return real(*arguments)
+
+    monkeypatch.setattr(retrieval, "LexicalParts", noted)
+    few, enough = CandidateLimits(9, 100), CandidateLimits(10, 100)
+    hits = described(snapshot.search(query, weights=dense, candidates=enough))
+    assert hits == described(snapshot.search(query, weights=dense, candidates=ALL))
+    assert not asked
+    assert hits[:9] == described(snapshot.search(query, weights=dense, candidates=few))[:9]
+    assert len(asked) == 1
+    for weights in (Weights(-1, 0, 0), Weights(1, 0, 0.1), Weights(1, 1e-6, 0)):
+        snapshot.search(query, weights=weights, candidates=enough)
+    assert len(asked) == 4
+    third = hits[2][0]
+    rest = described(
+        snapshot.search(query, weights=dense, candidates=CandidateLimits(11, 100), excluded=third)
+    )
+    assert [hit for hit in rest if hit in hits] == [hit for hit in hits if hit[0] != third]
+    assert len(asked) == 4
 
 
 def test_codec_none_drops_the_colbert_side(build: Any, three: Any, three_query: Any) -> None:
