@@ -38,6 +38,7 @@ TRAINING_ARROWS = {
 INDEX_ORDER = [
     "errors",
     "selection",
+    "runs",
     "files",
     "candidates",
     "documents",

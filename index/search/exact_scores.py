@@ -10,9 +10,9 @@ import numpy.typing as npt
 from numba import njit
 
 from index.files.addresses import AHEAD, address_of, array_at, bring_near
+from index.runs import runs
 from index.scoring import DECIMALS, dense_scores
 from index.search.query import CheckedQuery
-from index.search.runs import runs
 from index.search.threads import segment_threads
 from index.segments.segment import Segment
 from index.sparse.inverted_index import InvertedIndex

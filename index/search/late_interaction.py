@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from index.runs import runs
 from index.search.query import CheckedQuery
 from index.search.retrieval import Candidates
-from index.search.runs import runs
 from index.search.threads import segment_threads
 from index.segments.segment import Segment
 from index.token_vectors.centroid_maxsim import CentroidProducts

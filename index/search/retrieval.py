@@ -10,11 +10,11 @@ import numpy as np
 from index.candidates import CandidateLimits, DenseOptions
 from index.documents.conditions import Condition
 from index.files.packed_bytes import PackedBytes, first_of
+from index.runs import runs
 from index.search.dense_search import DenseSearch
 from index.search.exact_scores import exact_scores
 from index.search.lexical_search import LexicalParts
 from index.search.query import CheckedQuery
-from index.search.runs import runs
 from index.search.threads import in_parts
 from index.segments.segment import Segment
 from index.sparse.search import LexicalQuery
