@@ -10,6 +10,7 @@ import numpy.typing as npt
 from numba import njit
 
 from index.files.addresses import AHEAD, address_of, array_at, bring_near
+from index.files.pieces import read_ahead
 from index.runs import runs
 from index.scoring import DECIMALS, dense_scores
 from index.search.query import CheckedQuery
@@ -35,6 +36,7 @@ def exact_scores(
     """
     if len(rows) == 0:
         return np.empty(0), np.empty(0), np.empty(0)
+    read_ahead(places, rows, lambda place, some: segments[place].pieces(some))
 
     def dense() -> Float64:
         return _dense(segments, query.dense, places, rows)
@@ -47,6 +49,7 @@ def exact_scores(
         if query.bm25 is None:
             return np.zeros(len(rows))
         indexes = [part.inverted for part in query.bm25.facts.segments]
+        read_ahead(places, rows, lambda place, some: indexes[place].pieces(some))
         return _lexical(indexes, query.bm25.lexical, places, rows)
 
     sides = (dense, sparse, bm25)

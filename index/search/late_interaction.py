@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from index.files.pieces import read_ahead
 from index.runs import runs
 from index.search.query import CheckedQuery
 from index.search.retrieval import Candidates
@@ -61,6 +62,7 @@ def first_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQ
         return None
     if not tokens.codebook.several:
         return None
+    read_ahead(found.segments, found.rows, lambda place, some: segments[place].centroid_pieces(some))
     products = CentroidProducts.of(tokens.integers, tokens.codebook)
     scores = np.zeros(len(found))
     parts = _parts(found, CENTROIDS_AT_ONCE)
@@ -82,6 +84,7 @@ def near_scores(
     if query.colbert is None:
         return scores, errors
     tokens = query.colbert
+    _read_tokens_ahead(segments, found, query)
     parts = _parts(found, CANDIDATES_AT_ONCE)
 
     def score(number: int) -> None:
@@ -102,6 +105,7 @@ def colbert_scores(segments: Sequence[Segment], found: Candidates, query: Checke
 
 def late_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> LateScores:
     """The exact `s_mul` of each candidate's windows."""
+    _read_tokens_ahead(segments, found, query)
     parts = _parts(found, CANDIDATES_AT_ONCE)
 
     def score(number: int) -> tuple[Float64, Int64]:
@@ -113,6 +117,11 @@ def late_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQu
     scores = np.concatenate([np.empty(0), *(scores for scores, _ in done)])
     counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in done)])
     return LateScores(scores, offsets_of(counts))
+
+
+def _read_tokens_ahead(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> None:
+    if query.colbert is not None:
+        read_ahead(found.segments, found.rows, lambda place, some: segments[place].token_pieces(some))
 
 
 def _parts(found: Candidates, at_once: int) -> list[Part]:

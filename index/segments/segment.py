@@ -25,6 +25,7 @@ from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource
 from index.files.memory_arrays import MemoryArrays
 from index.files.packed_bytes import PackedBytes
+from index.files.pieces import Pieces
 from index.scoring import dense_scores, lexical_scores, near_packed_maxsim, packed_maxsim
 from index.segments.builder import DENSE, POSITIONS, SegmentBuilder
 from index.segments.deletes import read_deletes
@@ -360,6 +361,25 @@ class Segment:
         if query is not None and store is not None:
             scores = scores_of_windows(texts, lambda some: packed_maxsim(query, store, some))
         return scores, counts
+
+    def pieces(self, rows: Int64) -> Pieces:
+        """Where what dense and lexical scores of the rows read lies."""
+        texts = self._texts(rows)
+        return self.inverted.pieces(rows).and_those(Pieces.of(self.vectors, texts, texts + 1))
+
+    def token_pieces(self, rows: Int64) -> Pieces:
+        """Where the codes of the rows' token vectors lie."""
+        assert self.token_vectors is not None  # noqa: S101
+        return self.token_vectors.pieces(self._texts(rows))
+
+    def centroid_pieces(self, rows: Int64) -> Pieces:
+        """Where the centroids of the rows' token vectors lie."""
+        assert self.token_vectors is not None  # noqa: S101
+        return self.token_vectors.centroid_pieces(self._texts(rows))
+
+    def _texts(self, rows: Int64) -> Int64:
+        """What was encoded of the rows: they themselves, or their windows."""
+        return rows if self.windows is None else ragged_positions(self.windows.offsets, rows)
 
     def encodings_of(self, row: int) -> int:
         """The encoded texts of a row: its windows, or the document itself."""

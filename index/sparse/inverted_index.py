@@ -36,10 +36,11 @@ from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.addresses import address_of
 from index.files.arrays import Array, ArraySource, ArrayTarget, frozen
 from index.files.packed_bytes import ascends_from_zero
+from index.files.pieces import Pieces
 from index.sparse.build_kernels import add_sizes, count_block, fill_block
 from index.sparse.forward_rows import frozen_rows, number_terms
 from index.sparse.kernels import ADDRESSES, BLOCK
-from models.representations import Int32, SparseRows
+from models.representations import Int32, Int64, SparseRows
 
 DTYPES = {
     "terms": np.int32,
@@ -142,6 +143,13 @@ class InvertedIndex:
             address_of(self._arrays[name], TYPES[name]) if name in self._arrays else 0 for name in ADDRESSES
         ]
         self.record = np.array([*addresses, *sizes], np.int64)
+
+    def pieces(self, rows: Int64) -> Pieces:
+        """Where the forward rows of these documents lie."""
+        indptr = self._arrays["indptr"]
+        starts, ends = indptr[rows], indptr[rows + 1]
+        token_ids, weights = self._arrays["token_ids"], self._arrays["weights"]
+        return Pieces.of(token_ids, starts, ends).and_those(Pieces.of(weights, starts, ends))
 
     @staticmethod
     def open(

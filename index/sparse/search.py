@@ -16,6 +16,7 @@ from index.documents.row_set import RowSet
 from index.errors import InvalidQueryError
 from index.files.addresses import address_of
 from index.files.arrays import frozen
+from index.files.pieces import read_ahead
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.kernels import (
     BLOCK,
@@ -126,6 +127,7 @@ class LexicalSearch:
         """
         segments, rows, bounds = self._joined(found)
         query = self._query
+        read_ahead(segments, rows, lambda place, some: self._indexes[place].pieces(some))
         kept, scores = score_candidates(
             self._records,
             frozen(query.terms),

@@ -19,6 +19,7 @@ from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayStream, ArrayTarget, frozen
 from index.files.float16 import rows_as_float32
 from index.files.packed_bytes import open_offsets
+from index.files.pieces import Pieces
 from index.token_vectors.codebook import Codebook, UInt16
 from index.token_vectors.codecs import CODED, TokenCodec
 from models.representations import Float32, Int64, TokenVectors, offsets_of, ragged_positions
@@ -118,6 +119,17 @@ class TokenVectorStore:
         vectors = np.empty((len(positions), self.codes.shape[1]), np.float32)
         _unpack_int8(frozen(self.codes), frozen(self.scales), positions, vectors)
         return vectors
+
+    def pieces(self, rows: Int64) -> Pieces:
+        """Where the codes of these texts lie."""
+        starts, ends = self.offsets[rows], self.offsets[rows + 1]
+        codes = Pieces.of(self.codes, starts, ends)
+        return codes if self.scales is None else codes.and_those(Pieces.of(self.scales, starts, ends))
+
+    def centroid_pieces(self, rows: Int64) -> Pieces:
+        """Where the centroids of these texts lie, which a store with a codebook has."""
+        assert self.centroids is not None  # noqa: S101
+        return Pieces.of(self.centroids, self.offsets[rows], self.offsets[rows + 1])
 
     @property
     def as_bytes(self) -> tuple[Any, ...]:
