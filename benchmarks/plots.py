@@ -118,7 +118,7 @@ def search_peers(axes: Axes, record: dict[str, Any]) -> None:
     axes.set(xscale="log", xlabel="queries a second")
     axes.tick_params(axis="y", labelsize=7)
     axes.invert_yaxis()
-    axes.set_title(f"{record['documents']:,} documents, one client")
+    axes.set_title(f"{record['documents']:,} documents, {record['clients']} clients")
 
 
 FIGURES: dict[str, Callable[[Axes, dict[str, Any]], None]] = {

@@ -4,7 +4,8 @@ The documents are those of scale.py, without their token vectors, which no peer 
 systems get the same vectors. Kinds of search are the dense side alone and, where a system has lexical
 weights, both sides, 200 candidates of each. Ours are whole searches with default settings and the weights
 1, 0, 0 and 1, 1, 0. Recall is of the ten documents with the highest exact dense score or sum. Each peer runs
-in a process of its own environment, one after the other; times are of one client, the fastest of three runs.
+in a process of its own environment, one after the other. Milliseconds are those of one client, the fastest of
+three runs; queries a second are answered to as many clients as there are cores, threads of that process.
 
 Run: python benchmarks/search_peers.py PYTHON_OF_MILVUS_LITE PYTHON_OF_QDRANT_CLIENT PYTHON_OF_LANCEDB
 """
@@ -18,11 +19,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scale
+from peers.asked import CLIENTS, TOP, measured
 from serving.server import machine
 
 from index.candidates import Weights
@@ -37,7 +40,7 @@ from models.representations import Float32, Output, Representations
 
 PEERS = Path(__file__).resolve().parent / "peers"
 RESULT = Path(__file__).resolve().parent / "results" / "search_peers.json"
-TOP, QUERIES, PASSES = 10, 50, 3
+QUERIES = 50
 SUMS = {"dense": Weights(1, 0, 0), "dense and lexical": Weights(1, 1, 0)}
 SIDES: tuple[Output, ...] = ("dense", "sparse")
 TIMES_A_PEER = 8.0
@@ -73,19 +76,11 @@ def tercet(folder: Path, encoder: Encoder, corpus: scale.Corpus, documents: int)
 def searched(snapshot: Snapshot, queries: Representations) -> Figures:
     """As a peer's script has it."""
     rows = [queries.take(np.array([place])) for place in range(len(queries))]
-    result: Figures = {}
-    for name, weights in SUMS.items():
-        found, times = [], []
-        for query in rows:
-            runs = []
-            for _ in range(PASSES):
-                began = time.perf_counter()
-                hits = snapshot.search(query, weights=weights).hits
-                runs.append(1000 * (time.perf_counter() - began))
-            found.append([int(hit.document.id[1:]) for hit in hits])
-            times.append(min(runs))
-        result[name] = {"found": found, "milliseconds": times}
-    return result
+
+    def search(weights: Weights, place: int) -> list[int]:
+        return [int(hit.document.id[1:]) for hit in snapshot.search(rows[place], weights=weights).hits]
+
+    return {name: measured(partial(search, weights), len(rows)) for name, weights in SUMS.items()}
 
 
 def peer(python: str, script: str, work: Path) -> Figures:
@@ -145,7 +140,7 @@ def main() -> None:
     for system, run in runs.items():
         systems[system] = {"build_seconds": round(run.pop("build_seconds"), 1)}
         for kind, each in run.items():
-            rate = 1000 / float(np.mean(each["milliseconds"]))
+            rate = each["queries_a_second"]
             own = "dense" if kind not in SUMS else kind
             found = recall([every[own] for every in rows], each["found"])
             ours = systems["Tercet"][own]["queries_a_second"] / rate if system != "Tercet" else 1.0
@@ -165,6 +160,7 @@ def main() -> None:
         "machine": machine(),
         "documents": asked.documents,
         "queries": QUERIES,
+        "clients": CLIENTS,
         "bar": {"ours_to_theirs": TIMES_A_PEER},
         "systems": systems,
     }
