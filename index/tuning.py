@@ -15,7 +15,7 @@ import numpy as np
 
 from index.candidates import DenseOptions
 from index.catalog.effort import LARGEST_EFFORT
-from index.dense.index import DenseIndex
+from index.dense.index import DenseIndex, least_effort
 from index.dense.kinds import DenseKind
 from index.errors import InvalidQueryError
 from index.search.dense_search import DenseSearch
@@ -26,7 +26,7 @@ from models.representations import Float32
 
 NOISE = 0.5  # of a vector's length
 STEP = 2**0.5  # from one effort to the next
-LEAST = {"ef_search": 16, "nprobe": 4}
+LEAST_PROBES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,8 @@ class EffortTuning:
         """
         exact = [replace(each, dense_index=DenseIndex.scanning(each.vectors)) for each in self._segments]
         lowest = [float(self._best(exact, query, DenseOptions())[-1]) for query in queries]
-        effort = float(LEAST[self._option])
+        # What a graph does with less is the same.
+        effort = float(least_effort(self._k) if self.kind == "hnsw" else LEAST_PROBES)
         while True:
             found = self._measure(queries, lowest, min(LARGEST_EFFORT, round(effort)), searched)
             yield found

@@ -61,9 +61,9 @@ def _scan(vectors: Float16, query: Float32, k: int, allowed: RowSet | None) -> F
     return _cut(rows, scores, k)
 
 
-def _effort(k: int, ef_search: int) -> int:
-    """How many vectors a graph visits; no wider than what is wanted of it, it misses the last of them."""
-    return max(ef_search, 2 * (k + TIE_MARGIN))
+def least_effort(k: int) -> int:
+    """How many vectors a walk for k keeps at least: one that keeps no more than is wanted misses the last."""
+    return 2 * (k + TIE_MARGIN)
 
 
 class DenseIndex:
@@ -128,7 +128,7 @@ class DenseIndex:
         if self._gpu is not None:
             return False
         if self._used == "hnsw":
-            effort = _effort(k, options.ef_search)
+            effort = max(options.ef_search, least_effort(k))
             return passing <= (ROWS_PER_EF if allowed is None else ALLOWED_PER_EF) * effort
         return self._used == "flat" or self._probed(passing, options.nprobe) is None
 
@@ -221,7 +221,7 @@ class DenseIndex:
         return None
 
     def _from_graph(self, query: Float32, k: int, ef_search: int) -> Found | None:
-        visited = _effort(k, ef_search)
+        visited = max(ef_search, least_effort(k))
         if self._count <= ROWS_PER_EF * visited:
             return None
         return self._graph.walk(query, visited)
@@ -233,7 +233,7 @@ class DenseIndex:
         where few of the near vectors are allowed (facebookresearch/faiss issue 4727), or return what is not
         (issue 5504). Of the nearest all are known, and where too few of them are allowed, more are visited.
         """
-        effort, wanted = _effort(k, ef_search), k + TIE_MARGIN
+        effort, wanted = max(ef_search, least_effort(k)), k + TIE_MARGIN
         visited = max(effort, math.ceil(WIDENED * effort * self._count / len(allowed)))
         while len(allowed) > ALLOWED_PER_EF * visited:
             rows, scores = self._graph.walk(query, visited)

@@ -30,13 +30,13 @@ def test_what_is_stored_is_shown_and_removed(tercet: Run, graph: str, tmp_path: 
     done = tercet(*asked, "--dry-run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0].split() == ["ef_search", "recall@5", "lowest", "ms"]
-    assert "Not stored: ef_search 16 for hnsw; recall " in " ".join(done.stdout.split())
+    assert "Not stored: ef_search 42 for hnsw; recall " in " ".join(done.stdout.split())
     found = json.loads(tercet(*asked, "--json").stdout)
     assert found["stored"]
     inspected = json.loads(tercet("index", "inspect", graph, "--json").stdout)
     assert inspected["dense_effort"] == found["effort"]
-    assert (found["effort"]["ef_search"], found["effort"]["source"]) == (16, "documents")
-    assert "ef_search 16 for hnsw; recall@5" in " ".join(tercet("index", "inspect", graph).stdout.split())
+    assert (found["effort"]["ef_search"], found["effort"]["source"]) == (42, "documents")
+    assert "ef_search 42 for hnsw; recall@5" in " ".join(tercet("index", "inspect", graph).stdout.split())
     queries = tmp_path / "queries.jsonl"
     queries.write_text('{"text": "hot tea"}\n{"text": "a train"}\n')
     of_file = json.loads(tercet(*asked, "--file", str(queries), "--json").stdout)["effort"]

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from index import tuning
 from index.candidates import CandidateLimits, DenseOptions
 from index.dense import index as dense
 from index.errors import InvalidQueryError
@@ -18,22 +19,23 @@ def snapshot(build: Any, random_corpus: Any, monkeypatch: pytest.MonkeyPatch) ->
     """Two graphs that are walked at any effort."""
     monkeypatch.setattr(dense, "ROWS_PER_EF", 0)
     monkeypatch.setattr(dense, "TIE_MARGIN", 0)
-    monkeypatch.setattr(dense, "_effort", lambda k, ef_search: max(k, ef_search))
+    monkeypatch.setattr(dense, "least_effort", lambda k: k)
+    monkeypatch.setattr(tuning, "least_effort", lambda _: 16)
     return build(random_corpus(4_000, seed=3), segment=2_000, dense_kind="hnsw").snapshot()
 
 
 def test_efforts_grow_until_one_finds_enough(snapshot: Any) -> None:
-    tuning = EffortTuning(snapshot, K)
-    queries = tuning.sampled_queries(30, seed=1)
+    efforts = EffortTuning(snapshot, K)
+    queries = efforts.sampled_queries(30, seed=1)
     assert np.linalg.norm(queries, axis=1) == pytest.approx(np.ones(30), abs=1e-5)
     told: list[tuple[int, int]] = []
-    rows = list(tuning.measured(queries, 0.999, lambda *done: told.append(done)))
+    rows = list(efforts.measured(queries, 0.999, lambda *done: told.append(done)))
     assert [row.options.ef_search for row in rows][:4] == [16, 23, 32, 45]
     assert all(row.recall < 0.999 for row in rows[:-1])
     assert rows[-1].recall >= 0.999
     assert all(row.lowest <= row.recall for row in rows)
     assert told[-1] == (30, 30)
-    assert tuning.kind == "hnsw"
+    assert efforts.kind == "hnsw"
 
 
 def test_recall_is_that_of_searches(snapshot: Any, random_texts: Any) -> None:
@@ -49,6 +51,15 @@ def test_recall_is_that_of_searches(snapshot: Any, random_texts: Any) -> None:
         )
         found.append(len(best & exact) / K)
     assert row.recall == pytest.approx(np.mean(found), abs=0.02)
+
+
+def test_the_first_effort_is_what_a_graph_does_with_any_less(
+    snapshot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    efforts = EffortTuning(snapshot, K)
+    first = next(efforts.measured(efforts.sampled_queries(2, seed=1), 0.5))
+    assert first.options.ef_search == 2 * (K + dense.TIE_MARGIN)
 
 
 def test_where_nothing_is_to_choose_it_says_so(snapshot: Any, build: Any, random_corpus: Any) -> None:
