@@ -12,11 +12,6 @@ import numpy.typing as npt
 DEFAULT_CANDIDATES = 200
 
 
-def default_candidates(top_k: int) -> int:
-    """How many documents each retriever proposes where nothing else is asked for: enough for the hits."""
-    return max(DEFAULT_CANDIDATES, top_k)
-
-
 @dataclass(frozen=True, slots=True)
 class Weights:
     """Weights of the scores in the sum; 0 leaves a side out, and BM25 is out unless it is asked for."""

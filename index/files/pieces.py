@@ -21,8 +21,7 @@ from index.runs import runs
 from models.representations import Int64
 
 IN_MEMORY = 1  # the bit of a page's byte that mincore gives
-SAMPLED = 4  # rows that say whether the others are in memory
-FEWEST_ROWS = 8  # of a segment; fewer are read as they come
+SAMPLED = 8  # rows that say whether the others are in memory; fewer are read as they come
 FAULTS = 4  # page faults that waited for the disk, between two steps of searches
 LOOKS = 64  # that find all in memory, until no more are taken
 
@@ -110,17 +109,16 @@ def read_ahead(segments: Int64, rows: Int64, pieces_of: Callable[[int, Int64], P
     pieces_of: of rows of one segment. Whether these are in memory is seen on a few of them.
     """
     watch = disk_watch()
-    if not watch.waits():
+    if len(rows) < SAMPLED or not watch.waits():
         return
-    all_in_memory = True
-    for segment, run in runs(segments):
-        here = rows[run]
-        if len(here) < FEWEST_ROWS:
-            continue
-        if not pieces_of(segment, here[:: len(here) // SAMPLED]).in_memory():
-            pieces_of(segment, here).ask_for()
-            all_in_memory = False
+    sampled = range(0, len(rows), len(rows) // SAMPLED)
+    all_in_memory = all(
+        pieces_of(int(segments[place]), rows[place : place + 1]).in_memory() for place in sampled
+    )
     watch.saw(all_in_memory=all_in_memory)
+    if not all_in_memory:
+        for segment, run in runs(segments):
+            pieces_of(segment, rows[run]).ask_for()
 
 
 @cache

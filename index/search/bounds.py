@@ -95,6 +95,6 @@ class _Sums:
 
     def least(self, choice: Choice) -> float:
         """What the last hit's sum is at least, if so many of those read are hits as are wanted."""
-        hits = choice.of(np.argsort(-self.low, kind="stable"), self.low)
+        hits = choice.surely_of(np.argsort(-self.low, kind="stable"), self.high)
         least = float(self.low[hits[-1]]) if len(hits) == choice.top_k else choice.floor
         return max(least, choice.floor)

@@ -50,6 +50,17 @@ class Choice:
         first = self._page.offset if self._page.after is None else self._behind(order, sums[order])
         return order[first : first + self.top_k]
 
+    def surely_of(self, order: Int64, highest: Float64) -> Int64:
+        """As `of`, of candidates whose sums are not known, by what they are at least.
+
+        highest: float64[K], what they are at most. Behind a cursor are only those whose highest sum is there.
+        """
+        if self._page.after is None:
+            return self.of(order, highest)
+        if self._groups is not None:
+            order = self._groups.best(order)
+        return order[highest[order] < self._page.after.score][: self.top_k]
+
     def _behind(self, order: Int64, sums: Float64) -> int:
         """How many ordered candidates are not behind the page's cursor. sums: float64[n], descending."""
         after = self._page.after

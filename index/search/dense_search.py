@@ -39,13 +39,14 @@ class DenseSearch:
         """allowed: of each segment the documents that may be returned, or None for all that are not deleted.
         options: the effort of a search for k in one segment; a share takes a share of it.
         """
-        self._segments, self._query, self._k = segments, query, k
+        self._segments, self._query = segments, query
         self._allowed, self._options = allowed, options
         self._passing = [
             segment.documents_kept if rows is None else len(rows)
             for segment, rows in zip(segments, allowed, strict=True)
         ]
         self._total = max(1, sum(self._passing))
+        self._k = k = min(k, self._total)
         self._asked = [min(k, likely_at_most(k * count / self._total)) for count in self._passing]
         self._listed: list[Listed] = []
         self._others: list[int] = []
@@ -57,7 +58,9 @@ class DenseSearch:
             elif index.scans_for(self._asked[place], rows, self._effort(self._asked[place])):
                 scanned.append(Scanned(place, segment.vectors, segment.kept if rows is None else rows))
             elif self._passing[place] and index.has_lists:
-                self._listed.append(Listed(place, segment, rows))
+                # What is deleted often lay together: near it, lists would propose nothing else.
+                kept = segment.allowed(None) if rows is None else rows
+                self._listed.append(Listed(place, segment, kept))
             elif self._passing[place]:
                 self._others.append(place)
         self._scan = DenseScan(scanned, query, k)

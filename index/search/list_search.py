@@ -26,7 +26,7 @@ Mapped = Callable[[Callable[[int], tuple[Int64, Float32]], Sequence[int]], list[
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A segment with lists: its place, and which rows may be returned, None for all that are not deleted."""
+    """A segment with lists: its place, and which rows may be returned, or None if that is all of them."""
 
     place: int
     segment: Segment
@@ -35,20 +35,16 @@ class Listed:
     @property
     def passing(self) -> int:
         """How many documents may be returned."""
-        return self.segment.documents_kept if self.allowed is None else len(self.allowed)
+        return len(self.segment) if self.allowed is None else len(self.allowed)
 
     def propose(self, query: Float32, count: int, options: DenseOptions) -> tuple[Int64, Float32]:
-        """So many distinct rows, and some for deleted ones, with the scores of their codes."""
-        if self.allowed is None:
-            count = -(-count * len(self.segment) // max(1, self.segment.documents_kept))
+        """So many distinct rows, with the scores of their codes."""
         return self.segment.dense_index.propose_from_lists(query, count, self.allowed, options)
 
     def rows_like(self, rows: Int64) -> Int64:
         """All rows with the vectors of these that may be returned."""
         found = self.segment.dense_index.rows_like(rows)
-        if self.allowed is not None:
-            return found[self.allowed.has(found)]
-        return found if self.segment.kept is None else found[self.segment.kept[found]]
+        return found if self.allowed is None else found[self.allowed.has(found)]
 
 
 def search_lists(

@@ -58,7 +58,8 @@ def rank(
         hits = choice.of(order[exact[order] >= least], exact)  # all that lie so high are among them
         if len(hits) == choice.top_k or least == choice.floor:
             break
-        least = choice.floor
+        # Now also what was not read, which nothing is known of.
+        least, bounds = choice.floor, np.where(np.isneginf(bounds), np.inf, bounds)
     if late is None:  # which counts nothing, but is told
         late = late_scores(segments, found.take(hits), query)
     else:

@@ -1,4 +1,4 @@
-"""Compiled loops that build the inverted index; compiled and cached like those of `sparse_kernels.py`.
+"""Compiled loops that build the inverted index; compiled and cached like those of `kernels.py`.
 
 Letters: V vocabulary. An *entry* is one term in one block of `BLOCK` documents.
 """

@@ -26,6 +26,7 @@ from index.files.addresses import array_at
 from index.sparse.score_kernels import kth_bound
 
 BLOCK = 32_768  # documents of a block, fixed by the format; 64 KiB of accumulators stay in cache
+PLACES = 65_536  # in a block that a posting's 16 bits can name
 LANES = 2_048  # of a block's accumulators so far apart the maximum is looked at before any single one is
 CHUNK = 4_096  # accumulators to which all columns are added while they stay in the first-level cache
 NARROW_TERMS = 64  # more known terms than these get 32-bit accumulators, where rounding weighs as little

@@ -19,9 +19,9 @@ from index.files.arrays import frozen
 from index.files.pieces import read_ahead
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.kernels import (
-    BLOCK,
     INDEX,
     NARROW_LIMIT,
+    PLACES,
     WIDE_LIMIT,
     find_candidates,
     quantize_query,
@@ -80,7 +80,7 @@ class LexicalSearch:
         """allowed: of each segment the documents that may be found, as bool[N] or rows; None for all."""
         self._indexes = indexes  # whose arrays have to stay
         self._query = query
-        self._k = k
+        self._k = min(k, max(1, sum(index.documents for index in indexes)))
         self._records = _records(indexes)
         terms, weights, most = frozen(query.terms), frozen(query.weights), frozen(query.most)
         places, multipliers, self._unit, self._slack, self._narrow = quantize_query(
@@ -104,7 +104,6 @@ class LexicalSearch:
 
     def find(self, first: int, last: int) -> Found:
         """What may be among the best of all segments, in those from `first` up to `last`."""
-        largest = max(index.documents for index in self._indexes[first:last])
         return find_candidates(
             self._records,
             self._places,
@@ -116,7 +115,8 @@ class LexicalSearch:
             first,
             last,
             self._floors,
-            np.empty(min(largest, BLOCK), np.uint16 if self._narrow else np.uint32),
+            # As many as a posting may name; those behind a block are not touched unless the index is damaged.
+            np.empty(PLACES, np.uint16 if self._narrow else np.uint32),
         )
 
     def best(self, found: Sequence[Found]) -> tuple[Int64, Int64, Float32]:

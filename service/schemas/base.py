@@ -17,6 +17,19 @@ def _whole(value: object) -> object:
 # Last in an annotation: bounds that follow it are checked, but Pydantic does not describe them.
 WHOLE = BeforeValidator(_whole)
 Integer = Annotated[int, WHOLE]
+
+
+def at_most(limit: int, what: str) -> BeforeValidator:
+    """Counts an object's entries before they are checked: of a million wrong ones each would be an error."""
+
+    def check(value: object) -> object:
+        if isinstance(value, dict) and len(value) > limit:
+            raise ValueError(f"{len(value)} {what}; the limit is {limit}")
+        return value
+
+    return BeforeValidator(check)
+
+
 ADAPTER_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}(:[A-Za-z0-9][A-Za-z0-9_-]{0,63})?$"
 AdapterName = Annotated[
     str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from index.bm25.languages import Bm25Language
 from index.catalog.settings import MAX_FIELDS
@@ -13,15 +13,8 @@ from index.documents.fields import FieldType
 from index.token_vectors.codecs import LARGEST_POOLING, TokenCodec
 from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
-from service.schemas.base import WHOLE, AdapterName, Request
+from service.schemas.base import WHOLE, AdapterName, Request, at_most
 from service.schemas.search_answers import CandidatesResponse, WeightsResponse
-
-
-def _few_fields(value: object) -> object:
-    """Counts before the values are checked: a million wrong ones would be a million complaints."""
-    if isinstance(value, dict) and len(value) > MAX_FIELDS:
-        raise ValueError(f"{len(value)} fields are declared; the limit is {MAX_FIELDS}")
-    return value
 
 
 class WindowRequest(Request):
@@ -87,7 +80,7 @@ class CollectionRequest(Request):
         description="Encode long documents in overlapping windows; by default they are cut at the encoder's "
         "limit.",
     )
-    fields: Annotated[dict[str, FieldType], BeforeValidator(_few_fields)] | None = Field(
+    fields: Annotated[dict[str, FieldType], at_most(MAX_FIELDS, "fields are declared")] | None = Field(
         None,
         description="Metadata fields that filters may use. A `datetime` is a string of RFC 3339, such as "
         "`2024-05-17T09:30:00Z`; without an offset it is UTC.",

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from index.search.query import MAX_FACET_VALUES
 from service.ready_representations import LARGEST_COMPONENT
-from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text
+from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, at_most
 from service.schemas.filters import FilterTree
 from service.search.pipeline import HitPart
 
@@ -194,7 +194,9 @@ class SearchRequest(Request):
     )
     facets: (
         Annotated[
-            dict[str, Annotated[int, Field(ge=1, le=MAX_FACET_VALUES), WHOLE]], Field(max_length=MAX_FACETS)
+            dict[str, Annotated[int, Field(ge=1, le=MAX_FACET_VALUES), WHOLE]],
+            Field(max_length=MAX_FACETS),
+            at_most(MAX_FACETS, "facets are asked for"),
         ]
         | None
     ) = Field(

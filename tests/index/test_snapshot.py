@@ -99,6 +99,13 @@ def test_a_dense_search_asks_no_other_side_which_could_find_nothing_better(
     assert len(asked) == 4
 
 
+@pytest.mark.parametrize("many", [10**9, 2**63 - 1, 10**19])
+def test_more_than_there_are_gives_all(build: Any, three: Any, three_query: Any, many: int) -> None:
+    snapshot = build(three).snapshot()
+    hits = snapshot.search(three_query, top_k=many, candidates=CandidateLimits(many, many)).hits
+    assert hits == snapshot.search(three_query).hits
+
+
 def test_codec_none_drops_the_colbert_side(build: Any, three: Any, three_query: Any) -> None:
     hits = build(three, token_codec="none").snapshot().search(three_query).hits
     assert [(h.document.id, h.score, h.scores.colbert) for h in hits] == [

@@ -195,6 +195,10 @@ async def test_what_makes_no_sense_is_refused_by_name(client: httpx.AsyncClient,
         ),
         ({"query": "a", "facets": {"year": 3}}, (422, "invalid_value", "facets", "'year' is not declared")),
         ({"query": "a", "facets": {"kind": 0}}, (422, "invalid_value", "facets.kind", "at least 1")),
+        (
+            {"query": "a", "facets": {str(place): "x" for place in range(8_000)}},
+            (422, "invalid_value", "facets", "8000 facets are asked for; the limit is 32"),
+        ),
         ({"query": "a", "include": ["score"]}, (422, "invalid_value", "include.0", "'scores'")),
         ({"query": {"id": "nobody"}}, (404, "document_not_found", None, "has no document 'nobody'")),
         (

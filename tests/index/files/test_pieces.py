@@ -74,16 +74,19 @@ def test_nothing_is_asked_for_where_all_is_in_memory(
     asked: list[list[int]] = []
     monkeypatch.setattr(Pieces, "ask_for", lambda some: asked.append(some.starts.tolist()))
     monkeypatch.setattr(DiskWatch, "waits", lambda _: True)
-    segments, rows = np.array([0] * 9 + [1] * 3), np.arange(12)
+    segments, rows = np.repeat(np.arange(10), 6), np.arange(60)
 
     def pieces_of(_: int, some: np.ndarray) -> Pieces:
         return Pieces.of(cold, some, some + 1)
 
     read_ahead(segments, rows, pieces_of)
-    assert asked == [pieces_of(0, rows[:9]).starts.tolist()], "few rows of a segment are read as they come"
+    together = [start for some in asked for start in some]
+    assert together == pieces_of(0, rows).starts.tolist(), "of however many segments"
+    read_ahead(segments[:3], rows[:3], pieces_of)
+    assert len(asked) == 10, "few rows are read as they come"
     assert cold.sum() > 0  # which reads all
     read_ahead(segments, rows, pieces_of)
-    assert len(asked) == 1
+    assert len(asked) == 10
 
 
 def test_pieces_are_looked_at_from_the_first_waits_on(cold: np.ndarray) -> None:

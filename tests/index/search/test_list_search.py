@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits, DenseOptions
+from index.candidates import CandidateLimits, DenseOptions, Weights
 from index.collection import Collection
 from index.dense.index import DenseIndex
 from index.documents.filters import parse_filter
+from index.live.collection import LiveCollection
 from index.search import list_search
 from models.representations import Representations
 
@@ -103,3 +104,27 @@ def test_a_segment_whose_lists_have_too_few_is_searched_by_itself(
     monkeypatch.setattr(DenseIndex, "propose_from_lists", lambda *_: nothing)
     found = snapshot.retrieve(query, candidates=CandidateLimits(K, 0), dense_options=OPTIONS)
     assert recall(found, encoded, query, np.arange(DOCUMENTS)) > 0.8
+
+
+@pytest.mark.parametrize("kind", ["ivfpq", "ivfrabitq"])
+def test_what_is_deleted_takes_no_place_of_others(build: Any, random_corpus: Any, kind: str) -> None:
+    documents, encoded = random_corpus(3_000, seed=5)
+    assert encoded.dense is not None
+    topic = encoded.dense[0]
+    near = topic + 0.3 * encoded.dense[:300]  # a tenth of all lies together, and is deleted together
+    dense = np.concatenate([near / np.linalg.norm(near, axis=1, keepdims=True), encoded.dense[300:]])
+    corpus = documents, replace(encoded, dense=dense.astype(np.float32))
+    collection = build(corpus, dense_kind=kind)
+    query = replace(encoded.take(np.array([0])), dense=topic[None])
+    options: Any = {
+        "top_k": 20,
+        "weights": Weights(1, 0, 0),
+        "candidates": CandidateLimits(20, 20),
+        "dense_options": DenseOptions(nprobe=20),
+    }
+    with LiveCollection(collection) as live:
+        assert len(live.snapshot().search(query, **options).hits) == 20
+        live.delete([document.id for document in documents[:300]])
+        hits = live.snapshot().search(query, **options).hits
+    assert len(hits) == 20
+    assert not {hit.document.id for hit in hits} & {document.id for document in documents[:300]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.candidates import CandidateLimits, Document, Hit, Weights
+from index.candidates import CandidateLimits, Cursor, Document, Hit, Page, Weights
+from index.search import ranking
 from index.snapshot import Snapshot
+from index.token_vectors.codebook_training import train_codebook
 from models.representations import Float32, Representations, SparseRows, TokenVectors
 
 ALL = CandidateLimits(10_000, 10_000)
@@ -128,3 +131,85 @@ def shared(build: Any, random_corpus: Any) -> Snapshot:
     """Forty documents, nine of them alike, in three segments."""
     found: Snapshot = build(random_corpus(40, 6, repeat=9), segment=15).snapshot()
     return found
+
+
+@pytest.fixture
+def two_groups(build: Any) -> tuple[Snapshot, Representations]:
+    """200 documents, of which 32 lie far above the others, by codes of one bit; and a query."""
+    random, count = np.random.default_rng(0), 200
+    tokens = random.standard_normal((count + 1, 3, 16)).astype(np.float32)
+    tokens /= np.linalg.norm(tokens, axis=2, keepdims=True)
+    rest = random.standard_normal((count, 15))
+    rest /= np.linalg.norm(rest, axis=1, keepdims=True)
+    first = np.where(np.arange(count) < 32, 0.99, 0.01)[:, None]
+    dense = np.concatenate([first, rest * np.sqrt(1 - first**2)], axis=1).astype(np.float32)
+    texts = replace(of_tokens(tokens[:count]), dense=dense)
+    query = replace(of_tokens(tokens[count:]), dense=np.eye(1, 16, dtype=np.float32))
+    codebook = train_codebook(np.tile(tokens.reshape(-1, 16), (2, 1)), 1)
+    corpus = named(count, 1), texts
+    return build(corpus, token_codec="residual1", codebook=codebook).snapshot(), query
+
+
+@pytest.mark.parametrize("place", range(20, 27))
+def test_a_page_behind_a_cursor_is_full_also_with_a_least_score(
+    two_groups: tuple[Snapshot, Representations], place: int
+) -> None:
+    snapshot, query = two_groups
+
+    def page(**which: Any) -> list[str]:
+        weights = Weights(10, 0, 1)
+        return ids_of(snapshot.search(query, top_k=10, weights=weights, page=Page(**which)).hits)
+
+    weights = Weights(10, 0, 1)
+    last = snapshot.search(query, top_k=60, weights=weights).hits[place - 1]
+    assert last.score > 0.5
+    cursor = Cursor(last.score, last.document.id)
+    assert page(after=cursor, min_score=0.0) == page(after=cursor) == page(offset=place)
+    assert len(page(offset=place)) == 10
+
+
+def test_what_was_not_read_is_a_hit_where_bounds_were_too_high(
+    two_groups: tuple[Snapshot, Representations], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot, query = two_groups
+    page = Page(min_score=0.1)
+    expected = snapshot.search(query, page=page).hits
+    assert len(expected) == 10
+
+    def too_high(segments: Any, found: Any, *_: Any) -> tuple[Any, float]:
+        bounds = np.full(len(found), -np.inf)
+        bounds[:3] = np.inf
+        return bounds, 0.2
+
+    monkeypatch.setattr(ranking, "bounds_of", too_high)
+    assert snapshot.search(query, page=page).hits == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_page_behind_a_cursor_scores_few_exactly(
+    build: Any, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+
+    def unit(*shape: int) -> Any:
+        vectors = random.standard_normal(shape).astype(np.float32)
+        return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+    texts = replace(of_tokens(unit(401, 3, 16)), dense=unit(401, 16))
+    rows = np.arange(401)
+    snapshot = build((named(400, 2), texts.take(rows[:400])), token_codec="int8").snapshot()
+    query = texts.take(rows[400:])
+    exactly: list[int] = []
+    real = ranking.late_scores
+
+    def late_scores(segments: Any, found: Any, query: Any) -> Any:
+        exactly.append(len(found))
+        return real(segments, found, query)
+
+    monkeypatch.setattr(ranking, "late_scores", late_scores)
+    *_, last = first = snapshot.search(query, top_k=10).hits
+    after = Cursor(last.score, last.document.id)
+    second = snapshot.search(query, top_k=10, page=Page(after=after)).hits
+    assert ids_of([*first, *second]) == ids_of(snapshot.search(query, top_k=20).hits)
+    assert len(exactly) == 3
+    assert max(exactly) <= 40
