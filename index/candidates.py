@@ -41,6 +41,10 @@ class CandidateLimits:
         """What a search with these weights takes of each."""
         return self if weights.bm25 else replace(self, bm25=0)
 
+    def with_one_more(self) -> CandidateLimits:
+        """One more of each side that proposes any, for a document that is not to be found."""
+        return CandidateLimits(*(limit + (limit > 0) for limit in (self.dense, self.sparse, self.bm25)))
+
     def needed(self, weights: Weights, wanted: int) -> CandidateLimits:
         """What proposes the `wanted` documents of highest sum.
 

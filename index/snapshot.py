@@ -176,6 +176,8 @@ class Snapshot:
         check_page(page)
         check_group_by(group_by, self.settings.fields)
         check_weights(query, text, weights, self.settings)
+        if excluded is not None:
+            candidates = candidates.with_one_more()
         if page.after is None and group_by is None:  # then so many of the best are enough
             candidates = candidates.needed(weights, page.offset + top_k + (excluded is not None))
         started = time.perf_counter()

@@ -36,7 +36,7 @@ FILTER = {"or": [{"eq": {"kind": "a"}}, {"gte": {"number": 1}}]}
 def warm_up() -> None:
     """Builds, writes and searches in a folder for temporary files, once in a process.
 
-    Raises OSError where that folder has no room; the next call tries again.
+    Raises OSError or SearchIndexError where that folder has no room; the next call tries again.
     """
     random = np.random.default_rng(0)
     with tempfile.TemporaryDirectory(prefix="tercet-warm-up-") as folder:

@@ -137,17 +137,22 @@ class SnapshotWriter:
         documents: Sequence[Document],
         representations: Representations,
         windows: DocumentWindows | None = None,
+        *,
+        already_pooled: bool = False,
     ) -> None:
         """Adds documents with all outputs of one encoder pass: one row each, or one for each window.
 
         windows: in a collection with them, those of each document. A document may come in several batches,
-        so that a long one takes no more memory than others.
+        so that a long one takes no more memory than others. already_pooled: whether tokens share vectors, as
+        they shall in a collection with token pooling.
         Raises InvalidDocumentError or DuplicateDocumentError, naming the document, before anything of
         the batch is written: the writer can go on without it, unless a document of it had begun before. After
         an OSError it cannot.
         """
         self._require_writable()
-        batch = check_batch(documents, representations, self._settings, windows, self._analyzer)
+        batch = check_batch(
+            documents, representations, self._settings, windows, self._analyzer, already_pooled=already_pooled
+        )
         ids = batch.ids.take(np.arange(len(batch)))
         self._ids.add(self._new_ids(ids))
         self._writable = False

@@ -153,7 +153,7 @@ def build_collection(
             seconds = time.monotonic() - started
             progress(BuildProgress(0, None, 0, 0, 0.0, seconds, learning=vectors))
 
-        settings |= codec_settings(encoder, source, token_codec, learning)
+        settings |= codec_settings(encoder, source, token_codec, on_error, learning)
     elif token_codec is not None:
         settings["token_codec"] = token_codec
     collection, created = open_or_create(collections_root, name, encoder.info, settings)

@@ -16,6 +16,7 @@ from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
 from ingest.document_encoders import DocumentEncoder
 from ingest.errors import SourceError
 from ingest.groups import estimated_tokens
+from ingest.sources.checks import OnError
 from ingest.sources.reader import DocumentReader
 from models.representations import Float32
 
@@ -24,21 +25,30 @@ WORTH_LEARNING = 20_000  # token vectors; of fewer a codebook knows little, and 
 SHARE = 10  # one document of so many is drawn
 ENOUGH_VECTORS = 100_000  # of a small source more documents are drawn, until they have so many
 MOST_DOCUMENTS = 10_000
-TEXTS_AT_ONCE = 64
+TEXTS_AT_ONCE, TOKENS_AT_ONCE = 64, 65_536
+CHARACTERS_PER_TOKEN = 16  # at most, but for rare texts, of which a little less is seen
+DRAWN_CHARACTERS = 2**26
+SAMPLE_BYTES, VALUE_BYTES = 2**29, 4
+DOCUMENTS_PER_LOOK = 1_000  # between two questions whether to go on
 
 
 def codec_settings(
-    encoder: DocumentEncoder, source: Path, asked: TokenCodec | None, progress: Callable[[int], None]
+    encoder: DocumentEncoder,
+    source: Path,
+    asked: TokenCodec | None,
+    on_error: OnError,
+    progress: Callable[[int], None],
 ) -> dict[str, Any]:
     """The settings `token_codec` and `codebook` of a new collection, where they are not those of any other.
 
     Without a codec that is asked for, a source of enough token vectors gets the smallest.
-    progress: is told now and then how many token vectors there are to learn from, and may raise. Raises
-    SourceError where what is asked for needs a codebook, and there are too few vectors to learn it from.
+    on_error: as for the build; progress: is told now and then how many token vectors there are to learn from,
+    and may raise. Raises SourceError for a bad record (with `on_error` "stop"), and where what is asked for
+    needs a codebook, and there are too few vectors to learn it from.
     """
     if asked is not None and asked not in RESIDUAL_BITS:
         return {"token_codec": asked}
-    texts, seen = _drawn_texts(source)
+    texts, seen = _drawn_texts(source, on_error, encoder.info.max_length, progress)
     codec: TokenCodec = asked or DEFAULT
     if asked is None:
         vectors = sum(map(estimated_tokens, texts)) if encoder.info.colbert_dimension % 8 == 0 else 0
@@ -62,31 +72,40 @@ def _sample(
     encoder: DocumentEncoder, texts: list[str], wanted: int, progress: Callable[[int], None]
 ) -> Float32:
     """Token vectors float32[T, C] of the first texts: so many, and more where these have too few vectors."""
-    parts = [np.empty((0, encoder.info.colbert_dimension), np.float32)]
+    dimension = encoder.info.colbert_dimension
+    parts = [np.empty((0, dimension), np.float32)]
+    most = min(MOST_VECTORS, SAMPLE_BYTES // (VALUE_BYTES * max(1, dimension)))
+    at_once = max(1, min(TEXTS_AT_ONCE, TOKENS_AT_ONCE // encoder.info.max_length))
     vectors = 0
-    for first in range(0, len(texts), TEXTS_AT_ONCE):
-        if vectors >= (ENOUGH_VECTORS if first >= wanted else MOST_VECTORS):
+    for first in range(0, len(texts), at_once):
+        if vectors >= (min(most, ENOUGH_VECTORS) if first >= wanted else most):
             break
         progress(vectors)
-        colbert = encoder.encode(texts[first : first + TEXTS_AT_ONCE]).colbert
+        colbert = encoder.encode(texts[first : first + at_once]).colbert
         if colbert is not None:
             parts.append(colbert.vectors)
             vectors += len(colbert.vectors)
     return np.concatenate(parts)
 
 
-def _drawn_texts(source: Path) -> tuple[list[str], int]:
-    """Texts of documents, each as likely as any other, in random order; and how many the source has.
+def _drawn_texts(
+    source: Path, on_error: OnError, max_length: int, progress: Callable[[int], None]
+) -> tuple[list[str], int]:
+    """The beginnings of documents, each as likely as any other, in random order; and how many the source has.
 
-    A reservoir (Vitter 1985, algorithm R): memory holds no more than are drawn at most.
+    A reservoir (Vitter 1985, algorithm R). Memory holds no more than are drawn at most, and of each no more
+    than an encoder of so many tokens reads.
     """
     generator = np.random.default_rng(0)
     drawn: list[str] = []
-    seen = 0
-    for document in DocumentReader(source, on_error="skip"):
+    seen, characters = 0, CHARACTERS_PER_TOKEN * max_length
+    most = max(1, min(MOST_DOCUMENTS, DRAWN_CHARACTERS // characters))
+    for document in DocumentReader(source, on_error=on_error):
         seen += 1
-        if len(drawn) < MOST_DOCUMENTS:
-            drawn.append(document.encoded_text)
-        elif (place := int(generator.integers(seen))) < MOST_DOCUMENTS:
-            drawn[place] = document.encoded_text
+        if seen % DOCUMENTS_PER_LOOK == 0:
+            progress(0)
+        if len(drawn) < most:
+            drawn.append(document.encoded_text[:characters])
+        elif (place := int(generator.integers(seen))) < most:
+            drawn[place] = document.encoded_text[:characters]
     return [drawn[place] for place in generator.permutation(len(drawn)).tolist()], seen

@@ -42,7 +42,7 @@ from models.representations import (
 )
 
 # What a new collection takes over from the one that its documents come from.
-TAKEN_OVER = ("token_codec", "lexical", "bm25", "bm25_language", "window", "fields")
+TAKEN_OVER = ("token_codec", "token_pooling", "lexical", "bm25", "bm25_language", "window", "fields")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +198,7 @@ class _ReadyBuild:
     ) -> None:
         self._settings = settings
         self._source = source
+        self._already_pooled = source.settings.token_pooling > 1
         self._checks = checks
         self._target = target
         self._progress = progress
@@ -260,7 +261,7 @@ class _ReadyBuild:
         windows = None
         if self._settings.window is not None:
             windows = DocumentWindows(batch.offsets, batch.spans)
-        writer.add(batch.documents, batch.representations, windows)
+        writer.add(batch.documents, batch.representations, windows, already_pooled=self._already_pooled)
         self._documents += len(batch.documents)
         self._encodings += len(batch.representations)
 
@@ -299,12 +300,17 @@ def _require_same_encoder(source: ReadySource, encoder: EncoderInfo) -> None:
 
 
 def _require_same_parts(source: ReadySource, settings: CollectionSettings) -> None:
-    """Raises SourceError where the source lacks what the collection stores, or has other windows."""
+    """Raises SourceError where the source lacks what the collection stores, or has other windows or pools."""
     made = source.settings
     if settings.stores_token_vectors and not made.stores_token_vectors:
         raise SourceError(
             f"{source.name} has no token vectors, and collection {settings.name!r} stores them: give "
             "--token-codec none for a new collection, or build from the texts"
+        )
+    if made.token_pooling > 1 and settings.token_pooling not in (1, made.token_pooling):
+        raise SourceError(
+            f"{source.name} has token pooling {made.token_pooling}, and collection {settings.name!r} has "
+            f"{settings.token_pooling}: build under another name, or from the texts"
         )
     if settings.window != made.window:
         shown = [f"windows of {each}" if each else "no windows" for each in (made.window, settings.window)]

@@ -318,7 +318,11 @@ def _current(known: dict[str, _Read[T]], name: str, path: str, read: Callable[[P
     found = known.get(name)
     if found is None or found.version != version:
         # A file replaced since then is newer than noted here, and so is read once more.
-        found = known[name] = _Read(version, read(Path(path)))
+        try:
+            found = known[name] = _Read(version, read(Path(path)))
+        except FileNotFoundError:  # removed since the look
+            known.pop(name, None)
+            return None
     return found.content
 
 

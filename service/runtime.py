@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from index.errors import SearchIndexError
 from index.warm_up import warm_up
 from models.encoder import Encoder
 from models.errors import EncoderUnavailableError
@@ -291,7 +292,10 @@ class Runtime:
         await jobs.start()
         try:
             await self.pools.search.run(warm_up)
-        except OSError as error:  # no room for temporary files; the first search is slower then
+        except (
+            OSError,
+            SearchIndexError,
+        ) as error:  # no room for temporary files; the first search is slower
             log.warning("the index could not be warmed up: %s", error)
         return SearchServices(
             SearchPipeline(encoding, self.collections, self.pools.search, self._admission),

@@ -17,6 +17,7 @@ import orjson
 from index.catalog.settings import CollectionSettings
 from index.errors import DamagedIndexError
 from index.snapshot import Snapshot
+from index.token_vectors.codecs import RESIDUAL_BITS
 from ingest.errors import SourceError
 
 FORMAT_VERSION = 1
@@ -35,9 +36,10 @@ def description_of(snapshot: Snapshot) -> dict[str, Any]:
 
 def settings_record(settings: CollectionSettings) -> dict[str, Any]:
     """What vectors are described with; those of a residual codec travel without their codebook."""
-    if settings.codebook is not None:
+    if settings.token_codec in RESIDUAL_BITS:
         settings = replace(settings, token_codec="int8", codebook=None)  # noqa: S106  # a codec, no secret
     record: dict[str, Any] = orjson.loads(settings.content)
+    record.pop("codebook", None)  # that of sign follows from its dimension
     return record
 
 

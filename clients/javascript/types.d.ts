@@ -617,7 +617,7 @@ export interface StoredDocumentQuery {
 }
 
 /** What is stored of a document: its three representations, or in a collection with windows those of each.
-`PUT` takes it as it is. */
+`PUT` takes it as it is, but pools token vectors again: into a collection with token pooling put the text. */
 export interface StoredDocumentRepresentations {
   fingerprint: string;
   position: number;

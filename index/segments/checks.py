@@ -28,11 +28,14 @@ def check_batch(
     settings: CollectionSettings,
     windows: DocumentWindows | None = None,
     analyzer: Analyzer | None = None,
+    *,
+    already_pooled: bool = False,
 ) -> DocumentRows:
     """The stored form of documents, after checks of types, limits, declared fields, windows, dimensions and
     finiteness.
 
-    analyzer: for BM25, one that remembers words from batch to batch; by default a new one.
+    analyzer: for BM25, one that remembers words from batch to batch; by default a new one. already_pooled:
+    whether tokens share vectors already, where the settings say that they shall.
     Raises InvalidDocumentError, naming the first document at fault.
     """
     stored = [encode_document(document) for document in documents]
@@ -50,7 +53,10 @@ def check_batch(
     sparse = _check_sparse(encoded, representations.sparse, settings)
     tokens = words = None
     if settings.stores_token_vectors:
-        tokens = _check_colbert(encoded, representations.colbert, settings)
+        colbert = _check_colbert(encoded, representations.colbert, settings)
+        if not already_pooled:
+            colbert = pooled(colbert, settings.token_pooling)
+        tokens = TokenVectorStore.encode(colbert, settings.token_codec, settings.codebook)
     if settings.bm25:
         complete = documents[: len(documents) - (windows is not None and windows.continues)]
         texts = [document.encoded_text for document in complete]
@@ -139,7 +145,7 @@ def _check_sparse(
 
 def _check_colbert(
     documents: Sequence[Document], colbert: TokenVectors | None, settings: CollectionSettings
-) -> TokenVectorStore:
+) -> TokenVectors:
     if colbert is None:
         raise InvalidDocumentError(
             "the token vectors are missing; encode documents with all outputs, or use token_codec none"
@@ -155,8 +161,7 @@ def _check_colbert(
     # A NaN fails the comparison, so one pass finds both faults.
     finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.abs(colbert.vectors) <= largest, axis=1)
     _require_items(documents, owners, finite, f"a token vector is not finite in {settings.token_codec}")
-    kept = pooled(TokenVectors(colbert.vectors, offsets), settings.token_pooling)
-    return TokenVectorStore.encode(kept, settings.token_codec, settings.codebook)
+    return TokenVectors(colbert.vectors, offsets)
 
 
 def _check_offsets(offsets: Int64, rows: int, items: int, what: str) -> Int64:

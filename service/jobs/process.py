@@ -100,7 +100,7 @@ class BuildProcess:
                 *(*module_command("cli.main"), "index", "build", str(source)),
                 *("--collection", job.collection, "--data", str(data), "--on-error", job.on_error),
                 *(() if job.adapter is None else ("--adapter", job.adapter)),
-                *(("--staged",) if staged else ()),
+                *(("--staged", "--mode", job.mode) if staged else ()),
                 *("--progress", "json", "--stop-with-stdin", "--mark", job.id),
                 stdin=PIPE,
                 stdout=PIPE,

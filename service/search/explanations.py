@@ -121,7 +121,7 @@ def explain_hits(
     """
     require_few_windows(snapshot, query, hits)
     query_tokens = _query_tokens(text, query, tokenizer)
-    cutter = cutter_for(snapshot.settings, tokenizer)
+    cutter, unpooled = cutter_for(snapshot.settings, tokenizer), snapshot.settings.token_pooling == 1
     found = snapshot.explanations(query, [hit.document.id for hit in hits], text)
     texts = [
         _aligned_text(hit.document, explanation.alignment, cutter)
@@ -134,7 +134,9 @@ def explain_hits(
     ):
         # The first token of a text has no vector.
         ids = batch.token_ids[start + 1 : start if aligned is None else stop]
-        nearest = _tokens_at(ids, explanation.alignment.document_vectors, tokenizer)
+        vectors = explanation.alignment.document_vectors
+        # A vector that tokens share is of none of them.
+        nearest = _tokens_at(ids, vectors, tokenizer) if unpooled else [None] * len(vectors)
         explained: HitExplanation = {
             "terms": _terms(explanation.terms, tokenizer),
             "alignment": _aligned(explanation.alignment, query_tokens, nearest),

@@ -106,6 +106,14 @@ def test_more_than_there_are_gives_all(build: Any, three: Any, three_query: Any,
     assert hits == snapshot.search(three_query).hits
 
 
+def test_a_document_that_is_left_out_takes_no_place(build: Any, three: Any) -> None:
+    snapshot = build(three).snapshot()
+    query = snapshot.stored_query("a").representations
+    for limits in (CandidateLimits(1, 0), CandidateLimits(2, 0)):
+        hits = snapshot.search(query, top_k=1, candidates=limits, excluded="a").hits
+        assert [hit.document.id for hit in hits] == ["c"]
+
+
 def test_codec_none_drops_the_colbert_side(build: Any, three: Any, three_query: Any) -> None:
     hits = build(three, token_codec="none").snapshot().search(three_query).hits
     assert [(h.document.id, h.score, h.scores.colbert) for h in hits] == [

@@ -163,9 +163,57 @@ def test_documents_are_drawn_from_all_over_the_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codebook, "MOST_DOCUMENTS", 50)
-    drawn, seen = codebook._drawn_texts(source(tmp_path, 400))
+    drawn, seen = codebook._drawn_texts(source(tmp_path, 400), "stop", 512, lambda _: None)
     assert seen == 400
     assert len(set(drawn)) == len(drawn) == 50
     places = sorted(map(texts(400).index, drawn))
     assert places[0] < 50
     assert places[-1] >= 350
+
+
+def test_of_long_documents_their_beginnings_are_kept(
+    tmp_path: Path, eight: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        codebook, "DRAWN_CHARACTERS", 40 * codebook.CHARACTERS_PER_TOKEN * eight.info.max_length
+    )
+    lines = [json.dumps({"id": f"d{row}", "text": "hot tea " * 10_000}) for row in range(50)]
+    (tmp_path / "long.jsonl").write_text("\n".join(lines))
+    drawn, seen = codebook._drawn_texts(
+        tmp_path / "long.jsonl", "stop", eight.info.max_length, lambda _: None
+    )
+    assert (len(drawn), seen) == (40, 50)
+    assert {len(text) for text in drawn} == {codebook.CHARACTERS_PER_TOKEN * eight.info.max_length}
+
+
+def test_a_sample_has_no_more_bytes_than_it_may(eight: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codebook, "SAMPLE_BYTES", 1_000 * codebook.VALUE_BYTES * 8)
+    monkeypatch.setattr(codebook, "TOKENS_AT_ONCE", eight.info.max_length)
+    sample = codebook._sample(LocalDocuments(eight), texts(500), 500, lambda _: None)
+    assert 1_000 <= len(sample) <= 1_000 + eight.info.max_length
+
+
+def test_what_is_wrong_is_told_before_anything_is_learned(tmp_path: Path, eight: Any) -> None:
+    path = source(tmp_path)
+    path.write_text(path.read_text() + '\n{"id": "bad"}')
+    told: list[BuildProgress] = []
+    with pytest.raises(SourceError, match='line 121: "text" is missing'):
+        build_collection(
+            LocalDocuments(eight), tmp_path, "coded", path, token_codec="residual1", progress=told.append
+        )
+    assert not told
+
+
+def test_a_build_ends_while_its_source_is_read_to_learn_from(
+    tmp_path: Path, eight: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codebook, "DOCUMENTS_PER_LOOK", 50)
+    read: list[int] = []
+
+    def cancelled() -> bool:
+        read.append(1)
+        return True
+
+    with pytest.raises(BuildCancelledError):
+        build(eight, tmp_path, "residual1", cancelled=cancelled)
+    assert read == [1]

@@ -106,6 +106,10 @@ async def test_tokens_that_are_alike_may_share_a_vector(client: httpx.AsyncClien
         assert written.status_code == 200, written.json()
         got = await client.get(f"/collections/{name}/documents/a", params={"representations": "true"})
         kept.append(len(got.json()["representations"]["colbert"]))
+        explained = await client.post("/search", json={"collection": name, "query": "two", "explain": True})
+        (hit,) = explained.json()["hits"]
+        tokens = [pair["document_token"] for pair in hit["explanation"]["alignment"]]
+        assert (tokens[0] is None) == (factor > 1), "a vector that tokens share is of none of them"
     assert kept[1] == -(-kept[0] // 3)
 
 

@@ -25,7 +25,7 @@ from index.errors import (
 )
 from index.live.collection import LiveCollection
 from models.encoder import Encoder, encode
-from service.collections import CollectionRegistry
+from service.collections import CollectionRegistry, _current
 
 
 @pytest.fixture
@@ -227,3 +227,16 @@ def _noting(work: Callable[[], None], faults: list[str]) -> Callable[[], None]:
 
 def _renamed(settings: Any, name: str) -> Any:
     return type(settings)(**{key: getattr(settings, key) for key in settings.__slots__} | {"name": name})
+
+
+def test_what_is_removed_while_it_is_read_is_not_there(tmp_path: Path) -> None:
+    known: dict[str, Any] = {}
+    path = tmp_path / "effort.json"
+    path.write_text("{}")
+
+    def removed(path: Path) -> str:
+        path.unlink()
+        return path.read_text()
+
+    assert _current(known, "demo", str(path), removed) is None
+    assert not known

@@ -31,6 +31,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "float16": {"token_codec": "float16", "lexical": "idf"},
     "none": {"token_codec": "none"},
     "windows": {"window": WindowSettings(12, 4), "lexical": "idf"},
+    "pooled": {"token_codec": "int8", "token_pooling": 2},
 }
 
 Make = Callable[[str], Collection]

@@ -89,6 +89,41 @@ def test_vectors_of_a_residual_codec_come_back_as_they_are(eight: Any, file: Pat
         )
 
 
+def test_tokens_that_share_vectors_are_not_joined_again(
+    make: Any, tiny: Any, file: Path, tmp_path: Path
+) -> None:
+    own = exported(make("pooled"), file)
+    encoder, root, source = LocalDocuments(tiny), tmp_path / "other", ParquetSource(file)
+    build_ready(encoder, root, "back", source)
+    build_ready(encoder, root, "back", ParquetSource(file), mode="upsert")
+    back = Collection.open(root, "back")
+    assert (back.settings.token_codec, back.settings.token_pooling) == ("int8", 2)
+    documents = own.page(None, 100)
+    assert len(documents) == 57
+    for document in documents:
+        first, second = (each.representations_of(document.id) for each in (own, back.snapshot()))
+        assert first is not None
+        assert second is not None
+        assert first.colbert is not None
+        assert second.colbert is not None
+        np.testing.assert_array_equal(first.colbert.vectors, second.colbert.vectors)
+    build_ready(encoder, root, "apart", ParquetSource(file), settings={"token_pooling": 1})
+    with pytest.raises(SourceError, match="has token pooling 2, and collection 'more' has 3"):
+        build_ready(encoder, root, "more", ParquetSource(file), settings={"token_pooling": 3})
+
+
+def test_the_codec_sign_comes_back(tmp_path: Path, eight: Any, file: Path) -> None:
+    source, encoder = tmp_path / "source.jsonl", LocalDocuments(eight)
+    source.write_text('{"id": "a", "text": "hot tea"}\n{"id": "b", "text": "the train leaves"}')
+    build_collection(encoder, tmp_path, "signs", source, token_codec="sign")
+    own = Collection.open(tmp_path, "signs").snapshot()
+    assert export(own, ParquetTarget(file, own.settings)) == 2
+    build_ready(encoder, tmp_path / "other", "back", ParquetSource(file))
+    back = Collection.open(tmp_path / "other", "back").snapshot()
+    assert (back.settings.token_codec, back.settings.codebook) == ("sign", own.settings.codebook)
+    require_same_answers(own, back, eight, ["tea", "a train"])
+
+
 def test_a_folder_of_parts_and_an_upsert(make: Any, tiny: Any, tmp_path: Path, queries: list[str]) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()

@@ -143,8 +143,9 @@ def test_a_document_is_searched_for_by_what_is_stored_of_it(
     snapshot = build((documents, encoded), segment=15, token_codec=codec).snapshot()
     for document in documents[:10]:
         like = snapshot.stored_query(document.id)
-        others = hits_of(snapshot, like.representations, excluded=document.id)
-        every = hits_of(snapshot, like.representations)
+        options: dict[str, Any] = {"top_k": 40, "candidates": CandidateLimits(40, 40)}
+        others = snapshot.search(like.representations, excluded=document.id, **options).hits
+        every = snapshot.search(like.representations, **options).hits
         assert others == [hit for hit in every if hit.document.id != document.id]
         assert len(others) == len(every) - 1
         assert like.text == document.text

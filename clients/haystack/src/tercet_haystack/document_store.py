@@ -191,10 +191,11 @@ class TercetDocumentStore:
 
     def delete_all_documents(self, recreate_collection: bool = False) -> None:
         """Deletes all documents. recreate_collection: by deleting the collection and making one with the same
-        settings; faster, but without a collection for a moment, and refused where an alias means it.
+        settings; faster, but without a collection for a moment, and refused where an alias means it. One that
+        learned a codebook for its token vectors is kept, as it could not be made without documents.
         """
         described = self._opened()
-        if recreate_collection:
+        if recreate_collection and _can_be_made_again(described):
             self.clients.sync.delete_collection(self.collection)
             self._described = self.clients.sync.create_collection(self.collection, _settings_of(described))
             return
@@ -203,7 +204,7 @@ class TercetDocumentStore:
     async def delete_all_documents_async(self, recreate_collection: bool = False) -> None:
         """The same for an event loop."""
         described = await self._opened_async()
-        if recreate_collection:
+        if recreate_collection and _can_be_made_again(described):
             client = self.clients.running
             await client.delete_collection(self.collection)
             self._described = await client.create_collection(self.collection, _settings_of(described))
@@ -470,12 +471,18 @@ def _expect_change(error: ConflictError) -> None:
         raise error
 
 
+def _can_be_made_again(described: CollectionResponse) -> bool:
+    """Whether a collection of these settings can be made without documents to learn a codebook from."""
+    return not described["token_codec"].startswith("residual")
+
+
 def _settings_of(described: CollectionResponse) -> CollectionRequest:
     """What makes a collection like this one."""
     names = (
         "dense_kind",
         "dense_memory_bytes",
         "token_codec",
+        "token_pooling",
         "lexical",
         "bm25",
         "bm25_language",

@@ -838,7 +838,8 @@ StoredDocumentQuery = TypedDict(
 )
 
 # What is stored of a document: its three representations, or in a collection with windows those of
-# each. `PUT` takes it as it is.
+# each. `PUT` takes it as it is, but pools token vectors again: into a collection with token pooling
+# put the text.
 StoredDocumentRepresentations = TypedDict(
     "StoredDocumentRepresentations",
     {
