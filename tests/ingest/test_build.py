@@ -17,6 +17,7 @@ from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
 from ingest.errors import BuildCancelledError, SourceError
 from ingest.groups import estimated_tokens, groups
+from ingest.publishing import build_target
 from models.encoder import EncoderInfo, encode
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
@@ -227,3 +228,17 @@ def test_a_staged_build_makes_no_collection(tmp_path: Path, tiny: Any) -> None:
     with pytest.raises(CollectionNotFoundError):
         build_collection(LocalDocuments(tiny), tmp_path, "x", source, mark="abc", staged=True)
     assert list_collections(tmp_path) == []
+
+
+def test_what_an_upserting_job_leaves_counts_for_its_dense_kind(
+    tmp_path: Path, tiny: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("index.dense.kinds.SMALLEST_INDEX", 1)
+    encoder = LocalDocuments(tiny)
+    build_collection(encoder, tmp_path, "x", corpus(tmp_path / "x.jsonl", 40), dense_kind="hnsw")
+    collection = Collection.open(tmp_path, "x")
+    kinds = {}
+    for mode in ("replace", "upsert"):
+        with build_target(collection, mode, f"mark-{mode}", staged=True) as target:
+            kinds[mode] = dict(target.writer._beside)
+    assert kinds == {"replace": {}, "upsert": {"hnsw": 40}}

@@ -404,7 +404,11 @@ def test_records_are_bounded_and_damaged_ones_are_left_alone(
 
 
 async def test_writes_beside_a_job_survive_it(
-    manager: JobManager, collections: CollectionRegistry, data: Path, embedded_checkpoint: Path
+    manager: JobManager,
+    collections: CollectionRegistry,
+    data: Path,
+    embedded_checkpoint: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     encoder = load_encoder(str(embedded_checkpoint), threads=1)
 
@@ -431,8 +435,18 @@ async def test_writes_beside_a_job_survive_it(
     assert not list((data / "collections" / "articles" / "builds").iterdir())
 
     (data / "sources" / "more.jsonl").write_text('{"id": "d4", "text": "more"}\n{"id": "e", "text": "x"}')
+    commands: list[tuple[str, ...]] = []
+    real = asyncio.create_subprocess_exec
+
+    async def noted(*command: str, **options: object) -> object:
+        commands.append(command)
+        return await real(*command, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("service.jobs.process.asyncio.create_subprocess_exec", noted)
     job = await finished(manager, await manager.submit("articles", "more.jsonl", mode="upsert"))
     assert (job.state, job.documents_done) == ("succeeded", 2)
+    (command,) = commands  # what it does not replace counts for its dense kind
+    assert command[command.index("--mode") + 1] == "upsert"
     found |= {"d4": "more", "e": "x"}
     snapshot = collections.snapshot("articles")
     assert {document.id: document.text for document in snapshot.page(None, 100)} == found
