@@ -9,6 +9,7 @@ import struct
 from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -119,8 +120,8 @@ async def faulty(*workers: str) -> AsyncIterator[list[FaultyWorker]]:
 
 
 @asynccontextmanager
-async def connected(*workers: FaultyWorker) -> AsyncIterator[RemoteEncoding]:
-    remote = await RemoteEncoding.connect([worker.url for worker in workers], QUICK)
+async def connected(*workers: FaultyWorker, access: WorkerAccess = QUICK) -> AsyncIterator[RemoteEncoding]:
+    remote = await RemoteEncoding.connect([worker.url for worker in workers], access)
     try:
         yield remote
     finally:
@@ -291,7 +292,9 @@ async def test_when_all_are_overloaded_the_soonest_says_when_to_return(
     make_worker: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with make_worker() as url:
-        async with faulty(url, url) as workers, connected(*workers) as remote:
+        # A busy machine must not make a probe late: that would be another reason to refuse.
+        patient = replace(QUICK, probe_seconds=PATIENCE_SECONDS, probe_timeout_seconds=PATIENCE_SECONDS)
+        async with faulty(url, url) as workers, connected(*workers, access=patient) as remote:
             for worker, seconds in zip(remote._workers, (7.0, 3.0), strict=True):
 
                 async def busy(*_: Any, seconds: float = seconds) -> Representations:
