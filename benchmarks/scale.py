@@ -280,6 +280,7 @@ def main() -> None:
                 flush=True,
             )
     record = {
+        "date": datetime.date.today().isoformat(),
         "hardware": f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs",
         "bars": BARS,
         "times_for_ten_times_as_many": {

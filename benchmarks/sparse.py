@@ -173,6 +173,7 @@ def main() -> None:
     results = json.loads(RESULT.read_text())["documents"] if RESULT.exists() else {}
     results |= {str(documents): measured(documents) for documents in sizes}
     record = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()},
         "bars": {"speedup_sort": SPEEDUP_BAR, "ns_per_posting": POSTING_BAR_NS},
         "top": TOP,
