@@ -187,6 +187,22 @@ def test_ids_that_occur_twice(make_store: MakeStore) -> None:
     assert store.filter_documents()[0].content == "two"
 
 
+def test_a_collection_with_a_codebook_is_emptied_and_not_made_anew(
+    make_store: MakeStore, client: Client, collection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store(settings={"token_codec": "sign", "token_pooling": 2})
+    store.write_documents([Document(content="tea")])
+    described = store._opened()
+    monkeypatch.setattr(store, "_opened", lambda **_: {**described, "token_codec": "residual1"})
+    monkeypatch.setattr(store.clients.sync, "delete_collection", None)
+    store.delete_all_documents(recreate_collection=True)
+    assert store.count_documents() == 0
+    monkeypatch.undo()
+    store.delete_all_documents(recreate_collection=True)
+    made = client.collection(collection)
+    assert (made["token_codec"], made["token_pooling"]) == ("sign", 2)
+
+
 def test_recreated_collections_keep_their_settings(make_store: MakeStore, client: Client) -> None:
     store = make_store(settings={**FIELDS, "bm25": True, "bm25_language": "german"})
     store.write_documents([Document(content="x")])
