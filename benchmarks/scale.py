@@ -11,10 +11,6 @@ collection is searched in one process with as many threads as there are cores, w
 of all documents, by the sum of all three scores, a search finds is measured on a few queries; nDCG@10 on real
 collections is the business of quality.py and token_codecs.py.
 
-`cold` searches find the candidates' lexical weights and token codes on the disk, as in a collection beyond
-memory: these files are put out of memory before, and each query comes once. They are asked for at once, and,
-to see what that brings, read one after the other.
-
 Figures of other numbers of documents, measured before, stay in the results.
 
 Run: python benchmarks/scale.py [--documents 100000 1000000] [--folder FOLDER]   (FOLDER keeps what was built)
@@ -22,7 +18,6 @@ Run: python benchmarks/scale.py [--documents 100000 1000000] [--folder FOLDER]  
 
 import argparse
 import datetime
-import gc
 import gzip
 import json
 import os
@@ -41,7 +36,6 @@ from evaluation.rankings import ranking
 from index.candidates import Document, Weights
 from index.collection import Collection
 from index.errors import CollectionNotFoundError
-from index.files.pieces import Pieces
 from index.snapshot import Snapshot
 from index.token_vectors.codebook_training import train_codebook
 from index.token_vectors.codecs import RESIDUAL_BITS
@@ -66,7 +60,6 @@ SAMPLE, QUERIES, QUERY_WORDS, CHECKED = 20_000, 200, 12, 10
 TERMS, TOKENS, BATCH = 100, 60, 5_000
 DENSE_NOISE, TOKEN_NOISE = 0.4, 0.3  # lengths, beside vectors of length 1
 REPEATS, WARM_UP = 3, 2
-COLD, COLD_STEP = ("token_codes", "forward_token_ids", "forward_weights"), 4  # files, and which queries
 BARS = {"median_ms": 5.0, "p99_ms": 12.0, "times_for_ten_times_as_many": 3.0}
 """Of 1,000,000 documents; more may take 25 ms."""
 
@@ -200,34 +193,6 @@ def timed(snapshot: Snapshot, queries: Representations) -> dict[str, float]:
     }
 
 
-def cold(collection: Collection, folder: Path, queries: Representations) -> dict[str, float]:
-    """Median milliseconds of searches whose candidates' rows are on the disk, asked for at once or not."""
-    figures, asking = {}, Pieces.ask_for
-    for name, ask in (("cold_median_ms", asking), ("cold_one_by_one_median_ms", lambda _: None)):
-        put_out_of_memory(folder)
-        snapshot, times = collection.snapshot(), []
-        Pieces.ask_for = ask  # type: ignore[method-assign]
-        try:
-            for row in range(0, len(queries), COLD_STEP):
-                started = time.perf_counter()
-                snapshot.search(queries.take(np.array([row])))
-                times.append(time.perf_counter() - started)
-        finally:
-            Pieces.ask_for = asking  # type: ignore[method-assign]
-        snapshot.close()
-        figures[name] = 1000 * float(np.median(times))
-    return figures
-
-
-def put_out_of_memory(folder: Path) -> None:
-    """Whatever of the candidates' rows no process has mapped any more."""
-    gc.collect()
-    for path in folder.rglob("*.npy"):
-        if path.name.startswith(COLD):
-            with path.open("rb") as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
 def found_of_best(snapshot: Snapshot, queries: Representations) -> float:
     """The share of the ten best of all documents that searches find."""
     found = 0
@@ -249,9 +214,8 @@ def main() -> None:
     real = encode(encoder, texts, "document")
     queries = encode(encoder, asked, "query")
     results: dict[str, Any] = json.loads(RESULT.read_text())["documents"] if RESULT.exists() else {}
-    last = (("score", 7), ("found", 6), ("cold", 6), ("one by one", 10))
     columns = (("documents", 10), ("built s", 8), ("GB", 6), ("median", 7), ("p99", 7), ("retrieve", 9))
-    print(*(f"{name:>{width}}" for name, width in (*columns, *last)))
+    print(*(f"{name:>{width}}" for name, width in (*columns, ("score", 7), ("found", 6))))
     with tempfile.TemporaryDirectory() as scratch:
         root = arguments.folder or Path(scratch)
         for documents in arguments.documents:
@@ -261,13 +225,9 @@ def main() -> None:
             figures = timed(snapshot, queries)
             size = size_of(root / f"scale-{documents}") / 1e9
             share = found_of_best(snapshot, queries)
-            snapshot.close()
-            del snapshot
-            cold_figures = cold(collection, root / f"scale-{documents}", queries)
             results[str(documents)] = {
                 "date": datetime.date.today().isoformat(),
                 **figures,
-                **cold_figures,
                 "build_seconds": seconds,
                 "gigabytes": size,
                 "found": share,
@@ -275,8 +235,7 @@ def main() -> None:
             print(
                 f"{documents:>10,} {seconds or 0:>8.0f} {size:>6.2f} {figures['median_ms']:>7.2f} "
                 f"{figures['p99_ms']:>7.2f} {figures['retrieve_median_ms']:>9.2f} "
-                f"{figures['score_median_ms']:>7.2f} {share:>6.3f} {cold_figures['cold_median_ms']:>6.1f} "
-                f"{cold_figures['cold_one_by_one_median_ms']:>10.1f}",
+                f"{figures['score_median_ms']:>7.2f} {share:>6.3f}",
                 flush=True,
             )
     record = {
