@@ -2,7 +2,7 @@
 
 On a collection that `scale.py --folder FOLDER` built. Each way has a process of its own, before which the
 files of token codes and lexical rows are put out of memory. Each query's candidates are retrieved once, so
-that graphs and postings are in memory, as they should be where a collection is larger than that; then each
+that all but token codes is in memory again, as it mostly is where a collection is larger than that; then each
 is searched once.
 
 Run: python benchmarks/cold.py FOLDER [--documents 4000000]

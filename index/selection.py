@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 @njit(cache=True, nogil=True)
 def kth_largest(values: Array, k: int) -> Any:
-    """The k-th largest of N values, 1 ≤ k ≤ N, none of which is NaN.
+    """The k-th largest of N values of any one type, 1 ≤ k ≤ N, none of which is NaN; they stay as they are.
 
     Hoare's FIND (1961), with the median of three values as what the others are compared with.
     """

@@ -292,10 +292,8 @@ class Runtime:
         await jobs.start()
         try:
             await self.pools.search.run(warm_up)
-        except (
-            OSError,
-            SearchIndexError,
-        ) as error:  # no room for temporary files; the first search is slower
+        except (OSError, SearchIndexError) as error:
+            # No room for temporary files: the first search is slower then.
             log.warning("the index could not be warmed up: %s", error)
         return SearchServices(
             SearchPipeline(encoding, self.collections, self.pools.search, self._admission),

@@ -28,7 +28,7 @@ LOOKS = 64  # that find all in memory, until no more are taken
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Where n pieces of memory begin and end, int64[n] both."""
+    """Where n pieces of memory begin and end: addresses in bytes, int64[n] both."""
 
     starts: Int64
     ends: Int64
@@ -55,7 +55,9 @@ class Pieces:
         return True
 
     def ask_for(self) -> None:
-        """Has the system read all that is not in memory, without waiting for it."""
+        """Has the system read all that is not in memory, without waiting for it; it may refuse, which is no
+        error: then each piece is read when it is needed.
+        """
         madvise = _library().madvise
         for start, end in zip(*self._in_pages(), strict=True):
             madvise(start, end - start, MADV_WILLNEED)

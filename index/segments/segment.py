@@ -353,9 +353,8 @@ class Segment:
         Also how many each row has, int64[K]: 1 in a collection without windows.
         """
         store = self.token_vectors
-        texts, counts = rows, np.ones(len(rows), np.int64)
+        texts, counts = self._texts(rows), np.ones(len(rows), np.int64)
         if self.windows is not None:
-            texts = ragged_positions(self.windows.offsets, rows)
             counts = self.windows.offsets[rows + 1] - self.windows.offsets[rows]
         scores = np.zeros(len(texts))
         if query is not None and store is not None:
@@ -369,12 +368,12 @@ class Segment:
 
     def token_pieces(self, rows: Int64) -> Pieces:
         """Where the codes of the rows' token vectors lie."""
-        assert self.token_vectors is not None  # noqa: S101
+        assert self.token_vectors is not None  # noqa: S101 - else no query has any
         return self.token_vectors.pieces(self._texts(rows))
 
     def centroid_pieces(self, rows: Int64) -> Pieces:
         """Where the centroids of the rows' token vectors lie."""
-        assert self.token_vectors is not None  # noqa: S101
+        assert self.token_vectors is not None  # noqa: S101 - else no query has any
         return self.token_vectors.centroid_pieces(self._texts(rows))
 
     def _texts(self, rows: Int64) -> Int64:

@@ -128,7 +128,7 @@ class TokenVectorStore:
 
     def centroid_pieces(self, rows: Int64) -> Pieces:
         """Where the centroids of these texts lie, which a store with a codebook has."""
-        assert self.centroids is not None  # noqa: S101
+        assert self.centroids is not None  # noqa: S101 - asked for only with a codebook of several
         return Pieces.of(self.centroids, self.offsets[rows], self.offsets[rows + 1])
 
     @property

@@ -155,7 +155,7 @@ def test_a_damaged_posting_stays_inside_the_work_space(monkeypatch: pytest.Monke
     real = search.find_candidates
 
     def find_candidates(*arguments: object) -> object:
-        spaces.append(arguments[-1])  # type: ignore[arg-type]
+        spaces.append(arguments[-1])  # type: ignore[arg-type]  # an array
         return real(*arguments)
 
     monkeypatch.setattr(search, "find_candidates", find_candidates)
