@@ -20,9 +20,9 @@ const main = h("main", { id: "main", tabindex: -1 });
 const header = h("header", { class: "top" });
 let leaving = new AbortController();
 
-function frame() {
+/** Draws what is around the view. */
+function frame(view) {
   document.documentElement.lang = currentLanguage();
-  const { view } = readAddress();
   const links = Object.keys(VIEWS).map((each) => h("li", {}, h("a", { href: addressOf(each), "aria-current": each === view ? "page" : null, text: t(`nav.${each}`) })));
   const language = select(LANGUAGES, currentLanguage(), { "aria-label": t("language") });
   language.addEventListener("change", () => {
@@ -58,12 +58,12 @@ async function showView() {
   leaving = new AbortController();
   const { signal } = leaving;
   const { view, values } = readAddress();
-  frame();
+  frame(view);
   document.title = `${t(`nav.${view in VIEWS ? view : "search"}`)} · Tercet`;
   replace(main, h("p", { class: "hint", text: t("loading") }));
   try {
     await (VIEWS[view] ?? search).show(main, values, signal);
-    frame(); // a key may have come
+    frame(view); // a key may have come
   } catch (error) {
     if (error.name !== "AbortError") replace(main, errorNotice(error, showView));
   }

@@ -131,6 +131,18 @@ def test_a_shared_address_shows_its_hits_and_their_parts(server: str, visit: Vis
     ]
 
 
+def test_an_address_is_shown_though_the_view_before_it_writes_its_own(server: str, visit: Visit) -> None:
+    page = visit(f"{server}/#/search?c=demo")
+    page.get_by_label("What to search for").wait_for()
+    page.evaluate("""() => {
+        location.hash = "#/search?c=demo&q=hot+tea";
+        document.querySelector(".options select:last-of-type").dispatchEvent(new Event("change"));
+    }""")  # the browser tells of the new address only after this
+    assert "tea" in hits_of(page)
+    assert page.get_by_label("What to search for").input_value() == "hot tea"
+    assert page.evaluate("location.hash") == "#/search?c=demo&q=hot+tea"
+
+
 def test_sliders_reorder_without_a_request(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/search?c=demo&q=black+tea+station")
     before = hits_of(page)
