@@ -17,13 +17,21 @@ import numpy as np
 import numpy.typing as npt
 
 from index.files.addresses import bring_near
-from index.token_vectors.integer_products import LANES, OFFSET, TILE, multiply, raise_best, square_sums
+from index.token_vectors.integer_products import (
+    LANES,
+    OFFSET,
+    TILE,
+    raise_best,
+    raise_best_and_mark,
+    square_sums,
+)
 
 Array = npt.NDArray[Any]
 
 # What a score in float32 may be off, relative to the vectors' lengths, beside the query's own rounding.
 ROUNDING = 1e-6
-LOWEST = np.float32(-3.4028234e38)
+HIGHEST = np.float32(3.4028234e38)
+LOWEST = -HIGHEST
 
 
 @numba.njit(nogil=True, cache=True)
@@ -137,44 +145,50 @@ def _product(vector: Array, values: Array) -> float:
 
 
 @numba.njit(nogil=True, cache=True)
+def _margins(query: Any) -> Array:
+    """How far a product may be below the best and yet be it exactly, for vectors of length 1, in the units of
+    `raise_best`: float32[G, 16]. Without a query token it is below zero, so that none is.
+    """
+    packed, _, query_scales, errors, vectors = query
+    margins = np.full((len(packed), LANES), -HIGHEST, np.float32)
+    for token in range(len(vectors)):
+        group, lane = token // LANES, token % LANES
+        off = errors[token] + ROUNDING * np.sqrt(_square_length(vectors[token]))
+        scale = np.float64(query_scales[group, lane])  # 0 for a vector of zeros, whose products all are 0
+        margins[group, lane] = min(2 * off / scale, np.float64(HIGHEST)) if scale > 0 else 0.0
+    return margins
+
+
+@numba.njit(nogil=True, cache=True)
 def exact_maxsim(stored: Any, starts: Array, ends: Array, query: Any) -> Array:
     """As `near_maxsim`, but of the query itself and in float64.
 
-    Each query token meets again those tokens alone that may be its best: no other comes as near to it as
-    twice the error of its bytes.
+    Each query token meets those tokens alone that may be its best: no other comes as near to the best so far
+    as twice the error of its bytes.
     """
-    packed, sums, query_scales, errors, vectors = query
+    packed, sums, _, _, vectors = query
     work = _work_space(stored, vectors.shape[1])
-    tile, scales, products = work[0], work[3], np.empty((TILE, LANES), np.int32)
-    best = np.empty((len(packed), LANES), np.float32)
-    needed, exact = np.empty(len(vectors)), np.empty(len(vectors))
-    off = np.empty(len(vectors))
-    for token in range(len(vectors)):
-        off[token] = errors[token] + ROUNDING * np.sqrt(_square_length(vectors[token]))
-    scores = np.zeros(len(starts))
+    tile, scales, marks = work[0], work[3], np.empty(TILE, np.uint16)
+    best, margins = np.empty((len(packed), LANES), np.float32), _margins(query)
+    exact, scores = np.empty(len(vectors)), np.zeros(len(starts))
     for place in range(len(starts)):
-        start, end = starts[place], ends[place]
-        if end <= start:
+        end, longest = ends[place], np.float32(0)
+        if end <= starts[place]:
             continue
-        longest = _best_of_document(work, stored, start, end, query, best)
-        for token in range(len(vectors)):
-            scale = np.float64(query_scales[token // LANES, token % LANES])
-            # In the units of `best`; without a scale, all products are 0.
-            needed[token] = np.float64(LOWEST)
-            if scale > 0:
-                needed[token] = best[token // LANES, token % LANES] - 2 * longest * off[token] / scale
-        exact[:] = -np.inf
-        for first in range(start, end, TILE):
-            _fill(work, stored, first, end)
+        best[:], exact[:] = LOWEST, -np.inf
+        for first in range(starts[place], end, TILE):
+            longest = max(longest, np.float32(_fill(work, stored, first, end)))
             for group in range(len(packed)):
-                multiply(packed, group, tile, tile.shape[1], products)
+                raise_best_and_mark(
+                    packed, group, tile, tile.shape[1], sums, scales, best, margins, longest, marks
+                )
                 for row in range(min(TILE, end - first)):
-                    for lane in range(min(LANES, len(vectors) - group * LANES)):
-                        token = group * LANES + lane
-                        near = np.float32(products[row, lane] - sums[group, lane]) * scales[row]
-                        if near >= needed[token]:
+                    token, near = group * LANES, marks[row]
+                    while near:
+                        if near & 1:
                             value = _product(vectors[token], tile[row]) * np.float64(scales[row])
                             exact[token] = max(exact[token], value)
+                        token, near = token + 1, near >> 1
         total = 0.0
         for value in exact:
             total += value

@@ -161,23 +161,68 @@ def raise_best(
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        def take(token: int, total: Any) -> None:
-            scale = _to_all(builder, _load(builder, factors, _LONG(token), _FLOAT), LANES)
-            product = builder.fmul(builder.sitofp(builder.sub(total, of_query), floats), scale)
-            largest.append(
-                builder.select(builder.fcmp_ordered(">", product, largest[-1]), product, largest[-1])
-            )
-
-        queries, tiles, subtracted, factors, results = _data(context, builder, signature, arguments)
-        floats = _vector(_FLOAT, LANES)
-        start = builder.mul(arguments[1], _LONG(LANES))
-        of_query = _load(builder, subtracted, start, _vector(_INT, LANES))
-        largest = [_load(builder, results, start, floats)]
-        _multiply(context, builder, queries, arguments[1], tiles, arguments[3], take)
-        _store(builder, builder.gep(results, [start]), largest[-1])
+        _raise(context, builder, signature, arguments)
         return context.get_dummy_value()
 
     return types.void(query, group, tile, values, sums, scales, best), generate
+
+
+@_compiled
+def raise_best_and_mark(
+    typing_context: Any,
+    query: Any,
+    group: Any,
+    tile: Any,
+    values: Any,
+    sums: Any,
+    scales: Any,
+    best: Any,
+    margins: Any,
+    longest: Any,
+    marks: Any,
+) -> tuple[Any, Any]:
+    """raise_best_and_mark(query, group, tile, values, sums, scales, best, margins, longest, marks): as
+    `raise_best`, and which products are then near the best.
+
+    margins: float32[G, 16], of which `longest` float32 times as much is near; marks: uint16[8], is written:
+    of each token of the tile a bit for each lane, the lowest for the first.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        products, best_of_all = _raise(context, builder, signature, arguments)
+        allowed, results = _data(context, builder, signature, arguments)[-2:]
+        start = builder.mul(arguments[1], _LONG(LANES))
+        margin = builder.fmul(
+            _load(builder, allowed, start, best_of_all.type), _to_all(builder, arguments[8], LANES)
+        )
+        needed = builder.fsub(best_of_all, margin)
+        for token, product in enumerate(products):
+            near = builder.bitcast(builder.fcmp_ordered(">=", product, needed), _SHORT)
+            builder.store(near, builder.gep(results, [_LONG(token)]))
+        return context.get_dummy_value()
+
+    kinds = (query, group, tile, values, sums, scales, best, margins, longest, marks)
+    return types.void(*kinds), generate
+
+
+def _raise(context: Any, builder: Any, signature: Any, arguments: Any) -> tuple[list[Any], Any]:
+    """What `raise_best` does: the products with each token of the tile, and the best: float32[16] each."""
+
+    def take(token: int, total: Any) -> None:
+        scale = _to_all(builder, _load(builder, factors, _LONG(token), _FLOAT), LANES)
+        products.append(builder.fmul(builder.sitofp(builder.sub(total, of_query), floats), scale))
+
+    queries, tiles, subtracted, factors, results = _data(context, builder, signature, arguments)[:5]
+    products: list[Any] = []
+    floats = _vector(_FLOAT, LANES)
+    start = builder.mul(arguments[1], _LONG(LANES))
+    of_query = _load(builder, subtracted, start, _vector(_INT, LANES))
+    best = _load(builder, results, start, floats)
+    _multiply(context, builder, queries, arguments[1], tiles, arguments[3], take)
+    for product in products:
+        best = builder.select(builder.fcmp_ordered(">", product, best), product, best)
+    _store(builder, builder.gep(results, [start]), best)
+    return products, best
 
 
 @_compiled

@@ -49,12 +49,14 @@ def test_scores_are_exact_and_near_ones_within_their_errors(dimension: int, toke
     assert errors.max() < 0.01
 
 
-def test_the_best_token_is_found_where_bytes_prefer_another() -> None:
+@pytest.mark.parametrize("between", [0, 8])
+def test_the_best_token_is_found_where_bytes_prefer_another(between: int) -> None:
     """The exact score is that of the better token, whatever a query's bytes say."""
     # All but the first value are 0.495 of a byte's step, so 0 as bytes: by these, the first token is better.
     query = np.array([[1, 0.0039, 0.0039, 0.0039, 0.0039]], np.float32)
-    vectors = np.array([[1, 0, 0, 0, 0], [126 / 127, 1, 1, 1, 1]], np.float32)
-    store = stored(vectors, [2])
+    vectors = np.zeros((2 + between, 5), np.float32)
+    vectors[0, 0], vectors[-1] = 1, [126 / 127, 1, 1, 1, 1]
+    store = stored(vectors, [len(vectors)])
     integers = IntegerQuery.of(query)
     assert integers.packed[0, :2, 0].tolist() == [[127, 0, 0, 0], [0, 0, 0, 0]]
     exact = exact_maxsim(store.as_bytes, *spans(store), integers.arguments)

@@ -8,7 +8,14 @@ import numba
 import numpy as np
 import pytest
 
-from index.token_vectors.integer_products import LANES, TILE, multiply, raise_best, square_sums
+from index.token_vectors.integer_products import (
+    LANES,
+    TILE,
+    multiply,
+    raise_best,
+    raise_best_and_mark,
+    square_sums,
+)
 from index.token_vectors.integer_query import IntegerQuery
 
 # Processors to compile for, from the least to this machine's own: LLVM chooses other instructions for each.
@@ -26,6 +33,22 @@ def products_of(query: Any, group: int, tile: Any, products: Any) -> None:
 @numba.njit
 def best_of(query: Any, group: int, tile: Any, sums: Any, scales: Any, best: Any) -> None:
     raise_best(query, group, tile, tile.shape[1], sums, scales, best)
+
+
+@numba.njit
+def marks_of(
+    query: Any,
+    group: int,
+    tile: Any,
+    sums: Any,
+    scales: Any,
+    best: Any,
+    margins: Any,
+    longest: Any,
+    marks: Any,
+) -> None:
+    values = tile.shape[1]
+    raise_best_and_mark(query, group, tile, values, sums, scales, best, margins, longest, marks)
 
 
 @numba.njit
@@ -71,6 +94,25 @@ def test_the_best_is_raised_and_never_lowered() -> None:
     best_of(packed(query), 1, (document + 128).astype(np.uint8), sums, scales, best)
     assert (best[0] == 5).all()
     np.testing.assert_allclose(best[1], np.maximum(products[LANES:], 5), rtol=1e-6)
+
+
+def test_marks_are_of_products_near_the_raised_best() -> None:
+    query, document = extremes(64)
+    scales = np.linspace(0.001, 0.002, TILE, dtype=np.float32)
+    sums = (128 * query.sum(axis=1)).astype(np.int32).reshape(2, LANES)
+    products = (document @ query.T).astype(np.float32)[:, LANES:] * scales[:, None]
+    former = np.full(LANES, products.max() - 1, np.float32)  # of most lanes higher than any product
+    best, margins = np.stack([former, former]), np.full((2, LANES), 10, np.float32)
+    margins[1, 2] = -np.float32(3e38)
+    marks = np.empty(TILE, np.uint16)
+    tile = (document + 128).astype(np.uint8)
+    marks_of(packed(query), 1, tile, sums, scales, best, margins, np.float32(0.5), marks)
+    raised = np.maximum(products.max(axis=0), former)
+    np.testing.assert_array_equal(best, [former, raised])
+    near = products >= raised - 5
+    near[:, 2] = False
+    assert 0 < near.sum() < near.size
+    np.testing.assert_array_equal(marks[:, None] >> np.arange(LANES) & 1, near)
 
 
 @pytest.mark.parametrize("processor", [PLAIN, AVX2], ids=["any", "avx2"])
