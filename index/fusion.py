@@ -8,6 +8,7 @@ is rounded that would tell two sums apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -46,17 +47,14 @@ def relative_sum(components: Float64, weights: Weights) -> Float64:
 
     components: float64[K, S], rounded scores of the first S sides: dense, sparse, colbert, bm25.
     """
-    sums: Float64 = relative_sums(components, weights.array(components.shape[1])[None, :])[0]
+    ratios, _ = _relative(weights, components.shape[1])
+    sums: Float64 = _added(components, ratios)[0]
     return sums
 
 
 def relative_sums(components: Float64, weights: Float64) -> Float64:
     """The same for each of the weights float64[G, S], which may be those of fewer sides: float64[G, K]."""
-    steps, ratios = np.rint(components * STEPS), weight_ratios(weights)
-    sums: Float64 = ratios[:, :1] * steps[:, 0]
-    for side in range(1, weights.shape[1]):  # one after the other, so that every search adds alike
-        sums = sums + ratios[:, side : side + 1] * steps[:, side]
-    return sums
+    return _added(components, weight_ratios(weights))
 
 
 def weighted_sum(components: Float64, weights: Weights) -> Float64:
@@ -64,9 +62,14 @@ def weighted_sum(components: Float64, weights: Weights) -> Float64:
 
     components: as those of `relative_sum`, which orders alike.
     """
-    largest = _largest(weights.array(components.shape[1]))
-    sums: Float64 = relative_sum(components, weights) * largest / STEPS
-    return sums
+    sides = components.shape[1]
+    return as_weighted(relative_sum(components, weights), weights, sides)
+
+
+def as_weighted(relative: Float64, weights: Weights, sides: int) -> Float64:
+    """The weighted sums that relative ones float64[K], of so many sides, stand for."""
+    _, largest = _relative(weights, sides)
+    return relative * largest / STEPS
 
 
 def weight_ratios(weights: Float64) -> Float64:
@@ -74,6 +77,22 @@ def weight_ratios(weights: Float64) -> Float64:
     largest = _largest(weights)
     ratios: Float64 = np.round(weights / np.where(largest > 0, largest, 1.0), RATIO_DECIMALS)
     return ratios
+
+
+@lru_cache(maxsize=64)  # most searches have the weights of those before
+def _relative(weights: Weights, sides: int) -> tuple[Float64, float]:
+    """Those of the first sides relative to the largest, float64[1, sides], and the largest of all."""
+    array = weights.array(sides)[None, :]
+    return weight_ratios(array), float(_largest(array)[0, 0])
+
+
+def _added(components: Float64, ratios: Float64) -> Float64:
+    """The relative sums of K documents by the ratios of G weights, float64[G, K]."""
+    steps = np.rint(components * STEPS)
+    sums: Float64 = ratios[:, :1] * steps[:, 0]
+    for side in range(1, ratios.shape[1]):  # one after the other, so that every search adds alike
+        sums = sums + ratios[:, side : side + 1] * steps[:, side]
+    return sums
 
 
 def _largest(weights: Float64) -> Float64:

@@ -85,6 +85,8 @@ class _Sums:
 
     def read(self, places: Int64) -> None:
         """Scores candidates by their token vectors, if these count."""
+        if len(places) == 0:
+            return
         late = errors = np.zeros(len(places))
         if self._weights.colbert != 0:
             late, errors = near_scores(self._segments, self._found.take(places), self._query)

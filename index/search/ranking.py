@@ -10,7 +10,7 @@ import numpy as np
 
 from index.candidates import Weights
 from index.files.packed_bytes import PackedBytes
-from index.fusion import best, relative_sum, weighted_sum
+from index.fusion import as_weighted, best, relative_sum
 from index.search.bounds import bounds_of
 from index.search.choice import Choice
 from index.search.late_interaction import LateScores, late_scores
@@ -53,8 +53,9 @@ def rank(
             late = late_scores(segments, some, query)
         components = some.components(np.zeros(len(near)) if late is None else late.best(), sides)
         exact = np.full(len(found), -np.inf)
-        exact[near] = weighted_sum(components, weights)
-        order = near[best(relative_sum(components, weights), choice.depth, partial(_ids, choice, near))]
+        sums = relative_sum(components, weights)
+        exact[near] = as_weighted(sums, weights, sides)
+        order = near[best(sums, choice.depth, partial(_ids, choice, near))]
         hits = choice.of(order[exact[order] >= least], exact)  # all that lie so high are among them
         if len(hits) == choice.top_k or least == choice.floor:
             break

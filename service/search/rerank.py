@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from index.candidates import Scores, Weights
-from index.fusion import relative_sum, weighted_sum
+from index.fusion import as_weighted, relative_sum
 from index.sparse.idf import CollectionIdf
 from models.representations import Bool, Float64, Representations
 from service.encoding.service import EncodingService
@@ -81,10 +81,11 @@ async def rerank(
     finally:
         asked.cancel()  # of use only where the texts failed, or the caller left
     scores, cut = np.concatenate(parts), np.concatenate(truncated)
-    sums = weighted_sum(scores, weights)
+    relative = relative_sum(scores, weights)
+    sums = as_weighted(relative, weights, scores.shape[1])
     results = [
         RankedText(place, float(sums[place]), Scores(*scores[place].tolist()), bool(cut[place]))
-        for place in np.argsort(-relative_sum(scores, weights), kind="stable")[:top_n].tolist()
+        for place in np.argsort(-relative, kind="stable")[:top_n].tolist()
     ]
     query_tokens = int(encoded_query.tokens[0])
     return RerankOutcome(
