@@ -21,6 +21,11 @@ class Weights:
     colbert: float = 1.0
     bm25: float = 0.0
 
+    @property
+    def dense_alone(self) -> bool:
+        """Whether a document's sum is its dense score, times this weight."""
+        return self.dense > 0 and self.sparse == self.colbert == self.bm25 == 0
+
     def array(self, sides: int) -> npt.NDArray[np.float64]:
         """The first of them, float64[sides]: dense, sparse, colbert, bm25."""
         return np.array([self.dense, self.sparse, self.colbert, self.bm25][:sides], np.float64)
@@ -44,15 +49,6 @@ class CandidateLimits:
     def with_one_more(self) -> CandidateLimits:
         """One more of each side that proposes any, for a document that is not to be found."""
         return CandidateLimits(*(limit + (limit > 0) for limit in (self.dense, self.sparse, self.bm25)))
-
-    def needed(self, weights: Weights, wanted: int) -> CandidateLimits:
-        """What proposes the `wanted` documents of highest sum.
-
-        Where the dense side alone has a weight, every document that it leaves out has a lower sum than those
-        that it proposes, whichever side would propose it.
-        """
-        dense_alone = weights.dense > 0 and weights.sparse == weights.colbert == weights.bm25 == 0
-        return replace(self, sparse=0) if dense_alone and self.dense >= wanted else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from index.dense.products import exact_products_at
 from index.files.arrays import frozen
-from index.files.float16 import rows_as_float32
 from index.sparse.forward_rows import frozen_rows
 from index.sparse.saturation import NO_SATURATION, Saturation
 from index.sparse.score_kernels import score_rows
@@ -39,8 +39,7 @@ MATRIX_ERROR = 1e-4
 
 def dense_scores(query: Float32, vectors: npt.NDArray[np.float16], rows: Int64) -> Float64:
     """Inner products of query float32[D] with the given rows of vectors float16[N, D]: float64[K]."""
-    products: Float64 = rows_as_float32(vectors, rows).astype(np.float64) @ query.astype(np.float64)
-    return np.round(products, DECIMALS)
+    return np.round(exact_products_at({0: vectors}, np.zeros_like(rows), rows, query), DECIMALS)
 
 
 def lexical_scores(

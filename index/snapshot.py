@@ -178,11 +178,13 @@ class Snapshot:
         check_weights(query, text, weights, self.settings)
         if excluded is not None:
             candidates = candidates.with_one_more()
-        if page.after is None and group_by is None:  # then so many of the best are enough
-            candidates = candidates.needed(weights, page.offset + top_k + (excluded is not None))
+        nearest = None
+        if weights.dense_alone and page.after is None and group_by is None:
+            nearest = page.offset + top_k + (excluded is not None)
         started = time.perf_counter()
         checked, segments = self._checked(query, text), self._opened()
-        found = self._retrieve(segments, checked, candidates, dense_options, filter)
+        condition = self._condition(filter)
+        found = retrieve(segments, checked, candidates, dense_options, condition, nearest)
         if excluded is not None:
             found = self._without(found, excluded)
         retrieved = time.perf_counter()
@@ -214,7 +216,7 @@ class Snapshot:
         text: the query itself, where BM25 shall propose some, too.
         """
         checked, segments = self._checked(query, text), self._opened()
-        return self._retrieve(segments, checked, candidates, dense_options, filter)
+        return retrieve(segments, checked, candidates, dense_options, self._condition(filter))
 
     @one_blas_thread
     def score(
@@ -337,7 +339,8 @@ class Snapshot:
         checked = check_query(query, self.settings)
         if self.idf is not None:
             checked = replace(checked, weights=self.idf.weighted(checked.token_ids, checked.weights))
-        return replace(checked, bm25=self._words(text))
+        words = self._words(text)
+        return checked if words is None else replace(checked, bm25=words)
 
     def _words(self, text: str | None) -> Bm25Query | None:
         """The words of a query's text; None without one, or without BM25."""
@@ -378,16 +381,6 @@ class Snapshot:
             )
         return found
 
-    def _retrieve(
-        self,
-        segments: Sequence[Segment],
-        query: CheckedQuery,
-        candidates: CandidateLimits,
-        dense_options: DenseOptions,
-        filter: Filter | None,
-    ) -> Candidates:
-        return retrieve(segments, query, candidates, dense_options, self._condition(filter))
-
     def _condition(self, filter: Filter | None) -> Condition | None:
         """A filter as segments take it. Raises InvalidQueryError where it does not fit the fields."""
         if filter is None:
@@ -408,14 +401,17 @@ class Snapshot:
         """The hits among the candidates; with their documents' contents, or else with their ids alone."""
         ranked = rank(segments, found, query, weights, self._sides, choice)
         stored = self.settings.stores_token_vectors and query.colbert is not None
+        columns = (found.segments[ranked.places], found.rows[ranked.places], ranked.sums, ranked.components)
         hits = []
-        for number, place in enumerate(ranked.places.tolist()):
-            segment, row = segments[int(found.segments[place])], int(found.rows[place])
-            dense, sparse, late_interaction, *bm25 = ranked.components[number].tolist()
+        for number, (place, row, total, components) in enumerate(
+            zip(*map(np.ndarray.tolist, columns), strict=True)
+        ):
+            segment = segments[place]
+            dense, sparse, late_interaction, *bm25 = components
             hits.append(
                 Hit(
                     segment.documents.get(row) if contents else segment.documents.name(row),
-                    float(ranked.sums[number]),
+                    total,
                     Scores(
                         dense,
                         sparse,

@@ -1,4 +1,4 @@
-"""Inner products of a float32 query with stored float16 rows, at the speed at which memory gives them.
+"""Inner products of a query with stored float16 rows, at the speed at which memory gives them.
 
 A row's product is added up alike wherever it lies, so equal rows have equal products to the last bit. Where
 the processor converts float16 (F16C on x86, every 64-bit ARM), it does; elsewhere bits are shifted to their
@@ -15,12 +15,11 @@ from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic
 
-LANES = 16
+LANES_BYTES = 64
 CHAINS = 4  # sums that do not wait for each other
-STEP = LANES * CHAINS
 
 _SHORT, _INT, _LONG = (ir.IntType(bits) for bits in (16, 32, 64))
-_FLOAT, _HALF = ir.FloatType(), ir.HalfType()
+_HALF, _FLOAT, _DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 _BIAS = 2.0**112  # by which bits of a float16 at their places in a float32 are too small
 
 
@@ -96,38 +95,53 @@ def _summed(builder: Any, vector: Any) -> Any:
     return builder.extract_element(vector, _INT(0))
 
 
-def _product(_typing: Any, row: Any, dimension: Any, query: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        address, length, asked = arguments
-        values = builder.inttoptr(address, _SHORT.as_pointer())
-        floats = _vector(_FLOAT, LANES)
+def _of_type(number: Any, element: Any) -> Any:
+    """The product that is added up in a type: of Numba, and of LLVM."""
+    lanes = LANES_BYTES * 8 // number.bitwidth
+    step = lanes * CHAINS
 
-        def at_once(place: Any, sums: list[Any]) -> list[Any]:
-            found = []
-            for chain, former in enumerate(sums):
-                here = builder.add(place, _LONG(chain * LANES))
-                loaded = builder.load(builder.bitcast(builder.gep(asked, [here]), floats.as_pointer()))
-                loaded.align = 4
-                stored = _widened(builder, builder.gep(values, [here]), LANES)
-                found.append(builder.fadd(former, builder.fmul(stored, loaded)))
-            return found
+    def stored(builder: Any, pointer: Any, count: int) -> Any:
+        values = _widened(builder, pointer, count)
+        return values if element == _FLOAT else builder.fpext(values, _vector(element, count))
 
-        def singly(place: Any, sums: list[Any]) -> list[Any]:
-            stored = _widened(builder, builder.gep(values, [place]), 1)
-            one = builder.extract_element(stored, _INT(0))
-            return [builder.fadd(sums[0], builder.fmul(one, builder.load(builder.gep(asked, [place]))))]
+    def _product(_typing: Any, row: Any, dimension: Any, query: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            address, length, asked = arguments
+            halves = builder.inttoptr(address, _SHORT.as_pointer())
+            vector = _vector(element, lanes)
 
-        zeros = ir.Constant(floats, [0.0] * LANES)
-        whole = builder.and_(length, _LONG(-STEP))
-        first, second, third, fourth = _loop(builder, _LONG(0), whole, STEP, [zeros] * CHAINS, at_once)
-        together = builder.fadd(builder.fadd(first, second), builder.fadd(third, fourth))
-        (total,) = _loop(builder, whole, length, 1, [_summed(builder, together)], singly)
-        return total
+            def at_once(place: Any, sums: list[Any]) -> list[Any]:
+                found = []
+                for chain, former in enumerate(sums):
+                    here = builder.add(place, _LONG(chain * lanes))
+                    loaded = builder.load(builder.bitcast(builder.gep(asked, [here]), vector.as_pointer()))
+                    loaded.align = number.bitwidth // 8
+                    values = stored(builder, builder.gep(halves, [here]), lanes)
+                    found.append(builder.fadd(former, builder.fmul(values, loaded)))
+                return found
 
-    del row, dimension, query
-    numbers: Any = types
-    return numbers.float32(numbers.int64, numbers.int64, numbers.CPointer(numbers.float32)), generate
+            def singly(place: Any, sums: list[Any]) -> list[Any]:
+                values = stored(builder, builder.gep(halves, [place]), 1)
+                one = builder.extract_element(values, _INT(0))
+                return [builder.fadd(sums[0], builder.fmul(one, builder.load(builder.gep(asked, [place]))))]
+
+            zeros = ir.Constant(vector, [0.0] * lanes)
+            whole = builder.and_(length, _LONG(-step))
+            first, second, third, fourth = _loop(builder, _LONG(0), whole, step, [zeros] * CHAINS, at_once)
+            together = builder.fadd(builder.fadd(first, second), builder.fadd(third, fourth))
+            (total,) = _loop(builder, whole, length, 1, [_summed(builder, together)], singly)
+            return total
+
+        del row, dimension, query
+        return number(_NUMBERS.int64, _NUMBERS.int64, _NUMBERS.CPointer(number)), generate
+
+    return intrinsic(_product)
 
 
-product: Any = intrinsic(_product)
+_NUMBERS: Any = types
+
+product: Any = _of_type(_NUMBERS.float32, _FLOAT)
 """Of the float16 row at an address and a query of so many float32 values: for compiled code alone."""
+
+exact_product: Any = _of_type(_NUMBERS.float64, _DOUBLE)
+"""The same of a query of float64 values, added up in float64."""

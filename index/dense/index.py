@@ -31,7 +31,8 @@ from index.dense.library import (
     read_index,
     selector_of,
 )
-from index.dense.scan import DenseScan, Scanned, products_at
+from index.dense.products import products_at
+from index.dense.scan import DenseScan, Scanned
 from index.documents.row_set import RowSet
 from index.errors import InvalidQueryError
 from index.files.arrays import ArraySource
@@ -201,7 +202,7 @@ class DenseIndex:
 
     def _among(self, query: Float32, k: int, rows: Int64) -> tuple[Int64, Float32]:
         """The exact best of a few rows."""
-        return _cut(rows, products_at(self._vectors, rows, query), k)
+        return _cut(rows, products_at({0: self._vectors}, np.zeros_like(rows), rows, query), k)
 
     def _proposed(
         self, query: Float32, k: int, allowed: RowSet | None, passing: int, options: DenseOptions

@@ -12,8 +12,7 @@ from numba import njit
 
 from index.dense.half_products import product
 from index.documents.row_set import RowSet
-from index.files.addresses import AHEAD, address_of, array_at, bring_near
-from index.files.arrays import frozen
+from index.files.addresses import address_of, array_at
 from index.selection import kth_largest
 from models.representations import Bool, Float32, Int64
 
@@ -92,42 +91,6 @@ def _edges(lengths: Int64) -> Int64:
     """Where parts of about `ROWS_AT_ONCE` rows begin; lengths: of all stretches up to each."""
     marks = lengths // ROWS_AT_ONCE
     return np.flatnonzero(marks[1:] != marks[:-1]) + 1
-
-
-def products_of(vectors: Float16, query: Float32) -> Float32:
-    """The inner products of float16[K, D] with float32[D], as a scan has them: float32[K]."""
-    products: Float32 = _products(
-        address_of(vectors, np.float16), len(vectors), len(query), np.ascontiguousarray(query)
-    )
-    return products
-
-
-def products_at(vectors: Float16, rows: Int64, query: Float32) -> Float32:
-    """Those of some rows int64[K] of float16[N, D] that lie anywhere, without a copy of them: float32[K]."""
-    products: Float32 = _products_at(
-        address_of(vectors, np.float16),
-        frozen(np.ascontiguousarray(rows)),
-        frozen(np.ascontiguousarray(query, np.float32)),
-    )
-    return products
-
-
-@njit(cache=True, nogil=True)
-def _products_at(address: int, rows: Array, query: Array) -> Array:
-    dimension = len(query)
-    found = np.empty(len(rows), np.float32)
-    for place in range(len(rows)):
-        bring_near(address + 2 * dimension * rows[min(place + AHEAD, len(rows) - 1)], 2 * dimension)
-        found[place] = product(address + 2 * dimension * rows[place], dimension, query.ctypes)
-    return found
-
-
-@njit(cache=True, nogil=True)
-def _products(address: int, count: int, dimension: int, query: Array) -> Array:
-    found = np.empty(count, np.float32)
-    for row in range(count):
-        found[row] = product(address + 2 * row * dimension, dimension, query.ctypes)
-    return found
 
 
 @njit(cache=True, nogil=True)

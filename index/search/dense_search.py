@@ -95,6 +95,8 @@ class DenseSearch:
                 found[place] = self._ask(place, asked[place])
 
     def _effort(self, count: int) -> DenseOptions:
+        if count == self._k:
+            return self._options
         return replace(self._options, ef_search=math.ceil(self._options.ef_search * count / self._k))
 
     def _ask(self, place: int, count: int) -> Found:

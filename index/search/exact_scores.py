@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from numba import njit
 
-from index.files.addresses import AHEAD, address_of, array_at, bring_near
+from index.dense.products import exact_products_at
 from index.files.pieces import read_ahead
 from index.runs import runs
-from index.scoring import DECIMALS, dense_scores
+from index.scoring import DECIMALS
 from index.search.query import CheckedQuery
 from index.search.threads import segment_threads
 from index.segments.segment import Segment
@@ -21,10 +18,7 @@ from index.sparse.search import LexicalQuery, exact_sums
 from models.representations import Float32, Float64, Int64
 
 # Documents that a dense search compares in the time that one side of a row takes.
-DOCUMENTS_PER_ROW = 16
-
-Array = npt.NDArray[Any]
-Float16 = npt.NDArray[np.float16]
+DOCUMENTS_PER_ROW = 4
 
 
 def exact_scores(
@@ -39,7 +33,7 @@ def exact_scores(
     read_ahead(places, rows, lambda place, some: segments[place].pieces(some))
 
     def dense() -> Float64:
-        return _dense(segments, query.dense, places, rows)
+        return exact_dense(segments, query.dense, places, rows)
 
     def sparse() -> Float64:
         lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
@@ -59,39 +53,18 @@ def exact_scores(
     return scores[0], scores[1], scores[2]
 
 
-def _lexical(indexes: Sequence[InvertedIndex], query: LexicalQuery, places: Int64, rows: Int64) -> Float64:
-    return np.round(exact_sums(indexes, query, places, rows), DECIMALS)
-
-
-def _dense(segments: Sequence[Segment], query: Float32 | None, places: Int64, rows: Int64) -> Float64:
+def exact_dense(segments: Sequence[Segment], query: Float32 | None, places: Int64, rows: Int64) -> Float64:
+    """`s_dense` of rows int64[K] of the segments at places int64[K], ascending: float64[K]."""
     if query is None:
         return np.zeros(len(rows))
     if segments[0].windows is None:
         vectors = {place: segments[place].vectors for place, _ in runs(places)}
-        found = gathered(vectors, places, rows, len(query))
-        return dense_scores(query, found, np.arange(len(rows)))
+        return np.round(exact_products_at(vectors, places, rows, query), DECIMALS)
     scores = np.empty(len(rows))
     for place, run in runs(places):
         scores[run] = segments[place].dense_scores(query, rows[run])
     return scores
 
 
-def gathered(vectors: dict[int, Float16], places: Int64, rows: Int64, dimension: int) -> Float16:
-    """Rows int64[K] of the segments at places int64[K], of which vectors has float16[N, D]: float16[K, D]."""
-    addresses = np.zeros(max(vectors) + 1, np.int64)
-    for place, stored in vectors.items():
-        addresses[place] = address_of(stored, np.float16)
-    bits = np.empty((len(rows), dimension), np.uint16)
-    _gather(addresses, places, rows, bits)
-    return bits.view(np.float16)
-
-
-@njit(cache=True, nogil=True)
-def _gather(addresses: Array, places: Array, rows: Array, bits: Array) -> None:
-    dimension = bits.shape[1]
-    starts = addresses[places] + 2 * dimension * rows
-    for number in range(len(rows)):
-        bring_near(starts[min(number + AHEAD, len(rows) - 1)], 2 * dimension)
-        stored = array_at(starts[number], dimension, np.uint16)
-        for value in range(dimension):
-            bits[number, value] = stored[value]
+def _lexical(indexes: Sequence[InvertedIndex], query: LexicalQuery, places: Int64, rows: Int64) -> Float64:
+    return np.round(exact_sums(indexes, query, places, rows), DECIMALS)

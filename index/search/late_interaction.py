@@ -21,8 +21,8 @@ from models.representations import Float64, Int64, offsets_of, ragged_positions
 CANDIDATES_AT_ONCE = 32
 CENTROIDS_AT_ONCE = 128  # candidates whose centroids are looked at
 # Products of values with groups of query tokens in the time that one document takes in a dense search.
-VALUES_PER_DOCUMENT = 512
-CENTROIDS_PER_DOCUMENT = 4  # that are looked up in that time
+VALUES_PER_DOCUMENT = 128
+CENTROIDS_PER_DOCUMENT = 20  # that are looked up in that time
 
 Part = tuple[int, slice]
 """The place of a segment, and where some of its candidates are."""

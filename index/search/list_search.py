@@ -13,9 +13,9 @@ import numpy as np
 
 from index.candidates import DenseOptions
 from index.dense.expectation import likely_at_most
-from index.dense.scan import Found, products_of
+from index.dense.products import products_at
+from index.dense.scan import Found
 from index.documents.row_set import RowSet
-from index.search.exact_scores import gathered
 from index.segments.segment import Segment
 from models.representations import Float32, Int64
 
@@ -88,7 +88,5 @@ def _scored(listed: Sequence[Listed], rows: Sequence[Int64], query: Float32) -> 
     """Rows of each segment with the scores that their vectors have."""
     together = np.concatenate([np.empty(0, np.int64), *rows])
     places = np.repeat([each.place for each in listed], [len(some) for some in rows]).astype(np.int64)
-    if not len(together):
-        return places, together, np.empty(0, np.float32)
     vectors = {each.place: each.segment.vectors for each in listed}
-    return places, together, products_of(gathered(vectors, places, together, len(query)), query)
+    return places, together, products_at(vectors, places, together, query)

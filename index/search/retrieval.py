@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from index.candidates import CandidateLimits, DenseOptions
 from index.documents.conditions import Condition
 from index.files.packed_bytes import PackedBytes, first_of
+from index.fusion import best
 from index.runs import runs
 from index.search.dense_search import DenseSearch
-from index.search.exact_scores import exact_scores
+from index.search.exact_scores import exact_dense, exact_scores
 from index.search.lexical_search import LexicalParts
 from index.search.query import CheckedQuery
 from index.search.threads import in_parts
@@ -61,13 +62,19 @@ def retrieve(
     limits: CandidateLimits,
     options: DenseOptions,
     condition: Condition | None,
+    nearest: int | None = None,
 ) -> Candidates:
     """The `limits.dense` documents of highest `s_dense`, the `limits.sparse` of highest `s_lex`, and the
     `limits.bm25` of highest `s_bm25`.
 
     What is found is cut to the limits by score, then id, over all segments together, so that the division
-    into segments does not show.
+    into segments does not show. nearest: where `s_dense` alone orders, so many of what its side proposes are
+    enough, and no other side is asked.
     """
+    if nearest is not None and nearest <= limits.dense:
+        limits = replace(limits, sparse=0, bm25=0)
+    else:
+        nearest = None
     passing = [None if condition is None else segment.allowed(condition) for segment in segments]
     # Without a condition the dense side leaves the deleted documents out by itself.
     allowed = passing if condition is not None else [segment.kept for segment in segments]
@@ -86,7 +93,10 @@ def retrieve(
     proposed = [(NO_ROWS, NO_ROWS)]
     for (search, limit), parts in zip(searches, done, strict=True):
         proposed.append(_cut(*search.best(parts), limit, segments))
-    return _united(segments, query, proposed)
+    places, rows = _united(proposed)
+    if nearest is not None and nearest < len(rows):
+        places, rows = _nearest(segments, query, places, rows, nearest)
+    return Candidates(places, rows, *exact_scores(segments, query, places, rows))
 
 
 def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64) -> PackedBytes:
@@ -110,14 +120,20 @@ def _cut(
     return places[kept], rows[kept]
 
 
-def _united(
-    segments: Sequence[Segment], query: CheckedQuery, proposed: Sequence[tuple[Int64, Int64]]
-) -> Candidates:
-    """The documents of all sides, in order of segment and row, with their exact scores."""
+def _united(proposed: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
+    """The documents of all sides, in order of segment and row."""
     places, rows = (np.concatenate(parts) for parts in zip(*proposed, strict=True))
     order = np.lexsort((rows, places))
     places, rows = places[order], rows[order]
     distinct = np.ones(len(rows), np.bool_)
     distinct[1:] = (places[1:] != places[:-1]) | (rows[1:] != rows[:-1])
-    places, rows = places[distinct], rows[distinct]
-    return Candidates(places, rows, *exact_scores(segments, query, places, rows))
+    return places[distinct], rows[distinct]
+
+
+def _nearest(
+    segments: Sequence[Segment], query: CheckedQuery, places: Int64, rows: Int64, limit: int
+) -> tuple[Int64, Int64]:
+    """The `limit` of these documents of highest exact `s_dense`, equal ones by id, in order as they come."""
+    scores = exact_dense(segments, query.dense, places, rows)
+    kept = np.sort(best(scores, limit, lambda some: ids_at(segments, places[some], rows[some])))
+    return places[kept], rows[kept]

@@ -22,13 +22,13 @@ OPTIONS = DenseOptions(nprobe=8)
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many vectors were read for each search of lists."""
     counts: list[int] = []
-    real = list_search.products_of
+    real = list_search.products_at
 
-    def products_of(vectors: Any, query: Any) -> Any:
-        counts.append(len(vectors))
-        return real(vectors, query)
+    def products_at(vectors: Any, places: Any, rows: Any, query: Any) -> Any:
+        counts.append(len(rows))
+        return real(vectors, places, rows, query)
 
-    monkeypatch.setattr(list_search, "products_of", products_of)
+    monkeypatch.setattr(list_search, "products_at", products_at)
     return counts
 
 

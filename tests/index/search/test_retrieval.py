@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.candidates import CandidateLimits
+from index.candidates import CandidateLimits, Weights
 from index.search.retrieval import Candidates, ids_at
 from index.snapshot import Snapshot
 
@@ -38,3 +38,18 @@ def test_of_equal_documents_the_first_ids_are_proposed(build: Any, random_corpus
     query = encoded.take(np.array([0]))  # the content that the first twelve share
     found = proposed(snapshot, snapshot.retrieve(query, candidates=CandidateLimits(3, 0)))
     assert sorted(found) == sorted(document.id for document in documents[:12])[:3]
+
+
+@pytest.mark.parametrize("segment", [1, 10])
+def test_hits_of_the_dense_side_alone_are_the_first_ids_of_equal_rounded_scores(
+    build: Any, three: Any, plain_representations: Any, segment: int
+) -> None:
+    documents, _ = three
+    # 0.5, 0.50000024 and 0.499: b has the most, but its score is a's once both are rounded.
+    corpus = plain_representations([[0.5, 0], [0.5, 1], [0.499, 0]], [{1: 1.0}] * 3, [[[1, 0]]] * 3)
+    query = plain_representations([[1, 2.4e-7]], [{1: 1.0}], [[[1, 0]]])
+    snapshot = build((documents, corpus), segment=segment).snapshot()
+    for top_k, expected in ((1, "a"), (2, "ab"), (3, "abc")):
+        hits = snapshot.search(query, top_k=top_k, weights=Weights(1, 0, 0)).hits
+        assert "".join(hit.document.id for hit in hits) == expected
+        assert all(hit.scores.sparse == hit.scores.colbert == 1 for hit in hits)
