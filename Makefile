@@ -47,7 +47,7 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 # PEER: the Python of an environment with FlagEmbedding, see docs/benchmarks.md; without it peers are left out.
-BENCHMARKS := sparse idf dense late token_codecs segments scale filters quality encode build serve_load query_batches tracing page compat live client_stream exports same_as_built churn crash power_loss concurrent_writes
+BENCHMARKS := search sparse idf dense late token_codecs segments scale filters quality encode build serve_load query_batches tracing page compat live client_stream exports same_as_built churn crash power_loss concurrent_writes
 bench: setup
 	missed=; \
 	for name in $(BENCHMARKS); do PYTHONPATH=clients/python/src $(BIN)/python benchmarks/$$name.py $(if $(PEER),$$([ $$name = encode ] && echo $(PEER))) || missed="$$missed $$name"; done; \
