@@ -12,11 +12,12 @@ from numba import njit
 
 from index.dense.half_products import product
 from index.documents.row_set import RowSet
-from index.files.addresses import address_of, array_at
+from index.files.addresses import AHEAD, address_of, array_at, bring_near
 from index.selection import kth_largest
 from models.representations import Bool, Float32, Int64
 
 ROWS_AT_ONCE = 16_384  # of a segment, by one thread before it takes others
+HALF_BYTES = 2
 FEW_ROWS = 32  # one row in so many, or fewer, is taken by its number rather than by going through all
 
 STRETCH = np.dtype([(name, np.int64) for name in ("segment", "vectors", "first", "last", "numbers", "mask")])
@@ -94,6 +95,21 @@ def _edges(lengths: Int64) -> Int64:
 
 
 @njit(cache=True, nogil=True)
+def _chosen(numbers: int, mask: int, first: int, last: int) -> Array:
+    """The rows of a stretch where it has numbers or a mask; none where all count."""
+    if numbers:
+        given: Array = array_at(numbers, last, np.int64)[first:last]
+        return given
+    if not mask:
+        return np.empty(0, np.int64)
+    allowed, rows, count = array_at(mask, last, np.bool_), np.empty(last - first, np.int64), 0
+    for row in range(first, last):
+        rows[count] = row
+        count += allowed[row]
+    return rows[:count]
+
+
+@njit(cache=True, nogil=True)
 def scan(stretches: Array, dimension: int, query: Array, k: int, floors: Array) -> tuple[Array, Array, Array]:
     """The rows of some stretches that may be among the k best: segments int64[K], rows int64[K], scores
     float32[K].
@@ -102,17 +118,20 @@ def scan(stretches: Array, dimension: int, query: Array, k: int, floors: Array) 
     """
     room = 4 * k + 64
     segments, rows, scores = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float32)
-    found, enough = 0, 2 * k
+    found, enough, size = 0, 2 * k, HALF_BYTES * dimension
     floor = floors[0]
     for place in range(len(stretches)):
         stretch = stretches[place]
-        numbers = array_at(stretch.numbers, stretch.last if stretch.numbers else 0, np.int64)
-        allowed = array_at(stretch.mask, stretch.last if stretch.mask else 0, np.bool_)
+        chosen = _chosen(stretch.numbers, stretch.mask, stretch.first, stretch.last)
         floor = max(floor, floors[0])
-        for position in range(stretch.first, stretch.last):
-            row = numbers[position] if len(numbers) else np.int64(position)
-            score = product(stretch.vectors + 2 * row * dimension, dimension, query.ctypes)
-            if score < floor or (len(allowed) and not allowed[row]):
+        count = len(chosen) if stretch.numbers or stretch.mask else stretch.last - stretch.first
+        for number in range(count):
+            row: Any = np.int64(stretch.first + number)
+            if len(chosen):
+                bring_near(stretch.vectors + size * chosen[min(number + AHEAD, count - 1)], size)
+                row = chosen[number]
+            score = product(stretch.vectors + size * row, dimension, query.ctypes)
+            if score < floor:
                 continue
             if found == len(rows):
                 segments = np.append(segments, np.empty(found, np.int64))
