@@ -13,12 +13,14 @@ import numpy.typing as npt
 
 from index.dense.products import exact_products_at
 from index.files.arrays import frozen
+from index.runs import runs
 from index.sparse.forward_rows import frozen_rows
 from index.sparse.saturation import NO_SATURATION, Saturation
 from index.sparse.score_kernels import score_rows
 from index.token_vectors.integer_maxsim import exact_maxsim, near_maxsim
 from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenVectorStore
+from index.token_vectors.texts import StoredTexts
 from models.representations import (
     Bool,
     Float32,
@@ -74,41 +76,46 @@ def maxsim(query: Float32, document: Float32, document_mask: Bool) -> Float32:
     return np.where(document_mask.any(axis=1), best.mean(axis=1), 0.0).astype(np.float32)
 
 
-def packed_maxsim(query: QueryTokens, store: TokenVectorStore, rows: Int64) -> Float64:
-    """Late interaction of a query with stored documents: float64[K], exact and rounded.
+def packed_maxsim(query: QueryTokens, texts: StoredTexts) -> Float64:
+    """Late interaction of a query with stored texts: float64[K], exact and rounded.
 
-    Multiplies in float64, so that equal documents have equal scores wherever they lie.
+    Multiplies in float64, so that equal texts have equal scores wherever they lie.
     """
-    if len(query) == 0 or len(rows) == 0:
-        return np.zeros(len(rows))
+    if len(query) == 0 or len(texts) == 0:
+        return np.zeros(len(texts))
     if query.integers is None:
-        return np.round(_matrix_maxsim(query.vectors.astype(np.float64), store, rows), DECIMALS)
-    starts, ends = frozen(store.offsets[rows]), frozen(store.offsets[rows + 1])
-    scores: Float64 = exact_maxsim(store.as_bytes, starts, ends, query.integers.arguments)
+        return np.round(_matrix_maxsim(query.vectors.astype(np.float64), texts), DECIMALS)
+    scores: Float64 = exact_maxsim(*texts.arguments, query.integers.arguments)
     return np.round(scores, DECIMALS)
 
 
-def near_packed_maxsim(query: QueryTokens, store: TokenVectorStore, rows: Int64) -> tuple[Float64, Float64]:
-    """Late interaction of a query with stored documents, float64[K], a few times as fast as exactly.
+def near_packed_maxsim(query: QueryTokens, texts: StoredTexts) -> tuple[Float64, Float64]:
+    """Late interaction of a query with stored texts, float64[K], a few times as fast as exactly.
 
     Returns how far each score may be from `packed_maxsim`, float64[K], too.
     """
-    if len(query) == 0 or len(rows) == 0:
-        return np.zeros(len(rows)), np.zeros(len(rows))
+    if len(query) == 0 or len(texts) == 0:
+        return np.zeros(len(texts)), np.zeros(len(texts))
     if query.integers is None:
-        scores = _matrix_maxsim(query.vectors, store, rows)
+        scores = _matrix_maxsim(query.vectors, texts)
         length = float(np.linalg.norm(query.vectors.astype(np.float64), axis=1).mean())
-        return scores, np.full(len(rows), MATRIX_ERROR * max(1.0, length, float(np.abs(scores).max())))
-    starts, ends = frozen(store.offsets[rows]), frozen(store.offsets[rows + 1])
-    scores, errors = near_maxsim(store.as_bytes, starts, ends, query.integers.arguments)
+        return scores, np.full(len(texts), MATRIX_ERROR * max(1.0, length, float(np.abs(scores).max())))
+    scores, errors = near_maxsim(*texts.arguments, query.integers.arguments)
     return scores, errors + ROUNDING
 
 
-def _matrix_maxsim(query: npt.NDArray[np.floating], store: TokenVectorStore, rows: Int64) -> Float64:
-    """In chunks of whole documents that stay in cache, one matrix product each, of the query's type.
+def _matrix_maxsim(query: npt.NDArray[np.floating], texts: StoredTexts) -> Float64:
+    """In chunks of whole texts that stay in cache, one matrix product each, of the query's type.
 
     Float32 products can differ in the last bits with a token's place in its chunk.
     """
+    scores = np.zeros(len(texts))
+    for place, run in runs(texts.places):
+        scores[run] = _matrix_maxsim_of_store(query, texts.stores[place], texts.rows[run])
+    return scores
+
+
+def _matrix_maxsim_of_store(query: npt.NDArray[np.floating], store: TokenVectorStore, rows: Int64) -> Float64:
     scores = np.zeros(len(rows))
     filled = np.flatnonzero(store.offsets[rows + 1] > store.offsets[rows])
     kept = rows[filled]

@@ -41,7 +41,7 @@ from index.search.blas import one_blas_thread
 from index.search.choice import Choice
 from index.search.explanation import Explanation, explain
 from index.search.facets import facets_of
-from index.search.late_interaction import colbert_scores
+from index.search.late_interaction import late_scores
 from index.search.pages import page_of
 from index.search.query import (
     CheckedQuery,
@@ -228,7 +228,7 @@ class Snapshot:
         """
         checked, segments = self._checked(query, text), self._opened()
         ids = ids_at(segments, found.segments, found.rows).take(np.arange(len(found)))
-        late = colbert_scores(segments, found, checked)
+        late = late_scores(segments, found, checked).best()
         return [id.decode() for id in ids], found.components(late, self._sides)
 
     @one_blas_thread

@@ -2,18 +2,28 @@
 
 usage: python timed_command.py FILE COMMAND …
 
-FILE holds two float64, which grow as the command works. It also runs the code of a version before, where the
-segments' module had another place.
+FILE holds two float64, which grow as the command works. It also runs the code of versions before, where late
+interaction was asked for from elsewhere.
 """
 
+import importlib
 import os
 import struct
 import sys
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 CLOCKS = struct.Struct("2d")  # sessions, late interaction
+SCORERS = ("index.search.late_interaction", "index.segments.segment", "index.segment")
+
+
+def imported(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 def main() -> None:
@@ -23,10 +33,7 @@ def main() -> None:
 
     from cli.main import main as run_command
 
-    try:
-        from index.segments import segment
-    except ImportError:
-        from index import segment
+    scorer = next(module for module in map(imported, SCORERS) if hasattr(module, "packed_maxsim"))
 
     file = os.open(sys.argv[1], os.O_RDWR)
     spent = [0.0, 0.0]
@@ -45,7 +52,7 @@ def main() -> None:
         setattr(owner, name, wrapped)
 
     timed(onnxruntime.InferenceSession, "run", 0)
-    timed(segment, "packed_maxsim", 1)
+    timed(scorer, "packed_maxsim", 1)
     sys.argv = ["tercet", *sys.argv[2:]]
     run_command()
 

@@ -49,9 +49,11 @@ _pointer: Any = intrinsic(_pointer_to)
 
 
 @njit(cache=True, nogil=True)
-def array_at(address: int, count: int, kind: Any) -> Any:
-    """The `count` values of a type that lie at an address, for compiled code alone."""
-    return carray(_pointer(np.int64(address)), count, kind)
+def array_at(address: int, shape: Any, kind: Any) -> Any:
+    """The values of a type that lie at an address, as many as a shape or a number says; for compiled code
+    alone.
+    """
+    return carray(_pointer(np.int64(address)), shape, kind)
 
 
 def _prefetch_of(typing_context: Any, address: Any) -> Any:

@@ -12,6 +12,7 @@ from index.scoring import packed_maxsim
 from index.search.query import CheckedQuery
 from index.segments.segment import Segment
 from index.sparse.idf import CollectionIdf
+from index.token_vectors.texts import StoredTexts
 from models.representations import Float64, Int32, Int64
 
 
@@ -97,7 +98,7 @@ def _alignment(segment: Segment, row: int, query: CheckedQuery) -> Alignment:
     text, window = row, None
     if segment.windows is not None:
         windows = segment.windows.of(row)
-        best = int(np.argmax(packed_maxsim(tokens, store, windows)))
+        best = int(np.argmax(packed_maxsim(tokens, StoredTexts.of(store, windows))))
         text, window = int(windows[best]), segment.windows.window(row, best)
     vectors = store.of(text)
     if len(vectors) == 0:

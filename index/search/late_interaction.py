@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from index.files.pieces import read_ahead
 from index.runs import runs
+from index.scoring import near_packed_maxsim, packed_maxsim
 from index.search.query import CheckedQuery
 from index.search.retrieval import Candidates
 from index.search.threads import segment_threads
@@ -16,16 +18,16 @@ from index.segments.segment import Segment
 from index.token_vectors.centroid_maxsim import CentroidProducts
 from index.token_vectors.integer_products import LANES
 from index.token_vectors.query import QueryTokens
+from index.token_vectors.texts import StoredTexts
 from models.representations import Float64, Int64, offsets_of, ragged_positions
 
-CANDIDATES_AT_ONCE = 32
-CENTROIDS_AT_ONCE = 128  # candidates whose centroids are looked at
+TEXTS_AT_ONCE = 32
+CENTROIDS_AT_ONCE = 128  # texts whose centroids are looked at
 # Products of values with groups of query tokens in the time that one document takes in a dense search.
 VALUES_PER_DOCUMENT = 128
 CENTROIDS_PER_DOCUMENT = 20  # that are looked up in that time
 
-Part = tuple[int, slice]
-"""The place of a segment, and where some of its candidates are."""
+Scored = TypeVar("Scored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,59 +66,42 @@ def first_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQ
         return None
     read_ahead(found.segments, found.rows, lambda place, some: segments[place].centroid_pieces(some))
     products = CentroidProducts.of(tokens.integers, tokens.codebook)
-    scores = np.zeros(len(found))
-    parts = _parts(found, CENTROIDS_AT_ONCE)
-
-    def score(number: int) -> None:
-        place, part = parts[number]
-        scores[part] = segments[place].centroid_scores(products, found.rows[part])
-
-    stored = _tokens(segments, found, parts)
-    segment_threads().map(score, [count // CENTROIDS_PER_DOCUMENT for count in stored])
-    return scores
+    texts, offsets = _texts_of(segments, found)
+    scores = _in_parts(products.scores, texts, CENTROIDS_AT_ONCE, 1 / CENTROIDS_PER_DOCUMENT)
+    return LateScores(np.concatenate([np.empty(0), *scores]), offsets).best()
 
 
 def near_scores(
     segments: Sequence[Segment], found: Candidates, query: CheckedQuery
 ) -> tuple[Float64, Float64]:
     """The `s_mul` of each candidate, quickly, and how far it may be from the exact one: float64[K] both."""
-    scores, errors = np.zeros(len(found)), np.zeros(len(found))
-    if query.colbert is None:
-        return scores, errors
     tokens = query.colbert
+    if tokens is None or len(found) == 0:
+        return np.zeros(len(found)), np.zeros(len(found))
     _read_tokens_ahead(segments, found, query)
-    parts = _parts(found, CANDIDATES_AT_ONCE)
-
-    def score(number: int) -> None:
-        place, part = parts[number]
-        scores[part], errors[part] = segments[place].near_colbert_scores(tokens, found.rows[part])
-
-    segment_threads().map(score, _costs(segments, found, parts, tokens))
+    texts, offsets = _texts_of(segments, found)
+    done = _in_parts(
+        lambda some: near_packed_maxsim(tokens, some), texts, TEXTS_AT_ONCE, _documents_per_token(tokens)
+    )
+    scores, errors = (
+        LateScores(np.concatenate([np.empty(0), *parts]), offsets).best()
+        for parts in ([scores for scores, _ in done], [errors for _, errors in done])
+    )
     return scores, errors
 
 
-def colbert_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> Float64:
-    """The exact `s_mul` of each candidate, float64[K]."""
-    scores = np.zeros(len(found))
-    for place, run in runs(found.segments):
-        scores[run] = segments[place].colbert_scores(query.colbert, found.rows[run])
-    return scores
-
-
 def late_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> LateScores:
-    """The exact `s_mul` of each candidate's windows."""
+    """The exact `s_mul` of each candidate's windows; 0 where the query has no token vectors."""
     _read_tokens_ahead(segments, found, query)
-    parts = _parts(found, CANDIDATES_AT_ONCE)
-
-    def score(number: int) -> tuple[Float64, Int64]:
-        place, part = parts[number]
-        return segments[place].colbert_of_texts(query.colbert, found.rows[part])
-
-    costs = [0] * len(parts) if query.colbert is None else _costs(segments, found, parts, query.colbert)
-    done = segment_threads().map(score, costs)
-    scores = np.concatenate([np.empty(0), *(scores for scores, _ in done)])
-    counts = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in done)])
-    return LateScores(scores, offsets_of(counts))
+    tokens = query.colbert
+    if tokens is None or len(found) == 0:
+        offsets = _windows_of(segments, found)[2]
+        return LateScores(np.zeros(int(offsets[-1])), offsets)
+    texts, offsets = _texts_of(segments, found)
+    done = _in_parts(
+        lambda some: packed_maxsim(tokens, some), texts, TEXTS_AT_ONCE, _documents_per_token(tokens)
+    )
+    return LateScores(np.concatenate([np.empty(0), *done]), offsets)
 
 
 def _read_tokens_ahead(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> None:
@@ -124,23 +109,45 @@ def _read_tokens_ahead(segments: Sequence[Segment], found: Candidates, query: Ch
         read_ahead(found.segments, found.rows, lambda place, some: segments[place].token_pieces(some))
 
 
-def _parts(found: Candidates, at_once: int) -> list[Part]:
-    """Some candidates of one segment each."""
-    return [
-        (place, slice(first, min(first + at_once, run.stop)))
-        for place, run in runs(found.segments)
-        for first in range(run.start, run.stop, at_once)
-    ]
+def _texts_of(segments: Sequence[Segment], found: Candidates) -> tuple[StoredTexts, Int64]:
+    """What was encoded of candidates whose token vectors are stored, and where the texts of each begin:
+    int64[K+1].
+    """
+    places, rows, offsets = _windows_of(segments, found)
+    stores = [segment.token_vectors for segment in segments if segment.token_vectors is not None]
+    return StoredTexts.across(stores, places, rows), offsets
 
 
-def _tokens(segments: Sequence[Segment], found: Candidates, parts: Sequence[Part]) -> list[int]:
-    """The token vectors of each part."""
-    return [int(segments[place].tokens_of(found.rows[part]).sum()) for place, part in parts]
+def _windows_of(segments: Sequence[Segment], found: Candidates) -> tuple[Int64, Int64, Int64]:
+    """The segments int64[W] and windows int64[W] of candidates, which are they themselves where there are no
+    windows; and where those of each begin, int64[K+1].
+    """
+    if len(found) == 0 or segments[0].windows is None:
+        return found.segments, found.rows, np.arange(len(found) + 1)
+    counts, rows = np.empty(len(found), np.int64), []
+    for place, run in runs(found.segments):
+        texts, counts[run] = segments[place].texts_of(found.rows[run])
+        rows.append(texts)
+    return np.repeat(found.segments, counts), np.concatenate(rows), offsets_of(counts)
 
 
-def _costs(
-    segments: Sequence[Segment], found: Candidates, parts: Sequence[Part], tokens: QueryTokens
-) -> list[int]:
-    """What comparing each part with a query takes, as documents of a dense search."""
-    values = -(-len(tokens) // LANES) * tokens.vectors.shape[1]
-    return [stored * values // VALUES_PER_DOCUMENT for stored in _tokens(segments, found, parts)]
+def _in_parts(
+    score: Callable[[StoredTexts], Scored], texts: StoredTexts, at_once: int, documents_per_token: float
+) -> list[Scored]:
+    """What a function gives for so many texts at once, each part's on a free core.
+
+    documents_per_token: that a dense search compares in the time that one token takes.
+    """
+    firsts = np.arange(0, len(texts), at_once)
+    costs = np.add.reduceat(texts.tokens, firsts) * documents_per_token if len(firsts) else np.empty(0)
+
+    def part(number: int) -> Scored:
+        return score(texts.part(slice(number * at_once, (number + 1) * at_once)))
+
+    return segment_threads().map(part, costs.astype(np.int64).tolist())
+
+
+def _documents_per_token(query: QueryTokens) -> float:
+    """As `_in_parts` takes it, of a comparison with the query's tokens."""
+    values: int = -(-len(query) // LANES) * query.vectors.shape[1]
+    return values / VALUES_PER_DOCUMENT

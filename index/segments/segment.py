@@ -26,7 +26,7 @@ from index.files.arrays import ArraySource
 from index.files.memory_arrays import MemoryArrays
 from index.files.packed_bytes import PackedBytes
 from index.files.pieces import Pieces
-from index.scoring import dense_scores, lexical_scores, near_packed_maxsim, packed_maxsim
+from index.scoring import dense_scores, lexical_scores, packed_maxsim
 from index.segments.builder import DENSE, POSITIONS, SegmentBuilder
 from index.segments.deletes import read_deletes
 from index.segments.files import check_files, open_arrays
@@ -35,10 +35,10 @@ from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.left_counts import LeftCounts
 from index.sparse.term_statistics import TermStatistics
-from index.token_vectors.centroid_maxsim import CentroidProducts
 from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenVectorStore
-from index.windows.scores import Scorer, best_of_windows, scores_of_windows, search_documents
+from index.token_vectors.texts import StoredTexts
+from index.windows.scores import Scorer, best_of_windows, search_documents
 from index.windows.store import WindowStore
 from models.representations import (
     Bool,
@@ -322,63 +322,31 @@ class Segment:
         store = self.token_vectors
         if query is None or store is None:
             return np.zeros(len(rows))
-        return self._best(rows, lambda texts: packed_maxsim(query, store, texts))
-
-    def centroid_scores(self, query: CentroidProducts, rows: Int64) -> Float64:
-        """`s_mul` of the rows with the centroids of their tokens in a collection with a codebook."""
-        store = self.token_vectors
-        if store is None:
-            return np.zeros(len(rows))
-        return self._best(rows, lambda texts: query.scores(store, texts))
-
-    def near_colbert_scores(self, query: QueryTokens | None, rows: Int64) -> tuple[Float64, Float64]:
-        """`s_mul` of the rows, quickly, and how far each may be from the exact one, float64[K] both."""
-        store = self.token_vectors
-        if query is None or store is None:
-            return np.zeros(len(rows)), np.zeros(len(rows))
-        if self.windows is None:
-            return near_packed_maxsim(query, store, rows)
-        errors = np.zeros(1)
-
-        def near(texts: Int64) -> Float64:
-            scores, off = near_packed_maxsim(query, store, texts)
-            errors[0] = max(errors[0], off.max(initial=0))
-            return scores
-
-        return best_of_windows(self.windows, rows, near), np.repeat(errors, len(rows))
-
-    def colbert_of_texts(self, query: QueryTokens | None, rows: Int64) -> tuple[Float64, Int64]:
-        """The exact `s_mul` of each row's windows, row by row, of which the best is the row's: float64[W].
-
-        Also how many each row has, int64[K]: 1 in a collection without windows.
-        """
-        store = self.token_vectors
-        texts, counts = self._texts(rows), np.ones(len(rows), np.int64)
-        if self.windows is not None:
-            counts = self.windows.offsets[rows + 1] - self.windows.offsets[rows]
-        scores = np.zeros(len(texts))
-        if query is not None and store is not None:
-            scores = scores_of_windows(texts, lambda some: packed_maxsim(query, store, some))
-        return scores, counts
+        return self._best(rows, lambda texts: packed_maxsim(query, StoredTexts.of(store, texts)))
 
     def pieces(self, rows: Int64) -> Pieces:
         """Where what dense and lexical scores of the rows read lies."""
-        texts = self._texts(rows)
+        texts = self.texts_of(rows)[0]
         return self.inverted.pieces(rows).and_those(Pieces.of(self.vectors, texts, texts + 1))
 
     def token_pieces(self, rows: Int64) -> Pieces:
         """Where the codes of the rows' token vectors lie."""
         assert self.token_vectors is not None  # noqa: S101 - else no query has any
-        return self.token_vectors.pieces(self._texts(rows))
+        return self.token_vectors.pieces(self.texts_of(rows)[0])
 
     def centroid_pieces(self, rows: Int64) -> Pieces:
         """Where the centroids of the rows' token vectors lie."""
         assert self.token_vectors is not None  # noqa: S101 - else no query has any
-        return self.token_vectors.centroid_pieces(self._texts(rows))
+        return self.token_vectors.centroid_pieces(self.texts_of(rows)[0])
 
-    def _texts(self, rows: Int64) -> Int64:
-        """What was encoded of the rows: they themselves, or their windows."""
-        return rows if self.windows is None else ragged_positions(self.windows.offsets, rows)
+    def texts_of(self, rows: Int64) -> tuple[Int64, Int64]:
+        """What was encoded of the rows, row by row: they themselves, or their windows, int64[W]; and how many
+        each has, int64[K].
+        """
+        if self.windows is None:
+            return rows, np.ones(len(rows), np.int64)
+        offsets = self.windows.offsets
+        return ragged_positions(offsets, rows), offsets[rows + 1] - offsets[rows]
 
     def encodings_of(self, row: int) -> int:
         """The encoded texts of a row: its windows, or the document itself."""

@@ -13,18 +13,16 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from index.files.addresses import AHEAD, bring_near
 from index.files.arrays import frozen
 from index.token_vectors.codebook import Codebook
 from index.token_vectors.integer_products import LANES, TILE, multiply
 from index.token_vectors.integer_query import IntegerQuery
-from index.token_vectors.store import TokenVectorStore
-from models.representations import Float64, Int64
+from index.token_vectors.texts import StoredTexts, centroids_of_text
+from models.representations import Float64
 
 Array = npt.NDArray[Any]
 
 LARGEST = 2**15 - 1
-CENTROID_BYTES = 2  # of its number
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +48,11 @@ class CentroidProducts:
         scales = query.scales.reshape(-1).astype(np.float64) * codebook.step * 2**shift / len(query.vectors)
         return CentroidProducts(frozen(values), frozen(scales))
 
-    def scores(self, store: TokenVectorStore, rows: Int64) -> Float64:
-        """The late interaction of texts of a store with centroids, float64[K]; 0 for one without tokens."""
-        if store.centroids is None:
+    def scores(self, texts: StoredTexts) -> Float64:
+        """The late interaction of texts with centroids, float64[K]; 0 for one without tokens."""
+        if any(store.centroids is None for store in texts.stores):
             raise ValueError("these token vectors are stored without centroids")
-        starts, ends = frozen(store.offsets[rows]), frozen(store.offsets[rows + 1])
-        scores: Float64 = _centroid_maxsim(self.values, self.scales, frozen(store.centroids), starts, ends)
+        scores: Float64 = _centroid_maxsim(self.values, self.scales, *texts.arguments)
         return scores
 
 
@@ -74,21 +71,19 @@ def _multiply_all(packed: Array, sums: Array, tiles: Array, shift: int, values: 
 
 
 @numba.njit(nogil=True, cache=True)
-def _centroid_maxsim(values: Array, scales: Array, centroids: Array, starts: Array, ends: Array) -> Array:
+def _centroid_maxsim(values: Array, scales: Array, stored: Any, texts: Any) -> Array:
     lanes = values.shape[1]
     best = np.empty(lanes, np.int16)
-    scores = np.zeros(len(starts))
-    first = centroids.ctypes.data
-    for place in range(len(starts)):
-        ahead = min(place + AHEAD, len(starts) - 1)
-        bring_near(first + CENTROID_BYTES * starts[ahead], CENTROID_BYTES * (ends[ahead] - starts[ahead]))
-        if ends[place] == starts[place]:
+    scores = np.zeros(len(texts[0]))
+    for number in range(len(scores)):
+        centroids = centroids_of_text(stored, texts, number)
+        if len(centroids) == 0:
             continue
         best[:] = -LARGEST
-        for position in range(starts[place], ends[place]):
-            row = values[centroids[position]]
+        for centroid in centroids:
+            row = values[centroid]
             for lane in range(lanes):
                 best[lane] = max(best[lane], row[lane])
         for lane in range(lanes):
-            scores[place] += best[lane] * scales[lane]
+            scores[number] += best[lane] * scales[lane]
     return scores

@@ -4,8 +4,8 @@ A document's tokens go through one tile, eight at a time: copied, or put togethe
 case they have length 1. Nothing larger is made of them, and integer sums have no order, so that equal
 documents get equal scores wherever they lie.
 
-Letters: N query tokens, G groups of them, T stored tokens, K documents, S values of a token in the tile, B
-bytes of a code, M centroids.
+Letters: N query tokens, G groups of them, K texts, S values of a token in the tile, B bytes of a code, M
+centroids.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from index.files.addresses import bring_near
 from index.token_vectors.integer_products import (
     LANES,
     OFFSET,
@@ -25,6 +24,7 @@ from index.token_vectors.integer_products import (
     raise_best_and_mark,
     square_sums,
 )
+from index.token_vectors.texts import bring_codes_near, tokens_of_text
 
 Array = npt.NDArray[Any]
 
@@ -48,13 +48,14 @@ def _assembled(words: Array, token: int, codes: Array, position: int, centroid: 
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")  # no test before each division
-def _fill(work: Any, stored: Any, first: int, end: int) -> float:
-    """Puts tokens from `first` on into the tile, the last before `end` again where there are fewer than 8.
+def _fill(work: Any, text: Any, first: int, end: int) -> float:
+    """Puts tokens of a text from `first` on into the tile, and where there are fewer than 8 the last before
+    `end` again.
 
     Writes what their values are to be multiplied by, and returns the length of the longest vector.
     """
     tile, words, squares, scales = work
-    codes, code_scales, assigned, centroids, tables = stored
+    codes, code_scales, assigned, centroids, tables = text
     for token in range(TILE):
         position = min(first + token, end - 1)
         if len(code_scales) > 0:
@@ -76,19 +77,19 @@ def _fill(work: Any, stored: Any, first: int, end: int) -> float:
 @numba.njit(nogil=True, cache=True)
 def _work_space(stored: Any, values: int) -> Any:
     """A tile uint8[8, S], the same in words, its tokens' squared lengths int32[8] and scales float32[8]."""
-    tile = np.full((TILE, values), OFFSET, np.uint8)
-    return tile, tile.view(stored[3].dtype), np.empty(TILE, np.int32), np.empty(TILE, np.float32)
+    tile, words = np.full((TILE, values), OFFSET, np.uint8), stored[2].dtype
+    return tile, tile.view(words), np.empty(TILE, np.int32), np.empty(TILE, np.float32)
 
 
 @numba.njit(nogil=True, cache=True)
-def _best_of_document(work: Any, stored: Any, start: int, end: int, query: Any, best: Array) -> float:
+def _best_of_text(work: Any, text: Any, query: Any, best: Array) -> float:
     """Writes best float32[G, 16], in units of the query's scales; returns the longest vector's length."""
     packed, sums = query[0], query[1]
     tile, scales = work[0], work[3]
-    longest = 0.0
+    longest, end = 0.0, len(text[0])
     best[:] = LOWEST
-    for first in range(start, end, TILE):
-        longest = max(longest, _fill(work, stored, first, end))
+    for first in range(0, end, TILE):
+        longest = max(longest, _fill(work, text, first, end))
         for group in range(len(packed)):
             raise_best(packed, group, tile, tile.shape[1], sums, scales, best)
     return longest
@@ -103,36 +104,33 @@ def _square_length(vector: Array) -> float:
 
 
 @numba.njit(nogil=True, cache=True)
-def near_maxsim(stored: Any, starts: Array, ends: Array, query: Any) -> tuple[Array, Array]:
-    """Late interaction float64[K] of tokens from `starts` to `ends`, int64[K], with the query as bytes.
+def near_maxsim(stored: Any, texts: Any, query: Any) -> tuple[Array, Array]:
+    """Late interaction float64[K] of texts with the query as bytes.
 
-    stored: codes uint8[T, B]; scales float32[T], or float32[0] where the codes are of `Codebook`; then
-    places of centroids uint16[T], centroids [M, B] and tables [B, 256] in words; query:
-    `IntegerQuery.arguments`. Returns how far each score may be from the exact one, float64[K], too. 0 for a
-    document without tokens.
+    stored, texts: `StoredTexts.arguments`; query: `IntegerQuery.arguments`. Returns how far each score may be
+    from the exact one, float64[K], too. 0 for a text without tokens.
     """
     packed, _, query_scales, errors, vectors = query
-    work = _work_space(stored, vectors.shape[1])
+    work, count = _work_space(stored, vectors.shape[1]), len(texts[0])
     best = np.empty((len(packed), LANES), np.float32)
-    scores, off = np.zeros(len(starts)), np.zeros(len(starts))
+    scores, off = np.zeros(count), np.zeros(count)
     error, squares = 0.0, 0.0
     for token in range(len(vectors)):
         error += errors[token] / len(vectors)
         squares += _square_length(vectors[token]) / len(vectors)
     error += ROUNDING * np.sqrt(squares)
-    codes = stored[0]
-    for place in range(len(starts)):
-        if place + 1 < len(starts):  # the time that one document takes is enough for the next one's codes
-            size = codes.shape[1] * (ends[place + 1] - starts[place + 1])
-            bring_near(codes.ctypes.data + codes.shape[1] * starts[place + 1], size)
-        if ends[place] > starts[place]:
-            longest = _best_of_document(work, stored, starts[place], ends[place], query, best)
+    for number in range(count):
+        if number + 1 < count:  # the time that one text takes is enough for the next one's codes
+            bring_codes_near(stored, texts, number + 1)
+        text = tokens_of_text(stored, texts, number)
+        if len(text[0]) > 0:
+            longest = _best_of_text(work, text, query, best)
             total = 0.0
             for group in range(len(packed)):
                 for lane in range(LANES):
                     total += np.float64(best[group, lane]) * np.float64(query_scales[group, lane])
-            scores[place] = total / len(vectors)
-            off[place] = error * longest
+            scores[number] = total / len(vectors)
+            off[number] = error * longest
     return scores, off
 
 
@@ -160,7 +158,7 @@ def _margins(query: Any) -> Array:
 
 
 @numba.njit(nogil=True, cache=True)
-def exact_maxsim(stored: Any, starts: Array, ends: Array, query: Any) -> Array:
+def exact_maxsim(stored: Any, texts: Any, query: Any) -> Array:
     """As `near_maxsim`, but of the query itself and in float64.
 
     Each query token meets those tokens alone that may be its best: no other comes as near to the best so far
@@ -170,14 +168,15 @@ def exact_maxsim(stored: Any, starts: Array, ends: Array, query: Any) -> Array:
     work = _work_space(stored, vectors.shape[1])
     tile, scales, marks = work[0], work[3], np.empty(TILE, np.uint16)
     best, margins = np.empty((len(packed), LANES), np.float32), _margins(query)
-    exact, scores = np.empty(len(vectors)), np.zeros(len(starts))
-    for place in range(len(starts)):
-        end, longest = ends[place], np.float32(0)
-        if end <= starts[place]:
+    exact, scores = np.empty(len(vectors)), np.zeros(len(texts[0]))
+    for number in range(len(scores)):
+        text = tokens_of_text(stored, texts, number)
+        end, longest = len(text[0]), np.float32(0)
+        if end == 0:
             continue
         best[:], exact[:] = LOWEST, -np.inf
-        for first in range(starts[place], end, TILE):
-            longest = max(longest, np.float32(_fill(work, stored, first, end)))
+        for first in range(0, end, TILE):
+            longest = max(longest, np.float32(_fill(work, text, first, end)))
             for group in range(len(packed)):
                 raise_best_and_mark(
                     packed, group, tile, tile.shape[1], sums, scales, best, margins, longest, marks
@@ -192,5 +191,5 @@ def exact_maxsim(stored: Any, starts: Array, ends: Array, query: Any) -> Array:
         total = 0.0
         for value in exact:
             total += value
-        scores[place] = total / len(exact)
+        scores[number] = total / len(exact)
     return scores

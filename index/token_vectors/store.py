@@ -8,7 +8,7 @@ latter where it has a single centroid.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numba
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.errors import DamagedIndexError
+from index.files.addresses import address_of
 from index.files.arrays import ArraySource, ArrayStream, ArrayTarget, frozen
 from index.files.float16 import rows_as_float32
 from index.files.packed_bytes import open_offsets
@@ -25,11 +26,9 @@ from index.token_vectors.codecs import CODED, TokenCodec
 from models.representations import Float32, Int64, TokenVectors, offsets_of, ragged_positions
 
 Int8 = npt.NDArray[np.int8]
-_NO_CODEBOOK = (
-    frozen(np.empty(0, np.uint16)),
-    frozen(np.empty((0, 0), np.uint64)),
-    frozen(np.empty((0, 0), np.uint64)),
-)
+
+STORE = np.dtype([(name, np.int64) for name in ("codes", "scales", "centroids", "offsets")])
+"""Where the arrays of one store lie; 0 for one that it does not have."""
 
 
 def quantize_int8(vectors: Float32) -> tuple[Int8, Float32]:
@@ -51,7 +50,8 @@ def _unpack_int8(codes: Int8, scales: Float32, positions: Int64, vectors: Float3
 @dataclass(frozen=True, slots=True)
 class TokenVectorStore:
     """Token vectors. codes: float16 or int8 [T, C], or uint8[T, P] of a codebook; scales: float32[T] for
-    int8; centroids: uint16[T] for a codebook; those of one with a single centroid need not be given.
+    int8; centroids: uint16[T] for a codebook; those of one with a single centroid need not be given. record:
+    int64, a STORE for compiled loops over many of them.
     """
 
     codes: npt.NDArray[Any]
@@ -59,11 +59,15 @@ class TokenVectorStore:
     offsets: Int64
     centroids: UInt16 | None = None
     codebook: Codebook | None = None
+    record: Int64 = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.codebook is not None and self.centroids is None:
             # Pages of zeros that nothing is written to take no memory.
             object.__setattr__(self, "centroids", np.zeros(len(self.codes), np.uint16))
+        arrays = (self.codes, self.scales, self.centroids, self.offsets)
+        addresses = [0 if array is None else address_of(array, array.dtype) for array in arrays]
+        object.__setattr__(self, "record", np.array(addresses, np.int64))
 
     @staticmethod
     def open(
@@ -130,19 +134,6 @@ class TokenVectorStore:
         """Where the centroids of these texts lie, which a store with a codebook has."""
         assert self.centroids is not None  # noqa: S101 - asked for only with a codebook of several
         return Pieces.of(self.centroids, self.offsets[rows], self.offsets[rows + 1])
-
-    @property
-    def as_bytes(self) -> tuple[Any, ...]:
-        """What the compiled loops of `integer_maxsim` take of codecs other than float16."""
-        if self.codebook is not None and self.centroids is not None:
-            return (
-                frozen(self.codes),
-                frozen(np.empty(0, np.float32)),
-                frozen(self.centroids),
-                *self.codebook.words,
-            )
-        scales = np.empty(0, np.float32) if self.scales is None else self.scales
-        return frozen(self.codes.view(np.uint8)), frozen(scales), *_NO_CODEBOOK
 
     def of(self, row: int) -> Float32:
         """The token vectors of one text, float32[L, C]."""

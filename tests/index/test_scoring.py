@@ -15,6 +15,7 @@ from index.files.array_folder import ArrayFolder
 from index.scoring import dense_scores, lexical_scores, maxsim, near_packed_maxsim, packed_maxsim
 from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenCodec, TokenVectorStore, TokenVectorWriter
+from index.token_vectors.texts import StoredTexts
 from models.representations import SparseRows, TokenVectors, offsets_of
 
 
@@ -91,9 +92,9 @@ def test_packed_and_padded_agree(
         mask[place, : len(positions)] = True
     expected = maxsim(query, padded, mask)
     tokens = QueryTokens.of(query, codec)
-    np.testing.assert_allclose(packed_maxsim(tokens, found, rows), expected, atol=3e-6)
-    near, errors = near_packed_maxsim(tokens, found, rows)
-    assert (np.abs(near - packed_maxsim(tokens, found, rows)) <= errors).all()
+    np.testing.assert_allclose(packed_maxsim(tokens, StoredTexts.of(found, rows)), expected, atol=3e-6)
+    near, errors = near_packed_maxsim(tokens, StoredTexts.of(found, rows))
+    assert (np.abs(near - packed_maxsim(tokens, StoredTexts.of(found, rows))) <= errors).all()
     assert (errors < 0.02).all()
 
 
@@ -108,7 +109,7 @@ def test_equal_documents_have_equal_scores_wherever_they_lie(tmp_path: Path, cod
     found = store(tmp_path, mixed, codec)
     for seed in range(20):
         query = QueryTokens.of(random_texts(seed, [16], 128).vectors, codec)
-        scores = packed_maxsim(query, found, np.arange(1, 120, 2))
+        scores = packed_maxsim(query, StoredTexts.of(found, np.arange(1, 120, 2)))
         assert len(set(scores.tolist())) == 1
 
 
@@ -118,6 +119,6 @@ def test_documents_without_tokens_score_zero_not_less(tmp_path: Path, codec: Tok
     vectors = -found.vectors(np.array([0]))
     query, nothing = QueryTokens.of(vectors, codec), QueryTokens.of(vectors[:0], codec)
     for scores in (packed_maxsim, lambda *arguments: near_packed_maxsim(*arguments)[0]):
-        assert scores(query, found, np.array([0, 2])).tolist() == [0.0, 0.0]
-        assert scores(nothing, found, np.array([0, 1])).tolist() == [0.0, 0.0]
-        assert scores(query, found, np.empty(0, np.int64)).shape == (0,)
+        assert scores(query, StoredTexts.of(found, np.array([0, 2]))).tolist() == [0.0, 0.0]
+        assert scores(nothing, StoredTexts.of(found, np.array([0, 1]))).tolist() == [0.0, 0.0]
+        assert scores(query, StoredTexts.of(found, np.empty(0, np.int64))).shape == (0,)

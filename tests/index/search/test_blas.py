@@ -8,8 +8,8 @@ import numba.np.arraymath  # noqa: F401  # loads SciPy's OpenBLAS now instead of
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
+from index.search import late_interaction
 from index.search.blas import one_blas_thread
-from index.segments import segment
 
 
 def blas_threads() -> set[int]:
@@ -30,13 +30,13 @@ def test_a_search_and_a_score_use_one_thread(
     build: Any, three: Any, three_query: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[set[int]] = []
-    maxsim = segment.packed_maxsim
+    maxsim = late_interaction.packed_maxsim
 
     def watched(*arguments: Any, **options: Any) -> Any:
         seen.append(blas_threads())
         return maxsim(*arguments, **options)
 
-    monkeypatch.setattr(segment, "packed_maxsim", watched)
+    monkeypatch.setattr(late_interaction, "packed_maxsim", watched)
     snapshot = build(three).snapshot()
     snapshot.search(three_query)
     snapshot.score(three_query, snapshot.retrieve(three_query))

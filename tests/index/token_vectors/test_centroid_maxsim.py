@@ -7,6 +7,7 @@ from index.token_vectors.centroid_maxsim import CentroidProducts
 from index.token_vectors.codebook_training import train_codebook
 from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenVectorStore
+from index.token_vectors.texts import StoredTexts
 from models.representations import TokenVectors, offsets_of
 from tests.index.token_vectors.test_codebook import clustered
 
@@ -22,7 +23,7 @@ def test_scores_are_those_of_the_centroids(dimension: int, tokens: int) -> None:
     assert asked.integers is not None
     assert store.centroids is not None
     rows = np.array([4, 2, 1, 0, 0, 3])
-    scores = CentroidProducts.of(asked.integers, book).scores(store, rows)
+    scores = CentroidProducts.of(asked.integers, book).scores(StoredTexts.of(store, rows))
     centroids = (book.centroids.astype(np.float64) - 64) * book.step @ book.rotation
     for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
         own = centroids[store.centroids[store.offsets[row] : store.offsets[row + 1]]]
@@ -36,4 +37,4 @@ def test_it_needs_centroids() -> None:
     assert asked is not None
     store = TokenVectorStore.encode(TokenVectors(clustered(4, 8), np.array([0, 4])), "int8")
     with pytest.raises(ValueError, match="without centroids"):
-        CentroidProducts.of(asked, book).scores(store, np.array([0]))
+        CentroidProducts.of(asked, book).scores(StoredTexts.of(store, np.array([0])))

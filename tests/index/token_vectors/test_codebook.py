@@ -13,6 +13,7 @@ from index.token_vectors.codebook import Codebook
 from index.token_vectors.codebook_training import kept_dimensions, train_codebook
 from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenVectorStore, TokenVectorWriter
+from index.token_vectors.texts import StoredTexts
 from models.representations import Float32, TokenVectors, offsets_of
 
 
@@ -96,12 +97,12 @@ def test_scores_are_those_of_the_stored_vectors(tmp_path: Path, bits: int) -> No
     store = TokenVectorStore.open(ArrayFolder(tmp_path), "residual1", 5, 24, book)
     query = clustered(20, 24, 3)
     tokens = QueryTokens.of(query, "residual1", book)
-    scores = packed_maxsim(tokens, store, np.arange(5))
+    scores = packed_maxsim(tokens, StoredTexts.of(store, np.arange(5)))
     for row in range(5):
         vectors = store.of(row).astype(np.float64)
         expected = (query.astype(np.float64) @ vectors.T).max(axis=1).mean() if len(vectors) else 0
         assert scores[row] == pytest.approx(expected, abs=2e-6)
-    near, errors = near_packed_maxsim(tokens, store, np.arange(5))
+    near, errors = near_packed_maxsim(tokens, StoredTexts.of(store, np.arange(5)))
     assert (np.abs(near - scores) <= errors).all()
 
 

@@ -1,12 +1,15 @@
 """Late interaction with bytes against the same in float64."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from index.token_vectors.integer_maxsim import exact_maxsim, near_maxsim
 from index.token_vectors.integer_query import IntegerQuery
 from index.token_vectors.store import TokenVectorStore
-from models.representations import Float32, Float64, Int64, TokenVectors, offsets_of
+from index.token_vectors.texts import StoredTexts
+from models.representations import Float32, Float64, TokenVectors, offsets_of
 
 
 def unit(generator: np.random.Generator, count: int, dimension: int) -> Float32:
@@ -29,8 +32,9 @@ def brute_force(query: Float32, store: TokenVectorStore) -> Float64:
     return np.array(scores)
 
 
-def spans(store: TokenVectorStore) -> tuple[Int64, Int64]:
-    return store.offsets[:-1].copy(), store.offsets[1:].copy()
+def texts(store: TokenVectorStore) -> tuple[Any, ...]:
+    """All of a store, as compiled loops take them."""
+    return StoredTexts.of(store, np.arange(len(store.offsets) - 1)).arguments
 
 
 @pytest.mark.parametrize("dimension", [3, 64, 100, 128, 384])
@@ -42,9 +46,9 @@ def test_scores_are_exact_and_near_ones_within_their_errors(dimension: int, toke
     query = unit(generator, tokens, dimension)
     expected = brute_force(query, store)
     integers = IntegerQuery.of(query)
-    exact = exact_maxsim(store.as_bytes, *spans(store), integers.arguments)
+    exact = exact_maxsim(*texts(store), integers.arguments)
     np.testing.assert_allclose(exact, expected, rtol=0, atol=1e-12)
-    near, errors = near_maxsim(store.as_bytes, *spans(store), integers.arguments)
+    near, errors = near_maxsim(*texts(store), integers.arguments)
     assert (np.abs(near - expected) <= errors).all()
     assert errors.max() < 0.01
 
@@ -59,7 +63,7 @@ def test_the_best_token_is_found_where_bytes_prefer_another(between: int) -> Non
     store = stored(vectors, [len(vectors)])
     integers = IntegerQuery.of(query)
     assert integers.packed[0, :2, 0].tolist() == [[127, 0, 0, 0], [0, 0, 0, 0]]
-    exact = exact_maxsim(store.as_bytes, *spans(store), integers.arguments)
+    exact = exact_maxsim(*texts(store), integers.arguments)
     assert exact[0] == pytest.approx(126 / 127 + 4 * 0.0039, abs=1e-6)
 
 
@@ -69,7 +73,7 @@ def test_longer_vectors_have_larger_errors() -> None:
     integers = IntegerQuery.of(unit(generator, 4, 64))
     near, errors = zip(
         *(
-            near_maxsim(each.as_bytes, *spans(each), integers.arguments)
+            near_maxsim(*texts(each), integers.arguments)
             for each in (stored(vectors, [10]), stored(100 * vectors, [10]))
         ),
         strict=True,
@@ -81,7 +85,7 @@ def test_longer_vectors_have_larger_errors() -> None:
 def test_vectors_of_zeros_score_zero() -> None:
     store = stored(np.zeros((3, 8), np.float32), [2, 1])
     integers = IntegerQuery.of(np.ones((2, 8), np.float32))
-    assert near_maxsim(store.as_bytes, *spans(store), integers.arguments)[0].tolist() == [0, 0]
-    assert exact_maxsim(store.as_bytes, *spans(store), integers.arguments).tolist() == [0, 0]
+    assert near_maxsim(*texts(store), integers.arguments)[0].tolist() == [0, 0]
+    assert exact_maxsim(*texts(store), integers.arguments).tolist() == [0, 0]
     nothing = IntegerQuery.of(np.zeros((2, 8), np.float32))
-    assert exact_maxsim(store.as_bytes, *spans(store), nothing.arguments).tolist() == [0, 0]
+    assert exact_maxsim(*texts(store), nothing.arguments).tolist() == [0, 0]

@@ -21,7 +21,7 @@ from index.errors import DamagedIndexError, InvalidDocumentError, SearchIndexErr
 from index.inspection import inspect_collection
 from index.scoring import packed_maxsim
 from index.search import best_window as best
-from index.segments import segment
+from index.search import late_interaction
 from index.verify import verify
 from index.windows.settings import WindowSettings
 from index.windows.store import DocumentWindows, largest_weights
@@ -184,11 +184,11 @@ def test_finalists_are_compared_with_token_vectors_once(
     snapshot = build_windowed(two, token_codec="float16").snapshot()
     scored: list[int] = []
 
-    def counted(query: Any, store: Any, rows: Int64) -> Any:
-        scored.append(len(rows))
-        return packed_maxsim(query, store, rows)
+    def counted(query: Any, texts: Any) -> Any:
+        scored.append(len(texts))
+        return packed_maxsim(query, texts)
 
-    for module in (segment, best):
+    for module in (late_interaction, best):
         monkeypatch.setattr(module, "packed_maxsim", counted, raising=False)
     assert len(snapshot.search(three_query).hits) == 2
     assert sum(scored) == 4
