@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from index.dense.products import exact_products_at
+from index.dense.products import addresses_of, exact_products_at
 from index.files.arrays import frozen
 from index.runs import runs
 from index.sparse.forward_rows import frozen_rows
@@ -41,7 +41,7 @@ MATRIX_ERROR = 1e-4
 
 def dense_scores(query: Float32, vectors: npt.NDArray[np.float16], rows: Int64) -> Float64:
     """Inner products of query float32[D] with the given rows of vectors float16[N, D]: float64[K]."""
-    return np.round(exact_products_at({0: vectors}, np.zeros_like(rows), rows, query), DECIMALS)
+    return np.round(exact_products_at(addresses_of(vectors), np.zeros_like(rows), rows, query), DECIMALS)
 
 
 def lexical_scores(

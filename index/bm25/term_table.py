@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from index.files.addresses import address_of, array_at
+from index.files.addresses import address_of, array_at, bring_near
 from index.files.arrays import frozen
 from index.files.packed_bytes import PackedBytes
 from index.files.packed_kernels import find_one
@@ -29,7 +29,7 @@ def beginnings_of(terms: PackedBytes) -> UInt64:
 
     They lie close together, so that a term is looked for in few cache lines.
     """
-    found: UInt64 = _beginnings(frozen(terms.data), frozen(terms.offsets))
+    found: UInt64 = _beginnings(frozen(terms.data), frozen(terms.offsets), STEP)
     return found
 
 
@@ -82,29 +82,46 @@ def beginning(string: Array) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _beginnings(data: Array, offsets: Array) -> Array:
-    found = np.empty((len(offsets) - 1 + STEP - 1) // STEP, np.uint64)
+def _beginnings(data: Array, offsets: Array, step: int) -> Array:
+    """Those of every so many-th string."""
+    found = np.empty((len(offsets) - 1 + step - 1) // step, np.uint64)
     for place in range(len(found)):
-        found[place] = beginning(data[offsets[STEP * place] : offsets[STEP * place + 1]])
+        found[place] = beginning(data[offsets[step * place] : offsets[step * place + 1]])
     return found
 
 
 @njit(cache=True, nogil=True)
 def _find_terms(records: Array, wanted: Array, offsets: Array, places: Array, frequencies: Array) -> None:
+    """Writes what `TermTable.find` gives.
+
+    Each step is taken for all terms of a segment before the next one, and asks memory for what that needs:
+    places of a term lie anywhere, and a term alone would wait for one after the other.
+    """
+    terms = len(offsets) - 1
+    first_bytes = _beginnings(wanted, offsets, 1)
+    lows, highs = np.empty(terms, np.int64), np.empty(terms, np.int64)
     for segment in range(len(records)):
         record = records[segment]
         own_offsets = array_at(record.offsets, record.count + 1, np.int64)
         data = array_at(record.data, own_offsets[record.count], np.uint8)
         samples = array_at(record.beginnings, (record.count + STEP - 1) // STEP, np.uint64)
         counts = array_at(record.frequencies, record.count, np.int32)
-        for term in range(len(offsets) - 1):
-            sought = wanted[offsets[term] : offsets[term + 1]]
-            first = np.searchsorted(samples, beginning(sought))
+        for term in range(terms):
+            first = np.searchsorted(samples, first_bytes[term])
             last = first
-            while last < len(samples) and samples[last] == beginning(sought):
+            while last < len(samples) and samples[last] == first_bytes[term]:
                 last += 1
-            low, high = STEP * max(0, first - 1), min(STEP * last, record.count)
-            place = find_one(data, own_offsets, sought, low, high)
+            lows[term], highs[term] = STEP * max(0, first - 1), min(STEP * last, record.count)
+            size = own_offsets.itemsize * (highs[term] - lows[term] + 1)
+            bring_near(record.offsets + own_offsets.itemsize * lows[term], size)
+        for term in range(terms):
+            start, end = own_offsets[lows[term]], own_offsets[highs[term]]
+            bring_near(record.data + start, end - start)
+        for term in range(terms):
+            sought = wanted[offsets[term] : offsets[term + 1]]
+            place = find_one(data, own_offsets, sought, lows[term], highs[term])
             places[segment, term] = place
-            if place >= 0:
-                frequencies[term] += counts[place]
+            bring_near(record.frequencies + counts.itemsize * max(place, 0), counts.itemsize)
+        for term in range(terms):
+            if places[segment, term] >= 0:
+                frequencies[term] += counts[places[segment, term]]

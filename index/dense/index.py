@@ -35,6 +35,7 @@ from index.dense.products import products_at
 from index.dense.scan import DenseScan, Scanned
 from index.documents.row_set import RowSet
 from index.errors import InvalidQueryError
+from index.files.addresses import address_of
 from index.files.arrays import ArraySource
 from models.representations import Float32, Int64
 
@@ -53,9 +54,9 @@ Found = tuple[Int64, Float32]
 """Rows int64[K] and their scores float32[K]."""
 
 
-def _scan(vectors: Float16, query: Float32, k: int, allowed: RowSet | None) -> Found:
+def _scan(address: int, documents: int, query: Float32, k: int, allowed: RowSet | None) -> Found:
     """The k best of the allowed rows and all that tie with the k-th, best first, then by row."""
-    scan = DenseScan([Scanned(0, vectors, allowed)], query, k)
+    scan = DenseScan([Scanned(0, address, documents, allowed)], query, k)
     _, rows, scores = (
         np.concatenate(parts) for parts in zip(*map(scan.find, range(len(scan.costs))), strict=True)
     )
@@ -68,7 +69,10 @@ def least_effort(k: int) -> int:
 
 
 class DenseIndex:
-    """An opened dense index; its arrays stay memory-mapped, and any number of threads may search."""
+    """An opened dense index; its arrays stay memory-mapped, and any number of threads may search.
+
+    address: where its vectors float16[N, D] lie.
+    """
 
     def __init__(
         self,
@@ -79,6 +83,7 @@ class DenseIndex:
         gpu: GpuIndex | None = None,
     ) -> None:
         self._vectors = vectors
+        self.address = address_of(vectors, np.float16)
         self._used = used
         self._index = index
         self._equal = equal
@@ -125,13 +130,13 @@ class DenseIndex:
 
     def scans_for(self, k: int, allowed: RowSet | None, options: DenseOptions) -> bool:
         """Whether a search for k compares the query with all rows that are allowed, None for all."""
+        if self._used == "flat" or self._gpu is not None:
+            return self._gpu is None
         passing = self._count if allowed is None else len(allowed)
-        if self._gpu is not None:
-            return False
         if self._used == "hnsw":
             effort = max(options.ef_search, least_effort(k))
             return passing <= (ROWS_PER_EF if allowed is None else ALLOWED_PER_EF) * effort
-        return self._used == "flat" or self._probed(passing, options.nprobe) is None
+        return self._probed(passing, options.nprobe) is None
 
     @property
     def has_lists(self) -> bool:
@@ -193,7 +198,8 @@ class DenseIndex:
         found = self._proposed(query, k, allowed, passing, options)
         if found is not None and len(found[0]) >= k:
             return _cut(*found, k)
-        return _scan(self._vectors, query, k, self._distinct if allowed is None else allowed)
+        kept = self._distinct if allowed is None else allowed
+        return _scan(self.address, len(self._vectors), query, k, kept)
 
     @property
     def _count(self) -> int:
@@ -202,7 +208,7 @@ class DenseIndex:
 
     def _among(self, query: Float32, k: int, rows: Int64) -> tuple[Int64, Float32]:
         """The exact best of a few rows."""
-        return _cut(rows, products_at({0: self._vectors}, np.zeros_like(rows), rows, query), k)
+        return _cut(rows, products_at(np.array([self.address]), np.zeros_like(rows), rows, query), k)
 
     def _proposed(
         self, query: Float32, k: int, allowed: RowSet | None, passing: int, options: DenseOptions

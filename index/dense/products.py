@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,31 +16,27 @@ from models.representations import Float32, Float64, Int64
 HALF_BYTES = 2
 
 Array = npt.NDArray[Any]
-Vectors = Mapping[int, npt.NDArray[np.float16]]
-"""float16[N, D] of segments, by their places."""
 
 
-def products_at(vectors: Vectors, places: Int64, rows: Int64, query: Float32) -> Float32:
+def addresses_of(*vectors: npt.NDArray[np.float16]) -> Int64:
+    """Where each of some float16[N, D] lies, int64[S]."""
+    return np.array([address_of(each, np.float16) for each in vectors], np.int64)
+
+
+def products_at(addresses: Int64, places: Int64, rows: Int64, query: Float32) -> Float32:
     """Those of float32[D] with rows int64[K] of the segments at places int64[K], as a scan has them:
-    float32[K].
+    float32[K]. addresses: int64[S], where the vectors of each segment lie.
     """
     row = frozen(np.ascontiguousarray(query, np.float32))
-    products: Float32 = _products_at(_addresses(vectors), frozen(places), frozen(rows), row)
+    products: Float32 = _products_at(frozen(addresses), frozen(places), frozen(rows), row)
     return products
 
 
-def exact_products_at(vectors: Vectors, places: Int64, rows: Int64, query: Float32) -> Float64:
+def exact_products_at(addresses: Int64, places: Int64, rows: Int64, query: Float32) -> Float64:
     """The same, added up in float64: float64[K]."""
     row = frozen(query.astype(np.float64))
-    products: Float64 = _exact_products_at(_addresses(vectors), frozen(places), frozen(rows), row)
+    products: Float64 = _exact_products_at(frozen(addresses), frozen(places), frozen(rows), row)
     return products
-
-
-def _addresses(vectors: Vectors) -> Int64:
-    addresses = np.zeros(max(vectors, default=-1) + 1, np.int64)
-    for place, stored in vectors.items():
-        addresses[place] = address_of(stored, np.float16)
-    return addresses
 
 
 @njit(cache=True, nogil=True)

@@ -27,22 +27,26 @@ bool[N] there.
 """
 
 Array = npt.NDArray[Any]
-Float16 = npt.NDArray[np.float16]
 Found = tuple[Int64, Int64, Float32]
 """Segments int64[K], rows int64[K] and scores float32[K]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """A segment that is compared as a whole: its place, float16[N, D], and which rows count, None for all."""
+    """A segment that is compared as a whole: its place, where its N vectors lie, and which rows count, None
+    for all.
+    """
 
     place: int
-    vectors: Float16
+    address: int
+    documents: int
     allowed: RowSet | Bool | None
 
 
 class DenseScan:
-    """A comparison of a query float32[D] with some segments; threads may take some of the work each."""
+    """A comparison of a query float32[D] with float16[N, D] of some segments, which have to stay until it is
+    done; threads may take some of the work each.
+    """
 
     def __init__(self, segments: Sequence[Scanned], query: Float32, k: int) -> None:
         """k: how many of the best are wanted."""
@@ -53,10 +57,8 @@ class DenseScan:
         stretches: list[tuple[int, ...]] = []
         for segment in segments:
             numbers, mask, count = self._allowed(segment)
-            address = address_of(segment.vectors, np.float16)
-            self._held.append(segment.vectors)
             stretches += [
-                (segment.place, address, first, min(first + ROWS_AT_ONCE, count), numbers, mask)
+                (segment.place, segment.address, first, min(first + ROWS_AT_ONCE, count), numbers, mask)
                 for first in range(0, count, ROWS_AT_ONCE)
             ]
         table = np.array(stretches, STRETCH)
@@ -75,7 +77,7 @@ class DenseScan:
 
     def _allowed(self, segment: Scanned) -> tuple[int, int, int]:
         """Where the numbers of rows lie, or a mask of them, and how many there are to go through."""
-        allowed, documents = segment.allowed, len(segment.vectors)
+        allowed, documents = segment.allowed, segment.documents
         if allowed is None:
             return 0, 0, documents
         if isinstance(allowed, RowSet):

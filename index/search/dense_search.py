@@ -48,6 +48,7 @@ class DenseSearch:
         self._total = max(1, sum(self._passing))
         self._k = k = min(k, self._total)
         self._asked = [min(k, likely_at_most(k * count / self._total)) for count in self._passing]
+        self._efforts: dict[int, DenseOptions] = {}
         self._listed: list[Listed] = []
         self._others: list[int] = []
         scanned: list[Scanned] = []
@@ -56,11 +57,12 @@ class DenseSearch:
             if segment.windows is not None:
                 self._others.append(place)
             elif index.scans_for(self._asked[place], rows, self._effort(self._asked[place])):
-                scanned.append(Scanned(place, segment.vectors, segment.kept if rows is None else rows))
+                kept = segment.kept if rows is None else rows
+                scanned.append(Scanned(place, index.address, len(segment), kept))
             elif self._passing[place] and index.has_lists:
                 # What is deleted often lay together: near it, lists would propose nothing else.
-                kept = segment.allowed(None) if rows is None else rows
-                self._listed.append(Listed(place, segment, kept))
+                passing = segment.allowed(None) if rows is None else rows
+                self._listed.append(Listed(place, segment, passing))
             elif self._passing[place]:
                 self._others.append(place)
         self._scan = DenseScan(scanned, query, k)
@@ -95,9 +97,10 @@ class DenseSearch:
                 found[place] = self._ask(place, asked[place])
 
     def _effort(self, count: int) -> DenseOptions:
-        if count == self._k:
-            return self._options
-        return replace(self._options, ef_search=math.ceil(self._options.ef_search * count / self._k))
+        if count not in self._efforts:  # most segments are asked for as many as others
+            ef_search = math.ceil(self._options.ef_search * count / self._k)
+            self._efforts[count] = replace(self._options, ef_search=ef_search)
+        return self._efforts[count]
 
     def _ask(self, place: int, count: int) -> Found:
         segment = self._segments[place]

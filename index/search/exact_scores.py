@@ -58,8 +58,8 @@ def exact_dense(segments: Sequence[Segment], query: Float32 | None, places: Int6
     if query is None:
         return np.zeros(len(rows))
     if segments[0].windows is None:
-        vectors = {place: segments[place].vectors for place, _ in runs(places)}
-        return np.round(exact_products_at(vectors, places, rows, query), DECIMALS)
+        addresses = np.array([segment.dense_index.address for segment in segments])
+        return np.round(exact_products_at(addresses, places, rows, query), DECIMALS)
     scores = np.empty(len(rows))
     for place, run in runs(places):
         scores[run] = segments[place].dense_scores(query, rows[run])

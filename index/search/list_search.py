@@ -88,5 +88,7 @@ def _scored(listed: Sequence[Listed], rows: Sequence[Int64], query: Float32) -> 
     """Rows of each segment with the scores that their vectors have."""
     together = np.concatenate([np.empty(0, np.int64), *rows])
     places = np.repeat([each.place for each in listed], [len(some) for some in rows]).astype(np.int64)
-    vectors = {each.place: each.segment.vectors for each in listed}
-    return places, together, products_at(vectors, places, together, query)
+    addresses = np.zeros(1 + max(each.place for each in listed), np.int64)
+    for each in listed:
+        addresses[each.place] = each.segment.dense_index.address
+    return places, together, products_at(addresses, places, together, query)

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from index.dense import scan as dense_scan
 from index.dense.scan import DenseScan, Scanned
 from index.documents.row_set import RowSet
+from index.files.addresses import address_of
 
 Mask = npt.NDArray[np.bool_]
+
+
+def stored(place: int, vectors: npt.NDArray[np.float16], allowed: RowSet | Mask | None) -> Scanned:
+    """A segment of these vectors."""
+    return Scanned(place, address_of(vectors, np.float16), len(vectors), allowed)
 
 
 def found_by(scan: DenseScan, k: int) -> dict[tuple[int, int], float]:
@@ -64,12 +70,13 @@ def test_the_best_of_all_segments_are_found(
     expected = brute_force(vectors, masks, query, k)
     for sets in (False, True):
         allowed = [RowSet.of_mask(mask) if sets and mask is not None else mask for mask in masks]
-        scanned = [Scanned(place, *each) for place, each in enumerate(zip(vectors, allowed, strict=True))]
+        pairs = enumerate(zip(vectors, allowed, strict=True))
+        scanned = [stored(place, *each) for place, each in pairs]
         assert found_by(DenseScan(scanned, query, k), k) == expected
 
 
 def test_later_parts_begin_with_the_floor_of_former_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense_scan, "ROWS_AT_ONCE", 100)
     first, later = np.full((100, 3), 2, np.float16), np.ones((300, 3), np.float16)
-    scan = DenseScan([Scanned(0, first, None), Scanned(1, later, None)], np.ones(3, np.float32), 10)
+    scan = DenseScan([stored(0, first, None), stored(1, later, None)], np.ones(3, np.float32), 10)
     assert [len(scan.find(part)[0]) for part in range(len(scan.costs))] == [100, 0, 0, 0]
