@@ -32,7 +32,7 @@ Scored = TypeVar("Scored")
 
 @dataclass(frozen=True, slots=True)
 class LateScores:
-    """The exact `s_mul` float64[W] of the windows of K documents, or of these where they have none.
+    """The `s_mul` float64[W] of the windows of K documents, or of these where they have none.
 
     offsets: int64[K+1], where those of each document lie.
     """
