@@ -6,6 +6,8 @@ weights, both sides, 200 candidates of each. Ours are whole searches with defaul
 1, 0, 0 and 1, 1, 0. Recall is of the ten documents with the highest exact dense score or sum. Each peer runs
 in a process of its own environment, one after the other. Milliseconds are those of one client, the fastest of
 three runs; queries a second are answered to as many clients as there are cores, threads of that process.
+Ours are measured before and after each peer, and it is compared with the mean. LanceDB's graphs are asked
+with an effort of 200 and score 40 rows again; `dense, like effort` is our search with as much.
 
 Run: python benchmarks/search_peers.py PYTHON_OF_MILVUS_LITE PYTHON_OF_QDRANT_CLIENT PYTHON_OF_LANCEDB
 """
@@ -28,7 +30,7 @@ import scale
 from peers.asked import CLIENTS, TOP, measured
 from serving.server import machine
 
-from index.candidates import Weights
+from index.candidates import CandidateLimits, DenseOptions, Weights
 from index.collection import Collection
 from index.fusion import weighted_sum
 from index.snapshot import Snapshot
@@ -42,6 +44,8 @@ PEERS = Path(__file__).resolve().parent / "peers"
 RESULT = Path(__file__).resolve().parent / "results" / "search_peers.json"
 QUERIES = 50
 SUMS = {"dense": Weights(1, 0, 0), "dense and lexical": Weights(1, 1, 0)}
+LIKE_EFFORT = "dense, like effort"
+LIKE_OPTIONS: Any = {"candidates": CandidateLimits(dense=40), "dense_options": DenseOptions(ef_search=200)}
 SIDES: tuple[Output, ...] = ("dense", "sparse")
 TIMES_A_PEER = 8.0
 
@@ -77,10 +81,13 @@ def searched(snapshot: Snapshot, queries: Representations) -> Figures:
     """As a peer's script has it."""
     rows = [queries.take(np.array([place])) for place in range(len(queries))]
 
-    def search(weights: Weights, place: int) -> list[int]:
-        return [int(hit.document.id[1:]) for hit in snapshot.search(rows[place], weights=weights).hits]
+    def search(weights: Weights, options: Any, place: int) -> list[int]:
+        result = snapshot.search(rows[place], weights=weights, **options)
+        return [int(hit.document.id[1:]) for hit in result.hits]
 
-    return {name: measured(partial(search, weights), len(rows)) for name, weights in SUMS.items()}
+    kinds: dict[str, tuple[Weights, Any]] = {name: (weights, {}) for name, weights in SUMS.items()}
+    kinds[LIKE_EFFORT] = SUMS["dense"], LIKE_OPTIONS
+    return {name: measured(partial(search, *kind), len(rows)) for name, kind in kinds.items()}
 
 
 def peer(python: str, script: str, work: Path) -> Figures:
@@ -111,6 +118,11 @@ def recall(scores: Sequence[Float32], found: Sequence[Sequence[int]]) -> float:
     return float(np.mean(shares))
 
 
+def times(ours: Sequence[Figures], kind: str, rate: float) -> float:
+    """How many times a peer's rate ours is, as it was before and after."""
+    return round(float(np.mean([run[kind]["queries_a_second"] for run in ours])) / rate, 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("milvus", metavar="PYTHON_OF_MILVUS_LITE")
@@ -129,31 +141,34 @@ def main() -> None:
         written(work / "documents.npz", Representations.concatenate(batches))
         snapshot, seconds = tercet(work, encoder, corpus, asked.documents)
         rows = [exact(snapshot, queries.take(np.array([place]))) for place in range(len(queries))]
-        runs = {"Tercet": {"build_seconds": seconds, **searched(snapshot, queries)}}
+        ours = [searched(snapshot, queries)]
+        runs = {"Tercet": {"build_seconds": seconds, **ours[0]}}
         for system, python, script in (
             ("Milvus Lite", asked.milvus, "milvus_search.py"),
             ("LanceDB", asked.lancedb, "lancedb_search.py"),
             ("Qdrant, local mode", asked.qdrant, "qdrant_search.py"),
         ):
             runs[system] = peer(python, script, work)
+            ours.append(searched(snapshot, queries))
     systems: Figures = {}
-    for system, run in runs.items():
+    for number, (system, run) in enumerate(runs.items()):
+        around = ours[max(0, number - 1) : number + 1]
         systems[system] = {"build_seconds": round(run.pop("build_seconds"), 1)}
         for kind, each in run.items():
             rate = each["queries_a_second"]
-            own = "dense" if kind not in SUMS else kind
+            own = kind if kind in SUMS else "dense"
             found = recall([every[own] for every in rows], each["found"])
-            ours = systems["Tercet"][own]["queries_a_second"] / rate if system != "Tercet" else 1.0
-            systems[system][kind] = {
+            line = systems[system][kind] = {
                 "queries_a_second": round(rate, 1),
                 "median_ms": round(float(np.median(each["milliseconds"])), 3),
                 f"recall@{TOP}": round(found, 4),
-                "ours_to_theirs": round(ours, 1),
             }
+            if system != "Tercet":
+                line["ours_to_theirs"] = times(around, own, rate)
+                if own == "dense":
+                    line["like_effort_to_theirs"] = times(around, LIKE_EFFORT, rate)
             print(
-                f"{system:>18} {kind:>18} {rate:8.1f} queries/s, recall@{TOP} {found:.4f}, "
-                f"ours {ours:.1f} times",
-                flush=True,
+                f"{system:>18} {kind:>18}", *(f"{name} {value}" for name, value in line.items()), flush=True
             )
     record = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
