@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from index.dense.half_products import product
+from index.dense.half_products import HALF_BYTES, product
 from index.dense.library import Float16, faiss
 from index.files.addresses import address_of, bring_near
 from index.files.arrays import frozen
@@ -22,7 +22,6 @@ from models.representations import Float32, Int64
 
 Array = npt.NDArray[Any]
 NODES_PER_WORD = 64
-HALF_BYTES = 2
 
 
 class Graph:

@@ -15,6 +15,7 @@ from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic
 
+HALF_BYTES = 2
 LANES_BYTES = 64
 CHAINS = 4  # sums that do not wait for each other
 

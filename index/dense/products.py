@@ -8,12 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from index.dense.half_products import exact_product, product
+from index.dense.half_products import HALF_BYTES, exact_product, product
 from index.files.addresses import AHEAD, address_of, bring_near
 from index.files.arrays import frozen
 from models.representations import Float32, Float64, Int64
-
-HALF_BYTES = 2
 
 Array = npt.NDArray[Any]
 

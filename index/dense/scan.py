@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from index.dense.half_products import product
+from index.dense.half_products import HALF_BYTES, product
 from index.documents.row_set import RowSet
 from index.files.addresses import AHEAD, address_of, array_at, bring_near
 from index.selection import kth_largest
 from models.representations import Bool, Float32, Int64
 
 ROWS_AT_ONCE = 16_384  # of a segment, by one thread before it takes others
-HALF_BYTES = 2
 FEW_ROWS = 32  # one row in so many, or fewer, is taken by its number rather than by going through all
 
 STRETCH = np.dtype([(name, np.int64) for name in ("segment", "vectors", "first", "last", "numbers", "mask")])

@@ -110,8 +110,9 @@ def _read_tokens_ahead(segments: Sequence[Segment], found: Candidates, query: Ch
 
 
 def _texts_of(segments: Sequence[Segment], found: Candidates) -> tuple[StoredTexts, Int64]:
-    """What was encoded of candidates whose token vectors are stored, and where the texts of each begin:
-    int64[K+1].
+    """What was encoded of candidates, and where the texts of each begin: int64[K+1].
+
+    All segments of a collection have token vectors, or none has, and then no query has any either.
     """
     places, rows, offsets = _windows_of(segments, found)
     stores = [segment.token_vectors for segment in segments if segment.token_vectors is not None]
