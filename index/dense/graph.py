@@ -2,8 +2,10 @@
 
 A walk compares the query with thousands of vectors that lie anywhere, and most of its time is waiting for
 them. All neighbours of a node that are new are asked for before the first is compared, so that they come side
-by side; FAISS's own walk waits for one after the other. It visits what FAISS's visits: the algorithm is that
-of Malkov and Yashunin (arXiv 1603.09320, algorithms 2 and 5).
+by side; FAISS's own walk waits for one after the other. The links of the node to go to next are asked for by
+then, too, so that node is chosen one step ahead: it is the nearest of those known before the neighbours are
+compared. Hardly another node is visited for that. The algorithm is that of Malkov and Yashunin (arXiv
+1603.09320, algorithms 2 and 5).
 """
 
 from __future__ import annotations
@@ -84,16 +86,15 @@ def _walk(
     best, best_nodes = np.empty(effort, np.float32), np.empty(effort, np.int64)
     near, near_nodes = np.empty(4 * effort, np.float32), np.empty(4 * effort, np.int64)  # scores below zero
     _push(best, best_nodes, 0, score, node)
-    _push(near, near_nodes, 0, -score, node)
-    kept, waiting = 1, 1
+    kept, waiting = 1, 0
     fresh = np.empty(widths[1], np.int64)
-    while waiting > 0 and (kept < effort or -near[0] >= best[0]):
-        node = near_nodes[0]
-        waiting -= 1
-        _replace_first(near, near_nodes, waiting, near[waiting], near_nodes[waiting])
+    while node >= 0:
         count = _new_neighbours(links[offsets[node] : offsets[node] + widths[1]], seen, fresh)
         for place in range(count):
             bring_near(vectors + row * fresh[place], row)
+        node, waiting = _take_nearest(near, near_nodes, waiting, best[0] if kept == effort else -np.inf)
+        if node >= 0:
+            bring_near(links.ctypes.data + links.itemsize * offsets[node], links.itemsize * widths[1])
         for place in range(count):
             score = product(vectors + row * fresh[place], dimension, query.ctypes)
             if kept < effort:
@@ -108,6 +109,8 @@ def _walk(
                 near_nodes = np.append(near_nodes, np.empty(waiting, np.int64))
             _push(near, near_nodes, waiting, -score, fresh[place])
             waiting += 1
+        if node < 0:  # what came of the last one may be near enough
+            node, waiting = _take_nearest(near, near_nodes, waiting, best[0] if kept == effort else -np.inf)
     return best_nodes[:kept], best[:kept]
 
 
@@ -127,14 +130,31 @@ def _climb(
     former = np.int64(-1)
     while node != former:
         former = node
-        for place in range(offsets[former] + widths[level], offsets[former] + widths[level + 1]):
+        first, last = offsets[former] + widths[level], offsets[former] + widths[level + 1]
+        while last > first and links[last - 1] < 0:
+            last -= 1
+        for place in range(first, last):
+            bring_near(vectors + row * np.int64(links[place]), row)
+        for place in range(first, last):
             neighbour: Any = np.int64(links[place])
-            if neighbour < 0:
-                break
             other = product(vectors + row * neighbour, len(query), query.ctypes)
             if other > score:
                 node, score = neighbour, other
     return node, score
+
+
+@njit(cache=True, nogil=True)
+def _take_nearest(near: Array, nodes: Array, waiting: Any, floor: float) -> tuple[Any, Any]:
+    """The nearest node that waits, and how many then do; -1 where none does or its score is below a floor.
+
+    near: their scores below zero, the lowest first.
+    """
+    if waiting == 0 or -near[0] < floor:
+        return np.int64(-1), waiting
+    node = nodes[0]
+    waiting -= 1
+    _replace_first(near, nodes, waiting, near[waiting], nodes[waiting])
+    return node, waiting
 
 
 @njit(cache=True, nogil=True)
