@@ -84,14 +84,14 @@ class DenseSearch:
             rest.append(search_lists(self._listed, self._query, self._k, self._total, self._options, mapped))
         asked, k = self._asked, self._k
         while True:
-            lowest = _lowest([*found.values(), *rest], k)
-            short = [
-                place
-                for place, (_, _, scores) in found.items()
-                if asked[place] < min(k, self._passing[place]) and (len(scores) == 0 or scores.min() > lowest)
-            ]
+            joined = _joined([*found.values(), *rest])
+            more = [place for place in found if asked[place] < min(k, self._passing[place])]
+            if not more:
+                return joined
+            lowest = _lowest(joined, k)
+            short = [place for place in more if found[place][2].min(initial=math.inf) > lowest]
             if not short:
-                return _joined([*found.values(), *rest])
+                return joined
             for place in short:
                 asked[place] = k if self._segments[place].dense_index.scans else min(k, 2 * asked[place])
                 found[place] = self._ask(place, asked[place])
@@ -108,9 +108,9 @@ class DenseSearch:
         return np.full(len(rows), place), rows, scores
 
 
-def _lowest(found: Sequence[Found], k: int) -> float:
+def _lowest(found: Found, k: int) -> float:
     """The score of the k-th best; less than any where there are fewer."""
-    _, _, scores = _joined(found)
+    _, _, scores = found
     return float(np.partition(scores, len(scores) - k)[len(scores) - k]) if len(scores) >= k else -math.inf
 
 
