@@ -134,9 +134,10 @@ def _climb(
         while last > first and links[last - 1] < 0:
             last -= 1
         for place in range(first, last):
-            bring_near(vectors + row * np.int64(links[place]), row)
-        for place in range(first, last):
             neighbour: Any = np.int64(links[place])
+            bring_near(vectors + row * neighbour, row)
+        for place in range(first, last):
+            neighbour = np.int64(links[place])
             other = product(vectors + row * neighbour, len(query), query.ctypes)
             if other > score:
                 node, score = neighbour, other

@@ -87,7 +87,7 @@ class DenseIndex:
         self._used = used
         self._index = index
         self._equal = equal
-        self._distinct = None if equal is None else RowSet.of_mask(equal.distinct(len(vectors)))
+        self._count = len(vectors) - (0 if equal is None else equal.repeated)  # distinct rows
         self._gpu = gpu
         if used == "hnsw":
             self._graph = Graph(index, vectors)
@@ -174,6 +174,13 @@ class DenseIndex:
         float32[K], best first, equal scores by row. All rows found that tie with the k-th are returned, so K
         may exceed k. Raises InvalidQueryError for a query of another dimension or with values not finite.
         """
+        found = self.without_scan(query, k, allowed, options or DenseOptions())
+        return _scan(self.address, len(self._vectors), query, k, allowed) if found is None else found
+
+    def without_scan(
+        self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
+    ) -> Found | None:
+        """As `search`; None where that compares the query with all rows that are allowed."""
         documents, dimension = self._vectors.shape
         if query.shape != (dimension,) or not np.isfinite(query).all():
             raise InvalidQueryError(
@@ -182,29 +189,14 @@ class DenseIndex:
         k = min(k, documents if allowed is None else len(allowed))
         if k <= 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        if self._equal is None:
-            return self._search_distinct(query, k, allowed, options or DenseOptions())
-        found = self._search_distinct(
-            query, k, None if allowed is None else self._equal.among(allowed), options or DenseOptions()
-        )
-        return _expanded(self._equal, *found, k, allowed)
-
-    def _search_distinct(
-        self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
-    ) -> tuple[Int64, Float32]:
-        """The k best of the distinct rows, as `search`; fewer where there are no more."""
-        passing = self._count if allowed is None else len(allowed)
-        k = min(k, passing)
-        found = self._proposed(query, k, allowed, passing, options)
-        if found is not None and len(found[0]) >= k:
-            return _cut(*found, k)
-        kept = self._distinct if allowed is None else allowed
-        return _scan(self.address, len(self._vectors), query, k, kept)
-
-    @property
-    def _count(self) -> int:
-        """Distinct rows."""
-        return len(self._vectors) if self._distinct is None else len(self._distinct)
+        distinct = allowed if self._equal is None or allowed is None else self._equal.among(allowed)
+        passing = self._count if distinct is None else len(distinct)
+        wanted = min(k, passing)
+        found = self._proposed(query, wanted, distinct, passing, options)
+        if found is None or len(found[0]) < wanted:
+            return None
+        found = _cut(*found, wanted)
+        return found if self._equal is None else _expanded(self._equal, *found, k, allowed)
 
     def _among(self, query: Float32, k: int, rows: Int64) -> tuple[Int64, Float32]:
         """The exact best of a few rows."""

@@ -20,7 +20,7 @@ from index.documents.row_set import RowSet
 from index.search.list_search import Listed, search_lists
 from index.search.threads import segment_threads
 from index.segments.segment import Segment
-from models.representations import Float32
+from models.representations import Float32, Int64
 
 NOTHING: Found = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
 
@@ -57,8 +57,7 @@ class DenseSearch:
             if segment.windows is not None:
                 self._others.append(place)
             elif index.scans_for(self._asked[place], rows, self._effort(self._asked[place])):
-                kept = segment.kept if rows is None else rows
-                scanned.append(Scanned(place, index.address, len(segment), kept))
+                scanned.append(self._scanned(place))
             elif self._passing[place] and index.has_lists:
                 # What is deleted often lay together: near it, lists would propose nothing else.
                 passing = segment.allowed(None) if rows is None else rows
@@ -68,19 +67,30 @@ class DenseSearch:
         self._scan = DenseScan(scanned, query, k)
         self.costs = [*(self._passing[place] for place in self._others), *self._scan.costs]
 
-    def part(self, number: int) -> Found:
-        """Some of what is found: of one segment, or of some of the rows that are scanned."""
-        if number < len(self._others):
-            place = self._others[number]
-            return self._ask(place, self._asked[place])
-        return self._scan.find(number - len(self._others))
+    def part(self, number: int) -> Found | None:
+        """Some of what is found: of one segment, or of some of the rows that are scanned. None of a segment
+        that has to be scanned, too, as too little of what lies near the query is allowed.
+        """
+        if number >= len(self._others):
+            return self._scan.find(number - len(self._others))
+        place = self._others[number]
+        segment, rows, count = self._segments[place], self._allowed[place], self._asked[place]
+        if rows is None or segment.windows is not None:
+            return self._ask(place, count)
+        found = segment.dense_index.without_scan(self._query, count, rows, self._effort(count))
+        return None if found is None else _of_segment(place, found)
 
-    def best(self, done: Sequence[Found]) -> Found:
+    def best(self, done: Sequence[Found | None]) -> Found:
         """The best of all parts, and of lists; what gave too little is asked again."""
-        found = dict(zip(self._others, done, strict=False))
-        rest = list(done[len(self._others) :])
+        asked_first = dict(zip(self._others, done, strict=False))
+        found = {place: each for place, each in asked_first.items() if each is not None}
+        rest = [each for each in done[len(self._others) :] if each is not None]
+        mapped = segment_threads().map
+        if len(found) < len(asked_first):
+            left = [self._scanned(place) for place in asked_first.keys() - found.keys()]
+            scan = DenseScan(left, self._query, self._k)
+            rest += mapped(scan.find, scan.costs)
         if self._listed:
-            mapped = segment_threads().map
             rest.append(search_lists(self._listed, self._query, self._k, self._total, self._options, mapped))
         asked, k = self._asked, self._k
         while True:
@@ -96,6 +106,12 @@ class DenseSearch:
                 asked[place] = k if self._segments[place].dense_index.scans else min(k, 2 * asked[place])
                 found[place] = self._ask(place, asked[place])
 
+    def _scanned(self, place: int) -> Scanned:
+        segment, rows = self._segments[place], self._allowed[place]
+        return Scanned(
+            place, segment.dense_index.address, len(segment), segment.kept if rows is None else rows
+        )
+
     def _effort(self, count: int) -> DenseOptions:
         if count not in self._efforts:  # most segments are asked for as many as others
             ef_search = math.ceil(self._options.ef_search * count / self._k)
@@ -104,8 +120,14 @@ class DenseSearch:
 
     def _ask(self, place: int, count: int) -> Found:
         segment = self._segments[place]
-        rows, scores = segment.search_dense(self._query, count, self._allowed[place], self._effort(count))
-        return np.full(len(rows), place), rows, scores
+        found = segment.search_dense(self._query, count, self._allowed[place], self._effort(count))
+        return _of_segment(place, found)
+
+
+def _of_segment(place: int, found: tuple[Int64, Float32]) -> Found:
+    """What the segment at this place found."""
+    rows, scores = found
+    return np.full(len(rows), place), rows, scores
 
 
 def _lowest(found: Found, k: int) -> float:

@@ -8,6 +8,7 @@ import pytest
 
 from index.candidates import CandidateLimits
 from index.dense.index import DenseIndex
+from index.dense.scan import DenseScan
 from index.documents.filters import Filter, parse_filter
 from index.snapshot import Snapshot
 from models.representations import Int64, Representations
@@ -21,13 +22,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows each search of an index was asked for; segments so small would else be compared whole."""
     monkeypatch.setattr(DenseIndex, "scans_for", lambda *_: False)
     counts: list[int] = []
-    real = DenseIndex.search
+    real = DenseIndex.without_scan
 
     def search(self: DenseIndex, query: Any, k: int, *rest: Any) -> Any:
         counts.append(k)
         return real(self, query, k, *rest)
 
-    monkeypatch.setattr(DenseIndex, "search", search)
+    monkeypatch.setattr(DenseIndex, "without_scan", search)
     return counts
 
 
@@ -90,6 +91,34 @@ def test_shares_are_of_what_a_filter_allows(
     expected = brute_force(encoded.take(np.arange(1_020)), query)
     assert found(made.snapshot(), query, condition) == pytest.approx(expected, abs=1e-6)
     assert asked[:2] == [K, 7]  # 1,000 and 20 of the 1,020 that are allowed; the third is not asked
+
+
+def test_graphs_that_give_up_are_compared_whole_together(
+    build: Any, random_corpus: Any, random_texts: Any, asked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scanned: list[int] = []
+    real = DenseScan.__init__
+
+    def scan(self: DenseScan, segments: Any, *rest: Any) -> None:
+        scanned.append(len(segments))
+        real(self, segments, *rest)
+
+    monkeypatch.setattr(DenseScan, "__init__", scan)
+    documents, encoded = random_corpus(DOCUMENTS, seed=4)
+    query = random_texts(1, 9)
+    far = np.argsort(encoded.dense @ query.dense[0])[: DOCUMENTS // 2]
+    marked = [
+        replace(document, metadata={"side": "far" if row in far else "near"})
+        for row, document in enumerate(documents)
+    ]
+    made = build(
+        (marked, encoded), segment=DOCUMENTS // SEGMENTS, dense_kind="hnsw", fields={"side": "keyword"}
+    )
+    condition = parse_filter({"eq": {"side": "far"}})
+    expected = brute_force(encoded.take(far), query)
+    assert found(made.snapshot(), query, condition) == pytest.approx(expected, abs=1e-6)
+    assert len(asked) == SEGMENTS  # each walk gave up, and no segment was asked again
+    assert scanned == [0, SEGMENTS]
 
 
 def test_fewer_documents_than_wanted_are_all_found(build: Any, random_corpus: Any, random_texts: Any) -> None:
