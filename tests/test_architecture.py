@@ -40,6 +40,7 @@ INDEX_ORDER = [
     "selection",
     "runs",
     "files",
+    "instructions",
     "candidates",
     "documents",
     "dense",

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from index.files.arrays import frozen
+from index.instructions import LANES
 from index.token_vectors.codebook import Codebook
-from index.token_vectors.integer_products import LANES, TILE, multiply
+from index.token_vectors.integer_products import TILE, multiply
 from index.token_vectors.integer_query import IntegerQuery
 from index.token_vectors.texts import StoredTexts, centroids_of_text
 from models.representations import Float64

@@ -24,7 +24,8 @@ from safetensors.numpy import load, save
 
 from index.errors import DamagedIndexError
 from index.files.arrays import frozen
-from index.token_vectors.integer_products import LANES, OFFSET, TILE, VALUES_AT_ONCE, multiply
+from index.instructions import LANES, OFFSET
+from index.token_vectors.integer_products import TILE, VALUES_AT_ONCE, multiply
 from index.token_vectors.integer_query import IntegerQuery
 from models.representations import Float32
 

@@ -16,9 +16,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from index.instructions import LANES, OFFSET
 from index.token_vectors.integer_products import (
-    LANES,
-    OFFSET,
     TILE,
     raise_best,
     raise_best_and_mark,

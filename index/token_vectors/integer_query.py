@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.token_vectors.integer_products import LANES, OFFSET, STEP, VALUES_AT_ONCE
+from index.instructions import LANES, OFFSET, STEP
+from index.token_vectors.integer_products import VALUES_AT_ONCE
 from models.representations import Float32, Float64
 
 LARGEST = 127

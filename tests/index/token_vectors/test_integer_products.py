@@ -8,8 +8,8 @@ import numba
 import numpy as np
 import pytest
 
+from index.instructions import LANES
 from index.token_vectors.integer_products import (
-    LANES,
     TILE,
     multiply,
     raise_best,
