@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
+
+from index.files.addresses import declared
 
 LANES = 16
 STEP = 4  # values that one lane takes at a time
@@ -19,7 +20,6 @@ OFFSET = 128  # is added to values of one side, since the instructions take that
 
 BYTE, SHORT, INT, LONG = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 HALF, FLOAT, DOUBLE = ir.HalfType(), ir.FloatType(), ir.DoubleType()
-_declared: Any = cgutils.get_or_insert_function
 
 
 def vector(element: Any, count: int) -> Any:
@@ -95,7 +95,7 @@ class Bytes:
     def __init__(self, builder: Any) -> None:
         self._builder = builder
         operand = vector(BYTE, STEP * LANES)
-        self._multiply: Any = _declared(
+        self._multiply: Any = declared(
             builder.module,
             ir.FunctionType(self.sums, [self.sums, operand, operand]),
             "llvm.x86.avx512.vpdpbusd.512",

@@ -86,8 +86,8 @@ class DenseSearch:
         found = {place: each for place, each in asked_first.items() if each is not None}
         rest = [each for each in done[len(self._others) :] if each is not None]
         mapped = segment_threads().map
-        if len(found) < len(asked_first):
-            left = [self._scanned(place) for place in asked_first.keys() - found.keys()]
+        left = [self._scanned(place) for place, each in asked_first.items() if each is None]
+        if left:
             scan = DenseScan(left, self._query, self._k)
             rest += mapped(scan.find, scan.costs)
         if self._listed:
