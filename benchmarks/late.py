@@ -30,9 +30,10 @@ from threadpoolctl import threadpool_limits
 from index.candidates import CandidateLimits, Document
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
+from index.instructions import LANES
 from index.token_vectors.codebook_training import train_codebook
 from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
-from index.token_vectors.integer_products import LANES, TILE, multiply
+from index.token_vectors.integer_products import TILE, multiply
 from models.representations import Float32, Representations, SparseRows, TokenVectors
 
 RESULT = Path(__file__).parent / "results" / "late.json"
