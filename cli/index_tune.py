@@ -115,8 +115,8 @@ def _found(
         rows = list(tuning.measured(vectors, recall, progress))
     last = rows[-1]
     effort = DenseEffort(
-        last.options.ef_search,
-        last.options.nprobe,
+        last.ef_search,
+        last.nprobe,
         tuning.kind,
         snapshot.name,
         recall,

@@ -53,9 +53,11 @@ class CandidateLimits:
 
 @dataclass(frozen=True, slots=True)
 class DenseOptions:
-    """Effort of the approximate dense search: FAISS `efSearch` (HNSW) and `nprobe` (of lists)."""
+    """Effort of the approximate dense search: FAISS `efSearch` (HNSW), None for what is usual for as many as
+    are wanted, and `nprobe` (of lists).
+    """
 
-    ef_search: int = 400
+    ef_search: int | None = None
     nprobe: int = 64
 
 

@@ -118,8 +118,8 @@ def best(scores: Float64, limit: int, ids_of: Callable[[Int64], PackedBytes]) ->
     order: Int64 = places[np.argsort(-scores[places], kind="stable")]
     ranked = scores[order]
     equal = ranked[1:] == ranked[:-1]
-    tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
-    if len(tied):
+    if equal.any():
+        tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
         by_id = tied[order_of(ids_of(order[tied]))]
         order[tied] = order[by_id[np.argsort(-ranked[by_id], kind="stable")]]
     return order

@@ -15,7 +15,7 @@ import numpy as np
 
 from index.candidates import DenseOptions
 from index.catalog.effort import LARGEST_EFFORT
-from index.dense.index import DenseIndex, least_effort
+from index.dense.index import DenseIndex, least_effort, usual_effort
 from index.dense.kinds import DenseKind
 from index.errors import InvalidQueryError
 from index.search.dense_search import DenseSearch
@@ -33,10 +33,16 @@ LEAST_PROBES = 4
 class MeasuredEffort:
     """What an effort gives: mean and least recall over queries, and the median time of a search."""
 
-    options: DenseOptions
+    ef_search: int
+    nprobe: int
     recall: float
     lowest: float
     milliseconds: float
+
+    @property
+    def options(self) -> DenseOptions:
+        """What a search takes."""
+        return DenseOptions(self.ef_search, self.nprobe)
 
 
 class EffortTuning:
@@ -100,16 +106,17 @@ class EffortTuning:
     def _measure(
         self, queries: Float32, lowest: Sequence[float], effort: int, searched: Callable[[int, int], None]
     ) -> MeasuredEffort:
-        options = replace(DenseOptions(), **{self._option: effort})
+        options = {"ef_search": usual_effort(self._k), "nprobe": DenseOptions().nprobe, self._option: effort}
         recalls, seconds = [], []
         for number, query in enumerate(queries):
             started = time.perf_counter()
-            scores = self._best(self._segments, query, options)
+            scores = self._best(self._segments, query, DenseOptions(**options))
             seconds.append(time.perf_counter() - started)
             recalls.append(np.count_nonzero(scores >= lowest[number]) / self._k)
             searched(number + 1, len(queries))
+        milliseconds = 1000 * float(np.median(seconds))
         return MeasuredEffort(
-            options, float(np.mean(recalls)), min(recalls), 1000 * float(np.median(seconds))
+            **options, recall=float(np.mean(recalls)), lowest=min(recalls), milliseconds=milliseconds
         )
 
     def _best(self, segments: Sequence[Segment], query: Float32, options: DenseOptions) -> Float32:

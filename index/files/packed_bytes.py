@@ -94,7 +94,7 @@ class PackedBytes:
         return hashes
 
     def __getitem__(self, position: int) -> bytes:
-        return self.data[int(self.offsets[position]) : int(self.offsets[position + 1])].tobytes()
+        return self.data[self.offsets.item(position) : self.offsets.item(position + 1)].tobytes()
 
     def take(self, positions: Int64 | Int32) -> list[bytes]:
         """The strings at these positions."""

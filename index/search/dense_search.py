@@ -37,7 +37,7 @@ class DenseSearch:
         options: DenseOptions,
     ) -> None:
         """allowed: of each segment the documents that may be returned, or None for all that are not deleted.
-        options: the effort of a search for k in one segment; a share takes a share of it.
+        options: the effort of a search for k in one segment; a share takes a share of what is given.
         """
         self._segments, self._query = segments, query
         self._allowed, self._options = allowed, options
@@ -113,6 +113,8 @@ class DenseSearch:
         )
 
     def _effort(self, count: int) -> DenseOptions:
+        if self._options.ef_search is None:
+            return self._options
         if count not in self._efforts:  # most segments are asked for as many as others
             ef_search = math.ceil(self._options.ef_search * count / self._k)
             self._efforts[count] = replace(self._options, ef_search=ef_search)

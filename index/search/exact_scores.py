@@ -22,18 +22,22 @@ DOCUMENTS_PER_ROW = 4
 
 
 def exact_scores(
-    segments: Sequence[Segment], query: CheckedQuery, places: Int64, rows: Int64
+    segments: Sequence[Segment],
+    query: CheckedQuery,
+    places: Int64,
+    rows: Int64,
+    known: Float64 | None = None,
 ) -> tuple[Float64, Float64, Float64]:
     """`s_dense`, `s_lex` and `s_bm25` of rows int64[K] of the segments at places int64[K], ascending.
 
-    float64[K] each; 0 for a side that is not in the query.
+    known: `s_dense`, where that was computed before. float64[K] each; 0 for a side that is not in the query.
     """
     if len(rows) == 0:
         return np.empty(0), np.empty(0), np.empty(0)
     read_ahead(places, rows, lambda place, some: segments[place].pieces(some))
 
     def dense() -> Float64:
-        return exact_dense(segments, query.dense, places, rows)
+        return exact_dense(segments, query.dense, places, rows) if known is None else known
 
     def sparse() -> Float64:
         lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
@@ -48,7 +52,7 @@ def exact_scores(
 
     sides = (dense, sparse, bm25)
     cost = DOCUMENTS_PER_ROW * len(rows)
-    costs = [cost, cost, 0 if query.bm25 is None else cost]
+    costs = [cost if known is None else 0, cost, 0 if query.bm25 is None else cost]
     scores = segment_threads().map(lambda side: sides[side](), costs)
     return scores[0], scores[1], scores[2]
 

@@ -106,7 +106,7 @@ def check_options(top_k: int, limits: CandidateLimits, options: DenseOptions) ->
         ("candidates.dense", limits.dense, 0),
         ("candidates.sparse", limits.sparse, 0),
         ("candidates.bm25", limits.bm25, 0),
-        ("ef_search", options.ef_search, 1),
+        ("ef_search", 1 if options.ef_search is None else options.ef_search, 1),
         ("nprobe", options.nprobe, 1),
     ):
         if value < least:
@@ -169,16 +169,18 @@ def _lexical(token_ids: Int32, weights: Float32, vocabulary_size: int) -> tuple[
         raise InvalidQueryError(
             f"{len(token_ids)} token ids came with {len(weights)} weights; give one for each"
         )
-    if len(token_ids) and not 0 <= token_ids.min() <= token_ids.max() < vocabulary_size:
+    order = np.argsort(token_ids, kind="stable")
+    token_ids, weights = token_ids[order], weights[order]
+    if len(token_ids) and not 0 <= token_ids[0] <= token_ids[-1] < vocabulary_size:
         raise InvalidQueryError(f"a token id of the query is outside the vocabulary of {vocabulary_size}")
     _require_usable(weights, "a sparse weight")
     if (weights < 0).any():
         raise InvalidQueryError("a sparse weight of the query is below 0; weights are 0 or more")
-    order = np.argsort(token_ids, kind="stable")
-    order = order[weights[order] > 0]
-    if (np.diff(token_ids[order]) == 0).any():
+    if not weights.all():
+        token_ids, weights = token_ids[weights > 0], weights[weights > 0]
+    if (token_ids[1:] == token_ids[:-1]).any():
         raise InvalidQueryError("a token id occurs twice in the query; give each once")
-    return token_ids[order].astype(np.int32, copy=False), weights[order].astype(np.float32, copy=False)
+    return token_ids.astype(np.int32, copy=False), weights.astype(np.float32, copy=False)
 
 
 def _require_usable(values: npt.NDArray[np.floating], what: str) -> None:

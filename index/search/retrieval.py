@@ -22,6 +22,7 @@ from index.sparse.search import LexicalQuery
 from models.representations import Float32, Float64, Int64
 
 NO_ROWS = np.empty(0, np.int64)
+ROW_BITS = 40  # more than a row needs; those above have its segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Candidates:
 
     def components(self, colbert: Float64, sides: int) -> Float64:
         """With their late interaction float64[K], the scores of the first sides: float64[K, sides]."""
-        return np.stack([self.dense, self.sparse, colbert, self.bm25][:sides], axis=1)
+        return np.array([self.dense, self.sparse, colbert, self.bm25][:sides]).T
 
     def take(self, places: Int64) -> Candidates:
         """The candidates at these places."""
@@ -90,13 +91,17 @@ def retrieve(
         indexes = [part.inverted for part in query.bm25.facts.segments]
         searches.append((LexicalParts(indexes, query.bm25.lexical, limits.bm25, allowed), limits.bm25))
     done = in_parts([search for search, _ in searches])
-    proposed = [(NO_ROWS, NO_ROWS)]
-    for (search, limit), parts in zip(searches, done, strict=True):
-        proposed.append(_cut(*search.best(parts), limit, segments))
+    proposed = [
+        _cut(*search.best(parts), limit, segments)
+        for (search, limit), parts in zip(searches, done, strict=True)
+    ]
     places, rows = _united(proposed)
+    scores = None
     if nearest is not None and nearest < len(rows):
-        places, rows = _nearest(segments, query, places, rows, nearest)
-    return Candidates(places, rows, *exact_scores(segments, query, places, rows))
+        scores = exact_dense(segments, query.dense, places, rows)
+        kept = np.sort(best(scores, nearest, lambda some: ids_at(segments, places[some], rows[some])))
+        places, rows, scores = places[kept], rows[kept], scores[kept]
+    return Candidates(places, rows, *exact_scores(segments, query, places, rows, scores))
 
 
 def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64) -> PackedBytes:
@@ -122,18 +127,9 @@ def _cut(
 
 def _united(proposed: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
     """The documents of all sides, in order of segment and row."""
-    places, rows = (np.concatenate(parts) for parts in zip(*proposed, strict=True))
-    order = np.lexsort((rows, places))
-    places, rows = places[order], rows[order]
-    distinct = np.ones(len(rows), np.bool_)
-    distinct[1:] = (places[1:] != places[:-1]) | (rows[1:] != rows[:-1])
-    return places[distinct], rows[distinct]
-
-
-def _nearest(
-    segments: Sequence[Segment], query: CheckedQuery, places: Int64, rows: Int64, limit: int
-) -> tuple[Int64, Int64]:
-    """The `limit` of these documents of highest exact `s_dense`, equal ones by id, in order as they come."""
-    scores = exact_dense(segments, query.dense, places, rows)
-    kept = np.sort(best(scores, limit, lambda some: ids_at(segments, places[some], rows[some])))
-    return places[kept], rows[kept]
+    parts = [places << ROW_BITS | rows for places, rows in proposed]
+    numbers = np.sort(np.concatenate([NO_ROWS, *parts]))
+    distinct = np.ones(len(numbers), np.bool_)
+    distinct[1:] = numbers[1:] != numbers[:-1]
+    numbers = numbers[distinct]
+    return numbers >> ROW_BITS, numbers & (1 << ROW_BITS) - 1
