@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from index.blas import one_blas_thread
 from index.bm25.explanation import explain_bm25
 from index.bm25.query import Bm25Query, Bm25Statistics
 from index.bm25.segment import Bm25Segment
@@ -37,7 +38,6 @@ from index.errors import (
     SearchIndexError,
 )
 from index.search.best_window import best_window
-from index.search.blas import one_blas_thread
 from index.search.choice import Choice
 from index.search.explanation import Explanation, explain
 from index.search.facets import facets_of

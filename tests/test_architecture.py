@@ -41,6 +41,7 @@ INDEX_ORDER = [
     "runs",
     "files",
     "instructions",
+    "blas",
     "candidates",
     "documents",
     "dense",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from index.blas import one_blas_thread
 from index.scoring import DECIMALS, lexical_scores
-from index.search.blas import one_blas_thread
 from models.representations import Float32, Float64, Int64, Representations, TokenVectors
 
 CHUNK_CELLS = 4_000_000  # query tokens times document tokens multiplied at once

@@ -8,8 +8,8 @@ import numba.np.arraymath  # noqa: F401  # loads SciPy's OpenBLAS now instead of
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
+from index.blas import one_blas_thread
 from index.search import late_interaction
-from index.search.blas import one_blas_thread
 
 
 def blas_threads() -> set[int]:
