@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ class CandidateLimits:
 
     def used(self, weights: Weights) -> CandidateLimits:
         """What a search with these weights takes of each."""
-        return self if weights.bm25 else replace(self, bm25=0)
+        return self if weights.bm25 else CandidateLimits(self.dense, self.sparse, 0)
 
     def with_one_more(self) -> CandidateLimits:
         """One more of each side that proposes any, for a document that is not to be found."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from index.blas import one_blas_thread
 from index.dense.products import addresses_of, exact_products_at
 from index.files.arrays import frozen
 from index.runs import runs
@@ -104,6 +105,7 @@ def near_packed_maxsim(query: QueryTokens, texts: StoredTexts) -> tuple[Float64,
     return scores, errors + ROUNDING
 
 
+@one_blas_thread
 def _matrix_maxsim(query: npt.NDArray[np.floating], texts: StoredTexts) -> Float64:
     """In chunks of whole texts that stay in cache, one matrix product each, of the query's type.
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from index.blas import one_blas_thread
 from index.bm25.explanation import explain_bm25
 from index.bm25.query import Bm25Query, Bm25Statistics
 from index.bm25.segment import Bm25Segment
@@ -147,7 +146,6 @@ class Snapshot:
         """The segments that manifests name, by id, for a later snapshot to take over; none once closed."""
         return {segment.entry.id: segment for segment in self._segments or () if segment.entry is not None}
 
-    @one_blas_thread
     def search(
         self,
         query: Representations,
@@ -218,7 +216,6 @@ class Snapshot:
         checked, segments = self._checked(query, text), self._opened()
         return retrieve(segments, checked, candidates, dense_options, self._condition(filter))
 
-    @one_blas_thread
     def score(
         self, query: Representations, found: Candidates, text: str | None = None
     ) -> tuple[list[str], Float64]:
@@ -231,7 +228,6 @@ class Snapshot:
         late = late_scores(segments, found, checked).best()
         return [id.decode() for id in ids], found.components(late, self._sides)
 
-    @one_blas_thread
     def score_all(self, query: Representations, text: str | None = None) -> tuple[list[str], Float32]:
         """Every document's id and scores float32[N, S] (dense, sparse, colbert), without candidates.
 
@@ -305,7 +301,6 @@ class Snapshot:
         (explanation,) = self.explanations(query, [document_id], text)
         return explanation
 
-    @one_blas_thread
     def explanations(
         self, query: Representations, document_ids: Sequence[str], text: str | None = None
     ) -> list[Explanation]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from index.blas import one_blas_thread
 from index.bm25.explanation import Bm25Terms
 from index.candidates import Window
 from index.scoring import packed_maxsim
@@ -91,6 +92,7 @@ def _terms(segment: Segment, row: int, query: CheckedQuery, idf: CollectionIdf |
     return terms.take(np.argsort(-terms.products, kind="stable"))  # of equal products, the ids ascend
 
 
+@one_blas_thread
 def _alignment(segment: Segment, row: int, query: CheckedQuery) -> Alignment:
     store, tokens = segment.token_vectors, query.colbert
     if store is None or tokens is None:

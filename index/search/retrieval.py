@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def retrieve(
     enough, and no other side is asked.
     """
     if nearest is not None and nearest <= limits.dense:
-        limits = replace(limits, sparse=0, bm25=0)
+        limits = CandidateLimits(limits.dense, 0, 0)
     else:
         nearest = None
     passing = [None if condition is None else segment.allowed(condition) for segment in segments]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from index.blas import one_blas_thread
 from index.token_vectors.codebook import Codebook
 from index.token_vectors.codecs import TokenCodec
 from index.token_vectors.integer_query import IntegerQuery
@@ -26,8 +27,9 @@ class QueryTokens:
     def of(vectors: Float32, codec: TokenCodec, codebook: Codebook | None = None) -> QueryTokens:
         """Of float32[N, C], for documents stored by a codec, and a codebook if it has one."""
         if codebook is not None:
-            turned = IntegerQuery.of(vectors.astype(np.float64) @ codebook.rotation.T)
-            return QueryTokens(vectors, turned, codebook)
+            with one_blas_thread:
+                turned = vectors.astype(np.float64) @ codebook.rotation.T
+            return QueryTokens(vectors, IntegerQuery.of(turned), codebook)
         return QueryTokens(vectors, IntegerQuery.of(vectors) if codec == "int8" else None)
 
     def __len__(self) -> int:

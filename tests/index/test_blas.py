@@ -1,15 +1,19 @@
 """Searches multiply matrices on their own thread, and leave BLAS as they found it."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba.np.arraymath  # noqa: F401  # loads SciPy's OpenBLAS now instead of within the first search
+import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
+from index import scoring
 from index.blas import one_blas_thread
-from index.search import late_interaction
+from index.token_vectors.query import QueryTokens
+from index.token_vectors.sign_codebook import sign_codebook
+from index.token_vectors.store import TokenVectorStore
 
 
 def blas_threads() -> set[int]:
@@ -26,22 +30,55 @@ def two_threads() -> Iterator[None]:
         yield
 
 
-def test_a_search_and_a_score_use_one_thread(
-    build: Any, three: Any, three_query: Any, monkeypatch: pytest.MonkeyPatch
+Watch = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@pytest.fixture
+def seen() -> list[set[int]]:
+    """How many threads BLAS had at each call of what is watched."""
+    return []
+
+
+@pytest.fixture
+def watched(seen: list[set[int]]) -> Watch:
+    def watch(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            seen.append(blas_threads())
+            return real(*arguments)
+
+        return call
+
+    return watch
+
+
+def test_late_interaction_of_floats_uses_one_thread(
+    build: Any, three: Any, three_query: Any, watched: Watch, seen: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[set[int]] = []
-    maxsim = late_interaction.packed_maxsim
-
-    def watched(*arguments: Any, **options: Any) -> Any:
-        seen.append(blas_threads())
-        return maxsim(*arguments, **options)
-
-    monkeypatch.setattr(late_interaction, "packed_maxsim", watched)
-    snapshot = build(three).snapshot()
+    real = scoring._matrix_maxsim_of_store
+    monkeypatch.setattr(scoring, "_matrix_maxsim_of_store", watched(real))
+    snapshot = build(three, token_codec="float16").snapshot()
     snapshot.search(three_query)
     snapshot.score(three_query, snapshot.retrieve(three_query))
     assert len(seen) == 2
     assert all(threads == {1} for threads in seen)
+    assert blas_threads() == {2}
+
+
+def test_a_query_is_turned_on_one_thread(watched: Watch, seen: Any) -> None:
+    codebook = sign_codebook(8)
+    rotation = watched(lambda: codebook.rotation)
+    read_late = type("ReadLate", (), {"rotation": property(lambda _: rotation())})()
+    QueryTokens.of(np.eye(8, dtype=np.float32), "sign", read_late)
+    assert seen == [{1}]
+    assert blas_threads() == {2}
+
+
+def test_an_explanation_uses_one_thread(
+    build: Any, three: Any, three_query: Any, watched: Watch, seen: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TokenVectorStore, "of", watched(TokenVectorStore.of))
+    build(three).snapshot().explain(three_query, "b")
+    assert seen == [{1}]
     assert blas_threads() == {2}
 
 
