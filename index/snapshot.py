@@ -16,9 +16,7 @@ from index.candidates import (
     DenseOptions,
     Document,
     Facet,
-    Hit,
     Page,
-    Scores,
     SearchResult,
     Weights,
 )
@@ -36,10 +34,10 @@ from index.errors import (
     InvalidQueryError,
     SearchIndexError,
 )
-from index.search.best_window import best_window
 from index.search.choice import Choice
 from index.search.explanation import Explanation, explain
 from index.search.facets import facets_of
+from index.search.hits import hits_of
 from index.search.late_interaction import late_scores
 from index.search.pages import page_of
 from index.search.query import (
@@ -187,7 +185,8 @@ class Snapshot:
             found = self._without(found, excluded)
         retrieved = time.perf_counter()
         choice = Choice(segments, found, top_k, page, group_by)
-        hits = self._ranked(segments, found, checked, weights, choice, contents=contents)
+        ranked = rank(segments, found, checked, weights, self._sides, choice)
+        hits = hits_of(segments, found, ranked, checked, weights, contents=contents)
         scored = time.perf_counter()
         return SearchResult(hits, self.version, retrieved - started, scored - retrieved)
 
@@ -382,41 +381,6 @@ class Snapshot:
             return None
         check_filter(filter, self.settings.fields)
         return condition_of(filter, self.settings.fields)
-
-    def _ranked(
-        self,
-        segments: Sequence[Segment],
-        found: Candidates,
-        query: CheckedQuery,
-        weights: Weights,
-        choice: Choice,
-        *,
-        contents: bool,
-    ) -> list[Hit]:
-        """The hits among the candidates; with their documents' contents, or else with their ids alone."""
-        ranked = rank(segments, found, query, weights, self._sides, choice)
-        stored = self.settings.stores_token_vectors and query.colbert is not None
-        columns = (found.segments[ranked.places], found.rows[ranked.places], ranked.sums, ranked.components)
-        hits = []
-        for number, (place, row, total, components) in enumerate(
-            zip(*map(np.ndarray.tolist, columns), strict=True)
-        ):
-            segment = segments[place]
-            dense, sparse, late_interaction, *bm25 = components
-            hits.append(
-                Hit(
-                    segment.documents.get(row) if contents else segment.documents.name(row),
-                    total,
-                    Scores(
-                        dense,
-                        sparse,
-                        late_interaction if stored else None,
-                        bm25[0] if query.bm25 is not None else None,
-                    ),
-                    best_window(segment, row, query, weights, ranked.late.of(number)),
-                )
-            )
-        return hits
 
     @property
     def _sides(self) -> int:
