@@ -62,6 +62,15 @@ def test_the_first_effort_is_what_a_graph_does_with_any_less(
     assert first.options.ef_search == 2 * (K + dense.TIE_MARGIN)
 
 
+def test_lists_are_tuned_by_their_probes_with_the_usual_effort_of_a_graph(
+    build: Any, random_corpus: Any
+) -> None:
+    efforts = EffortTuning(build(random_corpus(2_000, 4), dense_kind="ivfrabitq").snapshot(), K)
+    first = next(efforts.measured(efforts.sampled_queries(2, seed=1), 0.01))
+    assert efforts.kind == "ivfrabitq"
+    assert first.options == DenseOptions(3 * (K + dense.TIE_MARGIN), 4)
+
+
 def test_where_nothing_is_to_choose_it_says_so(snapshot: Any, build: Any, random_corpus: Any) -> None:
     with pytest.raises(InvalidQueryError, match="scanned, so any effort"):
         EffortTuning(build(random_corpus(30, 1), name="flat").snapshot(), 5)

@@ -178,6 +178,16 @@ def visited(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
+def test_a_walk_keeps_three_for_each_one_wanted_or_as_many_as_it_is_told(
+    folders: dict[DenseKind, Path], visited: list[int]
+) -> None:
+    index, _ = opened(folders, "hnsw")
+    visited.clear()
+    for options in (DenseOptions(), DenseOptions(100), DenseOptions(1)):
+        index.search(clustered(2, 1)[0], 4, None, options)
+    assert visited == [60, 100, 40]  # 3 × (4 + 16), and at least 2 ×
+
+
 def test_a_filtered_graph_is_searched_wider_the_fewer_are_allowed(
     folders: dict[DenseKind, Path], visited: list[int]
 ) -> None:
