@@ -129,6 +129,7 @@ def _united(proposed: Sequence[tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
     """The documents of all sides, in order of segment and row."""
     parts = [places << ROW_BITS | rows for places, rows in proposed]
     numbers = np.sort(np.concatenate([NO_ROWS, *parts]))
+    # As np.unique, which takes four times as long for so few.
     distinct = np.ones(len(numbers), np.bool_)
     distinct[1:] = numbers[1:] != numbers[:-1]
     numbers = numbers[distinct]
