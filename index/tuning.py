@@ -106,7 +106,8 @@ class EffortTuning:
     def _measure(
         self, queries: Float32, lowest: Sequence[float], effort: int, searched: Callable[[int, int], None]
     ) -> MeasuredEffort:
-        options = {"ef_search": usual_effort(self._k), "nprobe": DenseOptions().nprobe, self._option: effort}
+        usual = {"ef_search": min(LARGEST_EFFORT, usual_effort(self._k)), "nprobe": DenseOptions().nprobe}
+        options = usual | {self._option: effort}
         recalls, seconds = [], []
         for number, query in enumerate(queries):
             started = time.perf_counter()

@@ -62,13 +62,16 @@ def test_the_first_effort_is_what_a_graph_does_with_any_less(
     assert first.options.ef_search == 2 * (K + dense.TIE_MARGIN)
 
 
+@pytest.mark.parametrize(("largest", "usual"), [(100_000, 198), (100, 100)])  # 3 × (50 + 16)
 def test_lists_are_tuned_by_their_probes_with_the_usual_effort_of_a_graph(
-    build: Any, random_corpus: Any
+    build: Any, random_corpus: Any, monkeypatch: pytest.MonkeyPatch, largest: int, usual: int
 ) -> None:
+    """Or with the largest that can be stored."""
+    monkeypatch.setattr(tuning, "LARGEST_EFFORT", largest)
     efforts = EffortTuning(build(random_corpus(2_000, 4), dense_kind="ivfrabitq").snapshot(), K)
     first = next(efforts.measured(efforts.sampled_queries(2, seed=1), 0.01))
     assert efforts.kind == "ivfrabitq"
-    assert first.options == DenseOptions(3 * (K + dense.TIE_MARGIN), 4)
+    assert first.options == DenseOptions(usual, 4)
 
 
 def test_where_nothing_is_to_choose_it_says_so(snapshot: Any, build: Any, random_corpus: Any) -> None:
