@@ -21,20 +21,16 @@ from service.audit import AuditLog
 from service.compat import cohere, jina, openai, tei
 from service.errors import install_error_handlers
 from service.exceptions import SettingsError
+from service.http.edge.bodies import BodyBudget, BodyLimits
+from service.http.edge.edge import Edge, EdgeOptions
+from service.http.edge.key_limits import KeyBook, KeyLimits
+from service.http.edge.keys import KeyRing, bearer
+from service.http.edge.places import Places
+from service.http.edge.records import Records
 from service.http.hosts import ANY, AllowedHosts
-from service.http.middleware.answer_encoding import AnswerEncodingMiddleware
-from service.http.middleware.auth import AuthMiddleware, KeyRing, bearer
-from service.http.middleware.body_deadline import BodyDeadlineMiddleware
-from service.http.middleware.body_size import BodySizeMiddleware
-from service.http.middleware.departure import DepartureMiddleware
-from service.http.middleware.head import HeadMiddleware
-from service.http.middleware.request_encoding import RequestEncodingMiddleware
-from service.http.middleware.request_limit import RequestLimitMiddleware
-from service.http.middleware.requests import RequestMiddleware
-from service.http.middleware.unread_body import UnreadBodyMiddleware
 from service.http.wire.connections import ConnectionLimits, Connections, connections_of_files
 from service.http.wire.listening import address_of, is_loopback, listening_socket
-from service.http.wire.protocol import MAX_HEAD_BYTES, HttpProtocol
+from service.http.wire.protocol import HttpProtocol
 from service.http.wire.server import DrainingServer
 from service.logs import configure_logging
 from service.open_files import allow_open_files
@@ -130,7 +126,20 @@ def run_server(app: FastAPI, settings: Settings) -> None:
     Raises AddressError where the port cannot be had, and the ModelError for which the encoder could not
     be loaded.
     """
-    configure_logging(settings.log_level, settings.log_format)
+    runtime: Runtime = app.state.runtime
+    writer = configure_logging(settings.log_level, settings.log_format, runtime.telemetry.count_lost_lines)
+    try:
+        _run(app, settings)
+    finally:
+        writer.close()
+    if runtime.abandoned:  # Python would wait for the thread that loads or fetches the encoder
+        os._exit(0)
+    if runtime.failure is not None:
+        raise runtime.failure
+
+
+def _run(app: FastAPI, settings: Settings) -> None:
+    """Serves until the end. Raises AddressError."""
     if not settings.needs_key and not is_loopback(settings.host):
         log.warning(
             "listening on %s without a key: whoever reaches this address may read and change everything; "
@@ -153,11 +162,6 @@ def run_server(app: FastAPI, settings: Settings) -> None:
     with listening_socket(settings.host, settings.port) as listener:
         log.info("listening on %s", address_of(listener))
         server.run(sockets=[listener])
-    if runtime.abandoned:  # Python would wait for the thread that loads or fetches the encoder
-        logging.shutdown()
-        os._exit(0)
-    if runtime.failure is not None:
-        raise runtime.failure
 
 
 def _keep_what_is_loaded() -> None:
@@ -179,7 +183,6 @@ def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
             host=settings.host,
             port=settings.port,
             http=HttpProtocol,
-            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
             ws="none",
             log_config=None,
             access_log=False,
@@ -196,7 +199,9 @@ def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
             connections=settings.max_connections or connections_of_files(),
             head_seconds=settings.head_timeout_seconds,
             write_seconds=settings.write_timeout_seconds,
-        )
+        ),
+        runtime.gate,
+        app.state.records,
     )
     return server
 
@@ -209,6 +214,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
             yield
         finally:
             await runtime.stop()
+            audit.close()
 
     app = FastAPIOffline(
         title="Tercet",
@@ -230,7 +236,6 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         app.include_router(
             router,
             dependencies=[Security(bearer)] if needs_key else [],
-            max_body_size=settings.max_body_bytes,
         )
     routes = [route for router in routers for route in router.routes]
     install_error_handlers(app, routes, runtime.telemetry.count_refusal)
@@ -238,30 +243,40 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         [key.get_secret_value() for key in settings.api_keys],
         [key.get_secret_value() for key in settings.read_keys],
     )
-    # The last one added is the outermost.
-    if settings.compression:
-        app.add_middleware(AnswerEncodingMiddleware, pool=runtime.pools.codings)
-    app.add_middleware(
-        RequestEncodingMiddleware, max_bytes=settings.max_body_bytes, pool=runtime.pools.codings
+    audit = AuditLog(
+        settings.audit,
+        settings.audit_file,
+        runtime.telemetry.count_audit_failures,
+        required=settings.audit_required,
     )
-    app.add_middleware(BodySizeMiddleware)
-    app.add_middleware(BodyDeadlineMiddleware, seconds=settings.body_timeout_seconds)
-    app.add_middleware(
-        RequestLimitMiddleware,
-        max_requests=settings.max_concurrent_requests,
-        refused=runtime.telemetry.count_refusal,
+    app.state.audit = audit
+    app.state.records = Records(
+        runtime.telemetry,
+        routes,
+        runtime.tracing,
+        audit,
     )
-    app.add_middleware(DepartureMiddleware)
-    app.add_middleware(AuthMiddleware, keys=keys)
-    app.add_middleware(HeadMiddleware, hosts=AllowedHosts(_names_of(settings)))
     app.add_middleware(
-        RequestMiddleware,
-        telemetry=runtime.telemetry,
-        routes=routes,
-        traces=runtime.tracing,
-        audit=AuditLog(settings.audit, settings.audit_file, runtime.telemetry.count_audit_failure),
+        Edge,
+        options=EdgeOptions(
+            keys=keys,
+            hosts=AllowedHosts(_names_of(settings)),
+            places=Places(settings.max_concurrent_requests),
+            bodies=BodyLimits(settings.max_body_bytes, settings.body_timeout_seconds),
+            budget=BodyBudget(settings.max_bodies_bytes),
+            key_limits=KeyBook(
+                KeyLimits(
+                    settings.key_requests_per_second,
+                    settings.max_key_requests,
+                    settings.key_bytes_per_second,
+                )
+            ),
+            records=app.state.records,
+            telemetry=runtime.telemetry,
+            codings=runtime.pools.codings,
+            compression=settings.compression,
+        ),
     )
-    app.add_middleware(UnreadBodyMiddleware)
     _watch(runtime)
     return app
 

@@ -16,7 +16,6 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.middleware.body_limit import MAX_BODY_SIZE_SCOPE_KEY
 from starlette.routing import BaseRoute, Match
 
 from index.errors import (
@@ -57,6 +56,7 @@ from models.errors import (
 )
 from service.compat.error_shapes import shape_of
 from service.exceptions import (
+    AuditError,
     BodyEncodingError,
     BodyTimeoutError,
     DeadlineExceededError,
@@ -132,6 +132,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     UnforcedPublicationError: (503, "storage_unavailable"),
     AdapterUnusableError: (503, "adapter_unusable"),
     NotReadyError: (503, "not_ready"),
+    AuditError: (503, "audit_unavailable"),
     EncoderMemoryError: (503, "out_of_memory"),
     EncoderUnavailableError: (503, "encoder_unavailable"),
     EncoderFailedError: (503, "encoder_failed"),
@@ -166,13 +167,21 @@ class Failure:
         }
         return orjson.dumps({"error": error})
 
+    def rendered(self, path: str) -> tuple[int, bytes]:
+        """Status and body in the one shape, or in that of the service whose clients call the path."""
+        shape = shape_of(path)
+        if shape is None:
+            return self.status, self.body
+        status, content = shape(self.status, self.message, self.code)
+        return status, orjson.dumps(content)
+
     def response(self) -> Response:
         """The answer, in the shape of the path that it is given to."""
         return FailureResponse(self)
 
 
 class FailureResponse(Response):
-    """An error in the one shape, or in that of the service whose clients call the path."""
+    """An error in the shape of the path that it is given to."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.body, failure.status, dict(failure.headers), "application/json")
@@ -180,11 +189,8 @@ class FailureResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends it."""
-        shape, failure = shape_of(scope["path"]), self._failure
-        if shape is not None:
-            self.status_code, content = shape(failure.status, failure.message, failure.code)
-            self.body = orjson.dumps(content)
-            self.headers["content-length"] = str(len(self.body))
+        self.status_code, self.body = self._failure.rendered(scope["path"])
+        self.headers["content-length"] = str(len(self.body))
         await super().__call__(scope, receive, send)
 
 
@@ -259,15 +265,6 @@ def _storage_failure(error: StorageError) -> Failure:
     return Failure(status, message, code)
 
 
-def body_too_large(limit_bytes: int) -> Failure:
-    """What to answer to a body over the limit of its route."""
-    return failure_of(
-        RequestTooLargeError(
-            f"the body is larger than {limit_bytes} bytes (setting max_body_bytes): split the request"
-        )
-    )
-
-
 def install_error_handlers(
     app: FastAPI, routes: Sequence[BaseRoute], refused: Callable[[RefusalReason], None]
 ) -> None:
@@ -285,8 +282,6 @@ def install_error_handlers(
 
     async def from_framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
-        if error.status_code == 413:
-            return body_too_large(request.scope[MAX_BODY_SIZE_SCOPE_KEY]).response()
         return _plain(error, _methods_of(routes, request))
 
     for kind in TABLE:

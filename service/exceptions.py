@@ -9,6 +9,7 @@ ServiceError
 ├── OverloadedError           too much waits already; says when to try again
 │   └── DeadlineExceededError the request's time was over before its work began
 ├── NotReadyError             the encoder is not loaded yet
+├── AuditError                an audit entry that is required cannot be written
 ├── BrokenAnswerError         an answer that had begun could not be finished
 ├── UnauthenticatedError      no key, or an unknown one
 ├── ForbiddenError            a read-only key on a route that changes something
@@ -73,9 +74,12 @@ class BodyTimeoutError(ServiceError):
     """The body of a request did not arrive in time."""
 
 
-RefusalReason = Literal["wait", "queue", "requests", "deadline", "jobs", "worker", "writes"]
+RefusalReason = Literal[
+    "wait", "queue", "requests", "deadline", "jobs", "worker", "writes", "loop", "bodies", "key"
+]
 """A predicted wait over the limit, a full queue of texts, too many requests at once, a deadline that passed,
-too many jobs, an encoder worker's own refusal, more writes than are flushed."""
+too many jobs, an encoder worker's own refusal, more writes than are flushed, an event loop that is late, more
+bytes of bodies than may be on their way, a limit of one key."""
 
 
 class OverloadedError(ServiceError):
@@ -96,6 +100,10 @@ class DeadlineExceededError(OverloadedError):
 
 class NotReadyError(ServiceError):
     """The service cannot answer yet; trying later helps."""
+
+
+class AuditError(ServiceError):
+    """An entry of the audit log, without which nothing may be answered, cannot be written."""
 
 
 class BrokenAnswerError(ServiceError):

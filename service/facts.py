@@ -13,12 +13,11 @@ _current: ContextVar[Facts | None] = ContextVar("facts", default=None)
 
 
 @contextmanager
-def gathering() -> Iterator[Facts]:
-    """What is noted inside, and in the tasks begun there."""
-    facts: Facts = {}
+def gathering(facts: Facts) -> Iterator[None]:
+    """What is noted inside, and in the tasks begun there, is added to these facts."""
     token = _current.set(facts)
     try:
-        yield facts
+        yield
     finally:
         _current.reset(token)
 

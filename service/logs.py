@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 import logging.config
+import os
+from collections.abc import Callable
 from typing import Literal
 
 from pythonjsonlogger.core import RESERVED_ATTRS
 from pythonjsonlogger.json import JsonFormatter
 
+from service.queued_writer import QueuedWriter
 from service.tracing.request import trace_ids
 
+STDERR = 2
+GATHER_SECONDS = 0.02  # between two writes
+LOST = "%d lines of the log were dropped: nobody took them in time"
 
-def configure_logging(level: str = "info", style: Literal["json", "text"] = "json") -> None:
-    """Sends all logs to standard error at this level. Replaces any earlier set-up."""
+
+def configure_logging(
+    level: str = "info",
+    style: Literal["json", "text"] = "json",
+    lost: Callable[[int], None] = lambda _: None,
+) -> QueuedWriter:
+    """Sends all logs to standard error at this level, through a queue. Replaces any earlier set-up.
+
+    lost: told of so many lines that nobody took. Gives what is to be closed at the end.
+    """
+
+    def tell(lines: int) -> None:
+        lost(lines)
+        line = logging.LogRecord("tercet", logging.WARNING, "", 0, LOST, (lines,), None)
+        writer.put(line)
+
+    formatter = json_formatter() if style == "json" else TextFormatter()
+    writer = QueuedWriter("log", _write_to_stderr, formatter, tell, gather_seconds=GATHER_SECONDS)
     logging.config.dictConfig(
         {
             "version": 1,
             "disable_existing_loggers": False,
-            "formatters": {"line": {"()": json_formatter if style == "json" else TextFormatter}},
             "filters": {"trace": {"()": TraceFilter}},
-            "handlers": {
-                "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["trace"]}
-            },
+            "handlers": {"stderr": {"()": lambda: _QueueHandler(writer), "filters": ["trace"]}},
             "root": {"level": level.upper(), "handlers": ["stderr"]},
             "loggers": {
                 "httpx": {"level": "WARNING"},
@@ -31,6 +50,26 @@ def configure_logging(level: str = "info", style: Literal["json", "text"] = "jso
             },
         }
     )
+    return writer
+
+
+class _QueueHandler(logging.Handler):
+    """Only notes a record: whoever stalls at the other end of standard error stalls a thread, nobody else."""
+
+    def __init__(self, writer: QueuedWriter) -> None:
+        super().__init__()
+        self._writer = writer
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Leaves it to the thread."""
+        self._writer.put(record)
+
+
+def _write_to_stderr(lines: str) -> None:
+    """Past Python's own buffer, whose lock a thread that stalls would hold at the end, too."""
+    data = lines.encode("utf-8", "backslashreplace")
+    while data:
+        data = data[os.write(STDERR, data) :]
 
 
 def json_formatter(fields: str = "%(asctime)s %(levelname)s %(name)s %(message)s") -> JsonFormatter:

@@ -24,6 +24,8 @@ from service.exceptions import NotReadyError, OverloadedError
 from service.jobs.manager import JobManager
 from service.live_collections import LiveOptions
 from service.load.admission import Admission
+from service.load.gate import Gate
+from service.load.loop import LoopDelay
 from service.load.pools import Pools
 from service.search.pipeline import SearchPipeline
 from service.settings import RequestLimits, Settings
@@ -86,14 +88,15 @@ class Runtime:
         self._searches = searches
         self._data_root = DataRoot(settings.data)
         self.pools = Pools.open()
-        self._admission = Admission(settings.max_wait_seconds)
+        self.loop_delay = LoopDelay(telemetry.observe_loop)
+        self.gate = Gate(self.loop_delay, settings.max_wait_seconds)
+        self._admission = Admission(settings.max_wait_seconds, self.loop_delay)
         self._encoder = encoder
         self._encoding: EncodingService | None = None
         self._services: SearchServices | None = None
         self._ready = False
         self._draining = False
         self._opening: asyncio.Task[None] | None = None
-        self._heartbeat: asyncio.Task[None] | None = None
         self._release: asyncio.Task[None] | None = None
         self._look: asyncio.Task[None] | None = None
 
@@ -152,7 +155,7 @@ class Runtime:
     async def start(self) -> None:
         """Begins to open everything; `ready` tells when that is done."""
         self._opening = asyncio.create_task(self._open(), name="opening")
-        self._heartbeat = asyncio.create_task(self.telemetry.watch_loop(), name="heartbeat")
+        self.loop_delay.start()
         self._release = asyncio.create_task(self._release_superseded(), name="release")
 
     async def ready(self) -> None:
@@ -177,7 +180,7 @@ class Runtime:
 
     async def stop(self) -> None:
         """Finishes what was accepted and closes everything."""
-        tasks = (self._opening, self._heartbeat, self._release, self._look)
+        tasks = (self._opening, self._release, self._look)
         background = [task for task in tasks if task is not None]
         for task in background:
             task.cancel()
@@ -192,6 +195,7 @@ class Runtime:
                 self.abandoned = True
         await self.pools.operations.run(self.collections.close)
         await self.pools.operations.run(self.tracing.close)
+        self.loop_delay.stop()
         self._data_root.release()
         self.pools.close()
 
@@ -219,7 +223,9 @@ class Runtime:
         if self._encoding is not None:
             yield "documents", self._encoding.wait_seconds(self.settings.queue_tokens)
         if self._services is not None:
-            yield "query", self._services.pipeline.wait_seconds(SHORT_QUERY_TOKENS)
+            waits = self._services.pipeline.wait_seconds(SHORT_QUERY_TOKENS), self.gate.search_seconds
+            yield "query", max(waits)
+        yield "loop", self.loop_delay.wait_seconds
 
     def _search_services(self) -> SearchServices:
         if self._services is None:

@@ -138,6 +138,9 @@ class Settings(BaseSettings):
     )
 
     max_body_bytes: int = Field(8 << 20, ge=1, description="Largest request body.")
+    max_bodies_bytes: int = Field(
+        64 << 20, ge=1, description="Bytes of all bodies that are arriving or in work; more get 429."
+    )
     compression: bool = Field(True, description="Compress answers for clients that accept zstd or gzip.")
     max_concurrent_requests: int = Field(512, ge=1, description="Requests in work; more get 429.")
     max_wait_seconds: float = Field(
@@ -147,6 +150,15 @@ class Settings(BaseSettings):
         60, gt=0, description="Longest a request may wait; a client may ask for less (X-Request-Timeout)."
     )
     body_timeout_seconds: float = Field(30, gt=0, description="Longest wait for a request's whole body.")
+    key_requests_per_second: float | None = Field(
+        None, gt=0, description="Requests that each key may begin in a second; by default any number."
+    )
+    max_key_requests: int | None = Field(
+        None, ge=1, description="Requests of each key in work; by default as many as of all."
+    )
+    key_bytes_per_second: int | None = Field(
+        None, ge=1, description="Bytes of bodies that each key may send in a second; by default any number."
+    )
     max_connections: int | None = Field(
         None, ge=1, description="Connections in all; by default half the open files allowed, at most 4096."
     )
@@ -196,6 +208,9 @@ class Settings(BaseSettings):
     )
     audit_file: Path | None = Field(
         None, description="File of audit entries, a JSON object a line; by default they go to the log."
+    )
+    audit_required: bool = Field(
+        False, description="Answer 503 where the entry of a request cannot be written to audit_file."
     )
     trace_endpoint: str | None = Field(
         None, description="OpenTelemetry collector for spans, such as http://localhost:4318; none: no spans."

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version
 
 from prometheus_client import (
@@ -26,7 +26,6 @@ from service.write_telemetry import WriteTelemetry
 
 Samples = Callable[[], Iterable[tuple[str, float]]]  # label value and number
 
-HEARTBEAT_SECONDS = 0.1
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
@@ -58,14 +57,23 @@ class Telemetry:
             buckets=SECONDS,
             registry=self.registry,
         )
+        self._children_of = cache(
+            lambda route, method, status: (
+                self.requests.labels(route, method, status),
+                self.request_seconds.labels(route, status),
+            )
+        )
         self._refused = Counter(
             "tercet_refused",
-            "Requests answered 429: wait, queue, requests, deadline, jobs, worker, writes.",
+            "Requests answered 429, by what was over its limit.",
             ["reason"],
             registry=self.registry,
         )
         self._audit_failures = Counter(
             "tercet_audit_failures", "Audit entries that could not be written.", registry=self.registry
+        )
+        self._lost_lines = Counter(
+            "tercet_log_lines_lost", "Lines of the log that nobody took in time.", registry=self.registry
         )
         self._batch_texts = Histogram(
             "tercet_batch_texts", "Texts in an encoded batch.", buckets=TEXTS, registry=self.registry
@@ -88,21 +96,27 @@ class Telemetry:
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
 
-    async def watch_loop(self) -> None:
-        """Measures for ever how late the event loop runs what is due."""
-        loop = asyncio.get_running_loop()
-        while True:
-            due = loop.time() + HEARTBEAT_SECONDS
-            await asyncio.sleep(HEARTBEAT_SECONDS)
-            self._loop_lag_seconds.observe(max(0.0, loop.time() - due))
+    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Counts an answer."""
+        counter, histogram = self._children_of(route, method, str(status))
+        counter.inc()
+        histogram.observe(seconds)
+
+    def observe_loop(self, late_seconds: float) -> None:
+        """Counts how late the event loop was once."""
+        self._loop_lag_seconds.observe(late_seconds)
 
     def count_refusal(self, reason: RefusalReason) -> None:
         """Counts a request that was answered 429."""
         self._refused.labels(reason).inc()
 
-    def count_audit_failure(self) -> None:
-        """Counts an entry that is missing from the audit log."""
-        self._audit_failures.inc()
+    def count_audit_failures(self, entries: int) -> None:
+        """Counts entries that are missing from the audit log."""
+        self._audit_failures.inc(entries)
+
+    def count_lost_lines(self, lines: int) -> None:
+        """Counts lines that are missing from the log."""
+        self._lost_lines.inc(lines)
 
     def observe_batch(self, texts: int, tokens: int, seconds: float) -> None:
         """Counts one encoded batch."""

@@ -8,6 +8,7 @@ from itertools import count
 
 from service.exceptions import DeadlineExceededError, OverloadedError
 from service.load.deadlines import NO_DEADLINE, Deadline
+from service.load.loop import LoopDelay
 
 _numbers = count()
 
@@ -28,15 +29,19 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The longest wait that a server lets anyone in for."""
+    """The longest wait that a server lets anyone in for; loop: whose delay is part of every wait."""
 
     max_wait_seconds: float = math.inf
+    loop: LoopDelay | None = None
 
     def require(self, wait_seconds: float, deadline: Deadline) -> None:
         """Raises OverloadedError where a request would wait longer than promised or than it has time.
 
-        wait_seconds: the prediction, 0 where nobody is ahead. Raises DeadlineExceededError past the deadline.
+        wait_seconds: the prediction without the loop, 0 where nobody is ahead.
+        Raises DeadlineExceededError past the deadline.
         """
+        if self.loop is not None:
+            wait_seconds += self.loop.wait_seconds
         if deadline.passed:
             raise too_late(wait_seconds)
         allowed_seconds = min(self.max_wait_seconds, deadline.remaining_seconds)

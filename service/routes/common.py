@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from index.candidates import Weights
 from index.fusion import weights_preset
 from service.exceptions import InvalidRequestError, RequestTooLargeError
+from service.http.edge.keys import require_write
 from service.http.json_route import JsonRoute
-from service.http.middleware.auth import require_write
 from service.load.deadlines import Deadline
 from service.runtime import Runtime
 from service.schemas.errors import ErrorResponse

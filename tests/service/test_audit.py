@@ -133,7 +133,7 @@ async def test_a_file_that_fails_is_told_and_counted(
         assert (await client.delete("/collections/demo/documents/tea")).is_success
         assert "tercet_audit_failures_total 1.0" in (await client.get("/metrics")).text
     assert any(
-        "an audit entry could not be written" in each.message
+        "audit entries could not be written" in each.message
         for each in caplog.records
         if each.levelno == logging.ERROR
     )

@@ -13,7 +13,7 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 from index.documents.filters import MAX_VALUES, parse_filter
 from index.errors import InvalidQueryError
 from service.app import create_app, create_worker_app
-from service.http.middleware.request_limit import ALWAYS_SERVED
+from service.http.edge.places import ALWAYS_SERVED
 from service.settings import Settings
 
 WRITER = {"Authorization": "Bearer writer"}

@@ -5,8 +5,13 @@ from __future__ import annotations
 import resource
 from dataclasses import dataclass
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
+
+from service.exceptions import RefusalReason
+from service.http.asgi import Scope
+from service.http.edge.records import Records
+from service.load.gate import Gate
 
 MOST_CONNECTIONS = 4096  # without a setting; each costs some 20 kB
 
@@ -21,20 +26,32 @@ class ConnectionLimits:
 
 
 class Connections(ServerState):
-    """Uvicorn's record of a server's connections, within limits."""
+    """Uvicorn's record of a server's connections, within limits, and who of them is let in."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, limits: ConnectionLimits, gate: Gate, records: Records) -> None:
         super().__init__()
         self.limits = limits
+        self.gate = gate
+        self._records = records
         # Those that can do nothing until their clients send or take something, the longest waiting first.
-        self._waiting: dict[H11Protocol, None] = {}
+        self._waiting: dict[HttpToolsProtocol, None] = {}
 
-    def waits(self, connection: H11Protocol) -> None:
+    def turned_away(self, scope: Scope, status: int, reason: RefusalReason) -> str:
+        """Keeps what became of a request that the gate turned away; gives its id."""
+        return self._records.turned_away(scope, status, reason)
+
+    def refused(self, client: tuple[str, int] | None, status: int) -> str:
+        """The same of what is no request, or of a connection too many."""
+        return self._records.turned_away(
+            {"type": "http", "method": "", "path": "", "headers": [], "client": client}, status
+        )
+
+    def waits(self, connection: HttpToolsProtocol) -> None:
         """Notes that a connection waits for its client from now on."""
         self._waiting.pop(connection, None)
         self._waiting[connection] = None
 
-    def waits_no_more(self, connection: H11Protocol) -> None:
+    def waits_no_more(self, connection: HttpToolsProtocol) -> None:
         """Notes that the server has something to do for a connection, or that it has ended."""
         self._waiting.pop(connection, None)
 

@@ -1,28 +1,37 @@
-"""HTTP/1.1 on the wire: limits for clients that wait, and one error shape even for what is no HTTP."""
+"""HTTP/1.1 on the wire: limits for clients that wait, our error shape for all of it, and the gate."""
 
 from __future__ import annotations
 
 import asyncio
-import uuid
+import time
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
-import h11
+import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from service.errors import Failure
+from service.errors import Failure, failure_of
+from service.exceptions import OverloadedError
+from service.http.asgi import Application, Scope, header
+from service.http.departure import STATE as DEPARTURE
+from service.http.departure import Departure
+from service.http.edge.places import ALWAYS_SERVED
 from service.http.wire.connections import Connections
+from service.http.wire.waiting import waited_seconds
 
-MAX_HEAD_BYTES = 64 * 1024  # of a head, or of trailers, that has no end yet
+MAX_HEAD_BYTES = 64 * 1024  # of a head, or of what comes beside a body
 PROGRESS_BYTES = 16 * 1024  # what a client must take of an answer each time
+LINGER_SECONDS = 5.0  # for the body of a request that was turned away
+INVALID = f"this is no valid HTTP/1.1 request, or its headers exceed {MAX_HEAD_BYTES} bytes"
 
 
-class HttpProtocol(H11Protocol):
-    """Uvicorn's protocol with deadlines for heads and answers, and our answer to what it cannot parse.
+class HttpProtocol(HttpToolsProtocol):
+    """Uvicorn's protocol on llhttp's parser, with deadlines for heads and answers, and our refusals.
 
-    The one on h11, since the parser of the faster one takes the body of a request that offers another
-    protocol, as Java's client does with h2c, for that protocol's bytes or for a second request.
+    A client may offer another protocol, as Java's does with h2c: the server goes on with this one, and reads
+    the bytes that follow as the next request.
     """
 
     def __init__(
@@ -38,10 +47,19 @@ class HttpProtocol(H11Protocol):
         self._head_deadline: asyncio.TimerHandle | None = None
         self._write_deadline: asyncio.TimerHandle | None = None
         self._untaken_bytes = 0  # of what was written, when the write deadline was set
+        self._in_head = False
+        self._offers = False  # whether the head that was read offers another protocol
+        self._open_bytes = 0  # of a head that has no end yet, or beside a body
+        self._goes_on = False  # whether a head or a piece of a body came to its end
+        self._arrived = 0.0
+        self._waited_seconds = 0.0
+        self._here: list[tuple[RequestResponseCycle, Application]] = []  # requests that have just come
+        self._feeding = False
 
     def connection_made(self, transport: Any) -> None:  # an asyncio.Transport, which asyncio does not say
         """Opens the connection, or ends it where there are too many."""
         super().connection_made(transport)
+        self._socket = transport.get_extra_info("socket")
         if self._shared.make_room():
             self._shared.waits(self)
             self._expect_head()
@@ -54,16 +72,67 @@ class HttpProtocol(H11Protocol):
         self._shared.waits_no_more(self)
         self._cancel_head_deadline()
         self._cancel_write_deadline()
+        self._unset_keepalive_if_required()
+        unfinished = self.cycle is not None and not self.cycle.response_complete
         super().connection_lost(exc)
+        if unfinished:
+            self._departed()
 
     def data_received(self, data: bytes) -> None:
         """Takes what the client sent; the first byte after an answer begins the next head."""
-        if self._head_deadline is None and self.conn.their_state is h11.IDLE:
+        if self._head_deadline is None and (self.cycle is None or not self.cycle.more_body):
             self._expect_head()
-        super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
-            self._cancel_head_deadline()
+        self._unset_keepalive_if_required()
+        self._waited_seconds = waited_seconds(self._socket)
+        self._arrived = time.monotonic() - self._waited_seconds
+        self._feeding = True
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            self._end_invalid()
+        finally:
+            self._feeding = False
+        for cycle, app in self._here:
+            self._start_asgi_task(cycle, app)
+        self._here.clear()
         self._note_who_waits()
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        super().on_message_begin()
+        self._in_head = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keeps headers, and passes over those behind a body, which nobody here reads."""
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """A request is here. Raises ValueError for a head that two servers might read differently."""
+        self._goes_on = True
+        self._offers = self.parser.should_upgrade()
+        if self._offers:
+            return
+        self._in_head = False
+        self._cancel_head_deadline()
+        codings = [value for name, value in self.headers if name == b"transfer-encoding"]
+        if codings and [coding.strip().lower() for coding in codings] != [b"chunked"]:
+            raise ValueError("a Transfer-Encoding other than chunked")
+        self.scope["state"].update({"arrived": self._arrived, DEPARTURE: Departure()})
+        if not self.url.startswith(b"/"):
+            self._take_authority()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self._goes_on = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The end of the body."""
+        self._goes_on = True
+        if not self._offers:
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Waits for the next request, unless it is here, or for the client to take the last of the answer."""
@@ -93,34 +162,110 @@ class HttpProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answers and closes; nothing after such bytes can be understood."""
-        problem = f"this is no valid HTTP/1.1 request, or its headers exceed {MAX_HEAD_BYTES} bytes"
-        self._refuse(Failure(400, problem, "invalid_http"))
+        self._refuse(Failure(400, msg, "invalid_http"))
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """Says nothing: a client may offer another protocol, and a server may go on with this one."""
+    def _feed(self, data: bytes) -> None:
+        """Raises HttpParserError for what is no HTTP, and for a head or trailers without an end."""
+        while data:
+            self._goes_on = False
+            try:
+                self.parser.feed_data(data)
+                break
+            except httptools.HttpParserUpgrade as offer:
+                data = self._head_without_offer() + data[offer.args[0] :]
+                self.parser = httptools.HttpRequestParser(self)
+        self._open_bytes = 0 if self._goes_on else self._open_bytes + len(data)
+        if self._open_bytes > MAX_HEAD_BYTES:
+            raise httptools.HttpParserError("a head or trailers without an end")
+
+    def _head_without_offer(self) -> bytes:
+        """The head that was read last, so that what follows is read as HTTP. Raises HttpParserError."""
+        method = self.parser.get_method()
+        if method == b"CONNECT":
+            raise httptools.HttpParserError("this is no proxy")
+        version = self.parser.get_http_version().encode("ascii")
+        lines = [b"%b: %b" % each for each in self.headers if each[0] != b"upgrade"]
+        return b"\r\n".join([b"%b %b HTTP/%b" % (method, self.url, version), *lines, b"", b""])
+
+    def _end_invalid(self) -> None:
+        """Nothing after such bytes can be understood; what came whole before them is answered first."""
+        last = self._here[-1][0] if self._here else self.cycle
+        if last is not None and not last.response_complete and not last.more_body:
+            last.keep_alive = False
+            self.flow.pause_reading()
+        else:
+            self._here.clear()
+            self.send_400_response(INVALID)
+
+    def _take_authority(self) -> None:
+        """A target in absolute form, as proxies get it, names the host itself (RFC 9112, section 3.2.2)."""
+        scheme, separator, rest = self.url.partition(b"://")
+        if not separator or scheme.lower() not in (b"http", b"https"):
+            raise ValueError("a target that is neither a path nor an address")
+        authority, slash, path = rest.partition(b"/")
+        self.url = slash + path or b"/"
+        self.headers[:] = [each for each in self.headers if each[0] != b"host"] + [(b"host", authority)]
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Begins a request once all that came with its head was read, or turns it away."""
+        if self._feeding:
+            self._here.append((cycle, app))
+            return
+        gate, path = self._shared.gate, cycle.scope["path"]
+        if path not in ALWAYS_SERVED:
+            try:
+                gate.require(path, self._waited_seconds, header(_scope(cycle), b"x-request-timeout"))
+            except OverloadedError as error:
+                self._turn_away(cycle, error)
+                return
+        gate.begin(path)
+        task = self.loop.create_task(cycle.run_asgi(app))
+        self.tasks.add(task)
+        task.add_done_callback(self._ended(path))
+
+    def _ended(self, path: str) -> Callable[[asyncio.Task[None]], None]:
+        def end(task: asyncio.Task[None]) -> None:
+            self.tasks.discard(task)
+            self._shared.gate.end(path)
+
+        return end
+
+    def _turn_away(self, cycle: RequestResponseCycle, error: OverloadedError) -> None:
+        """Answers 429; the connection goes on where the whole request is here."""
+        keeps = cycle.keep_alive and not cycle.more_body and not self.pipeline
+        failure = failure_of(error)
+        request_id = self._shared.turned_away(_scope(cycle), failure.status, error.reason)
+        self.transport.write(failure_bytes(failure, cycle.scope["path"], request_id, close=not keeps))
+        cycle.response_started = cycle.response_complete = True
+        cycle.keep_alive = keeps
+        if keeps:
+            self.on_response_complete()
+        else:  # closed at once, a client that still sends might never see the answer
+            self._shared.waits(self)
+            self._head_deadline = self.loop.call_later(LINGER_SECONDS, self.transport.close)
+            if cycle.waiting_for_100_continue or not cycle.more_body:
+                self.transport.close()
+
+    def _departed(self) -> None:
+        departure: Departure = self.cycle.scope["state"][DEPARTURE]
+        departure.happened()
 
     def _refuse(self, failure: Failure) -> None:
+        unanswered = self.cycle is None or self.cycle.response_complete or not self.cycle.response_started
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            body = failure.body
-            headers = {
-                "content-type": "application/json",
-                "content-length": len(body),
-                "x-request-id": uuid.uuid4().hex,
-                "connection": "close",
-                **dict(failure.headers),
-            }
-            head = [f"HTTP/1.1 {failure.status} {HTTPStatus(failure.status).phrase}"]
-            head += [f"{name}: {value}" for name, value in headers.items()]
-            self.transport.write("\r\n".join([*head, "", ""]).encode("ascii") + body)
+            self._departed()
+        if unanswered and not self.transport.is_closing():
+            request_id = self._shared.refused(self.client, failure.status)
+            self.transport.write(failure_bytes(failure, "", request_id, close=True))
         self.transport.close()
         self._bound_closing()
 
     def _note_who_waits(self) -> None:
-        request_is_here = self.conn.their_state not in (h11.IDLE, h11.SEND_BODY)
-        if request_is_here and not self.cycle.response_complete and not self.flow.write_paused:
+        cycle = self.cycle
+        request_is_here = cycle is not None and not cycle.more_body and not self._in_head
+        if request_is_here and not cycle.response_complete and not self.flow.write_paused:
             self._shared.waits_no_more(self)
 
     def _expect_head(self) -> None:
@@ -132,8 +277,7 @@ class HttpProtocol(H11Protocol):
             self._head_deadline = None
 
     def _end_late_head(self) -> None:
-        begun, _ = self.conn.trailing_data
-        if begun:
+        if self._in_head:
             late = f"the request's head did not arrive within {self._limits.head_seconds:g} s"
             self._refuse(Failure(400, f"{late} (setting head_timeout_seconds)", "incomplete_head"))
         else:
@@ -159,3 +303,22 @@ class HttpProtocol(H11Protocol):
             self.transport.abort()
         else:
             self._expect_progress()
+
+
+def _scope(cycle: RequestResponseCycle) -> Scope:
+    return cast(Scope, cycle.scope)
+
+
+def failure_bytes(failure: Failure, path: str, request_id: str, *, close: bool) -> bytes:
+    """A whole answer in the shape of errors below a path."""
+    status, body = failure.rendered(path)
+    headers = {
+        "content-type": "application/json",
+        "content-length": len(body),
+        "x-request-id": request_id,
+        **dict(failure.headers),
+        **({"connection": "close"} if close else {}),
+    }
+    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + body

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from service.exceptions import UnauthenticatedError
-from service.http.middleware.auth import KeyRing
+from service.http.edge.keys import KeyRing
 
 WRITER = {"Authorization": "Bearer write-key"}
 READER = {"Authorization": "bearer read-key"}

@@ -10,9 +10,8 @@ from typing import Literal
 from fastapi import Request
 from fastapi.security import HTTPBearer
 
-from service.errors import failure_of
+from service.audit import AuditLog
 from service.exceptions import ForbiddenError, UnauthenticatedError
-from service.http.asgi import Application, Receive, Scope, Send, header
 
 Access = Literal["read", "write"]
 OPEN_PATHS = {"/", "/health", "/ready", "/tei/health"}
@@ -57,31 +56,16 @@ class KeyRing:
         return found, digest.hex()[:KEY_ID_DIGITS]
 
 
-class AuthMiddleware:
-    """Turns away requests without a known key before anything of theirs is read."""
-
-    def __init__(self, app: Application, keys: KeyRing) -> None:
-        self._app = app
-        self._keys = keys
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not _is_open(scope["path"]):
-            try:
-                access, key = self._keys.access(header(scope, b"authorization"))
-            except UnauthenticatedError as error:
-                await failure_of(error).response()(scope, receive, send)
-                return
-            scope.setdefault("state", {}).update(access=access, key=key)
-        await self._app(scope, receive, send)
-
-
-def _is_open(path: str) -> bool:
+def is_open(path: str) -> bool:
+    """Whether a path needs no key."""
     return path in OPEN_PATHS or path.startswith(OPEN_FILES)
 
 
 async def require_write(request: Request) -> None:
     """A dependency of routes that change something. Raises ForbiddenError for a read-only key."""
     request.state.changes = True
+    audit: AuditLog = request.app.state.audit
+    audit.require_room()
     if request.state.access != "write":
         raise ForbiddenError("this key may only read; use a key of the setting api_keys")
 

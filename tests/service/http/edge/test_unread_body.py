@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from service.http.middleware import unread_body
+from service.http.edge import edge
 
 REFUSED = {"/embed": 401, "/nowhere": 401, "/health": 405}
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: Any) -> None:
-    monkeypatch.setattr(unread_body, "LINGER_SECONDS", 0.5)
+    monkeypatch.setattr(edge, "LINGER_SECONDS", 0.5)
 
 
 @pytest.mark.parametrize("path", REFUSED)
@@ -48,8 +48,8 @@ def test_a_client_that_sends_all_before_it_reads_sees_its_answer(make_server: An
 
 
 def test_more_than_is_reasonable_is_not_taken(monkeypatch: Any, make_server: Any, connect: Any) -> None:
-    monkeypatch.setattr(unread_body, "LINGER_BYTES", 1 << 20)
-    monkeypatch.setattr(unread_body, "LINGER_SECONDS", 60)
+    monkeypatch.setattr(edge, "LINGER_BYTES", 1 << 20)
+    monkeypatch.setattr(edge, "LINGER_SECONDS", 60)
     with make_server(api_keys="key") as url:
         client = connect(url)
         client.send("POST /embed HTTP/1.1", f"Content-Length: {1 << 40}")

@@ -97,8 +97,31 @@ async def test_behind_any_name_a_page_of_the_same_name_may_write(make_client: An
 
 
 def test_a_head_has_one_host(server: str, connect: Any) -> None:
-    for head in (b"GET /health HTTP/1.1\r\n\r\n", b"GET /health HTTP/1.0\r\n\r\n"):
+    client = connect(server)
+    client.socket.sendall(b"GET /health HTTP/1.1\r\n\r\n")
+    answer = client.answer()
+    assert (answer.status, answer.code) == (400, "invalid_http")
+
+
+def test_http_1_0_which_health_checks_speak_needs_none(server: str, connect: Any) -> None:
+    client = connect(server)
+    client.socket.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+    assert client.answer().status == 200
+    assert client.is_closed()
+    foreign = connect(server)
+    foreign.socket.sendall(b"GET /health HTTP/1.0\r\nHost: evil.example\r\n\r\n")
+    assert foreign.answer().code == "host_not_allowed"
+
+
+def test_a_target_in_absolute_form_names_the_host_itself(server: str, connect: Any) -> None:
+    for target, status in (
+        ("http://localhost/health", 200),
+        ("HTTP://127.0.0.1:1/health?x=1", 200),
+        ("http://localhost", 200),
+        ("http://evil.example/health", 403),
+        ("ftp://localhost/health", 400),
+        ("localhost:80", 400),
+    ):
         client = connect(server)
-        client.socket.sendall(head)
-        answer = client.answer()
-        assert (answer.status, answer.code) == (400, "invalid_http")
+        client.send(f"GET {target} HTTP/1.1")  # beside the header Host: localhost
+        assert client.answer().status == status, target

@@ -1,0 +1,188 @@
+"""Bodies of requests, each read once and whole: within a size, a time, and a budget that all share."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from starlette.requests import ClientDisconnect
+
+from service.exceptions import BodyEncodingError, BodyTimeoutError, OverloadedError, RequestTooLargeError
+from service.http.asgi import Receive, Scope, header, headers
+from service.http.codings import CODINGS, Decoder
+from service.http.negotiation import IDENTITY
+from service.load.pools import Pool
+
+LOOP_BYTES = 1 << 16  # decoded on the event loop; what follows is decoded beside it
+PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """max_bytes: of one body, as it is sent and as it is decoded; seconds: from its head to its end."""
+
+    max_bytes: int
+    seconds: float
+
+
+class BodyBudget:
+    """Bytes of all bodies in memory."""
+
+    def __init__(self, budget_bytes: int) -> None:
+        self._budget_bytes = budget_bytes
+        self.bytes = 0
+
+    def share(self) -> BodyShare:
+        """For one request, of nothing yet."""
+        return BodyShare(self)
+
+    def take(self, more_bytes: int) -> None:
+        """Raises OverloadedError where they do not fit; a body always fits where there is no other."""
+        if self.bytes and self.bytes + more_bytes > self._budget_bytes:
+            raise OverloadedError(
+                f"bodies of {self.bytes} bytes are on their way; with {more_bytes} more they would exceed "
+                f"{self._budget_bytes} (setting max_bodies_bytes): try again in a second",
+                1,
+                "bodies",
+            )
+        self.bytes += more_bytes
+
+    def give_back(self, given_bytes: int) -> None:
+        """They are out of memory."""
+        self.bytes -= given_bytes
+
+
+class BodyShare:
+    """What one request has of the budget, until it is answered."""
+
+    __slots__ = ("_budget", "_bytes")
+
+    def __init__(self, budget: BodyBudget) -> None:
+        self._budget = budget
+        self._bytes = 0
+
+    def take(self, more_bytes: int) -> None:
+        """Raises OverloadedError."""
+        self._budget.take(more_bytes)
+        self._bytes += more_bytes
+
+    def release(self) -> None:
+        """Gives all of it back."""
+        self._budget.give_back(self._bytes)
+        self._bytes = 0
+
+
+class Body:
+    """The body of one request, on its way."""
+
+    def __init__(self, scope: Scope, receive: Receive, limits: BodyLimits, share: BodyShare) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._limits = limits
+        self._share = share
+        self.arriving = _has_body(scope)
+
+    async def piece(self) -> bytes:
+        """The next piece as it was sent. Raises ClientDisconnect."""
+        message = await self._receive()
+        if message["type"] != "http.request":
+            raise ClientDisconnect
+        self.arriving = bool(message.get("more_body", False))
+        return bytes(message.get("body", b""))
+
+    async def read(self, pool: Pool) -> bytes:
+        """All of it, decoded; pool: where that is done if it is large.
+
+        Raises RequestTooLargeError, BodyTimeoutError, BodyEncodingError, OverloadedError where other bodies
+        have the budget, ClientDisconnect.
+        """
+        max_bytes = self._limits.max_bytes
+        announced = header(self._scope, b"content-length")
+        if announced is not None and int(announced) > max_bytes:
+            raise _too_large(max_bytes)
+        coding = _coding(self._scope)
+        try:
+            async with asyncio.timeout(self._limits.seconds if self.arriving else None):
+                return await (self._plain() if coding is None else self._decoded(coding, pool))
+        except TimeoutError:
+            raise BodyTimeoutError(
+                f"the body did not arrive within {self._limits.seconds:g} s (setting body_timeout_seconds)"
+            ) from None
+
+    async def _plain(self) -> bytes:
+        pieces, size = [], 0
+        while True:
+            piece = await self.piece()
+            size += len(piece)
+            if size > self._limits.max_bytes:
+                raise _too_large(self._limits.max_bytes)
+            self._share.take(len(piece))
+            pieces.append(piece)
+            if not self.arriving:
+                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def _decoded(self, given_coding: str, pool: Pool) -> bytes:
+        """Each piece is decoded only when the one before has found room, so that the work is bounded, too."""
+        decoder: Decoder | None = None
+        encoded_bytes, pieces, size = 0, list[bytes](), 0
+        while True:
+            data = b""
+            if decoder is None or decoder.hungry:
+                data = await self.piece()
+                encoded_bytes += len(data)
+                if encoded_bytes > self._limits.max_bytes:  # some streams decode to less than they are
+                    raise RequestTooLargeError(
+                        f"the body has more than {self._limits.max_bytes} bytes before decompression "
+                        "(setting max_body_bytes): split the request"
+                    )
+                if decoder is None:
+                    if not data:
+                        if self.arriving:
+                            continue
+                        return b""
+                    decoder = Decoder(_known(given_coding))
+            if encoded_bytes + size <= LOOP_BYTES:
+                piece = decoder.decode(data, LOOP_BYTES)
+            else:
+                piece = await pool.run(decoder.decode, data, PIECE_BYTES)
+            size += len(piece)
+            if size > self._limits.max_bytes:
+                raise _too_large(self._limits.max_bytes)
+            self._share.take(len(piece))
+            pieces.append(piece)
+            if decoder.hungry and not self.arriving:
+                decoder.finish()
+                return b"".join(pieces)
+
+
+def _has_body(scope: Scope) -> bool:
+    """Whether the head of a request announces a body."""
+    return header(scope, b"transfer-encoding") is not None or header(scope, b"content-length") not in (
+        None,
+        "0",
+    )
+
+
+def _too_large(max_bytes: int) -> RequestTooLargeError:
+    return RequestTooLargeError(
+        f"the body is larger than {max_bytes} bytes (setting max_body_bytes): split the request"
+    )
+
+
+def _coding(scope: Scope) -> str | None:
+    """How a body is encoded, as its head says; None where it is not."""
+    given = headers(scope, b"content-encoding")
+    if not given:
+        return None
+    codings = [coding.strip() for coding in ",".join(given).lower().split(",")]
+    return ", ".join(coding for coding in codings if coding not in ("", IDENTITY)) or None
+
+
+def _known(coding: str) -> str:
+    coding = {"x-gzip": "gzip"}.get(coding, coding)
+    if coding not in CODINGS:
+        raise BodyEncodingError(
+            f"the body's Content-Encoding is {coding[:100]}; send one of {', '.join(CODINGS)}, or none",
+            "unsupported_content_encoding",
+        )
+    return coding

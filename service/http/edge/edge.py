@@ -1,0 +1,294 @@
+"""The edge: reads the head and the body of each request once, and lets the application answer it.
+
+In this order: its record begins, its head is judged, its key, the key's limits, and whether a place is free.
+Then the application runs; when it asks for the body, all of it is read, and from then on the request ends
+where its client leaves. The answer gets the request's id, is audited before it leaves, and is encoded as the
+client prefers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+
+from starlette.requests import ClientDisconnect
+
+from service.errors import INTERNAL, Failure, failure_of
+from service.exceptions import AuditError, BrokenAnswerError, NotReadyError, OverloadedError, ServiceError
+from service.facts import gathering
+from service.http.asgi import Application, Message, Receive, Scope, Send, header, headers
+from service.http.departure import STATE as DEPARTURE
+from service.http.departure import Departure
+from service.http.edge.answers import AnswerCoding
+from service.http.edge.bodies import Body, BodyBudget, BodyLimits
+from service.http.edge.heads import refusal_of_head
+from service.http.edge.key_limits import KeyBook, KeyUse
+from service.http.edge.keys import KeyRing, is_open
+from service.http.edge.places import ALWAYS_SERVED, Places
+from service.http.edge.records import Record, Records
+from service.http.hosts import AllowedHosts
+from service.load.pools import Pool
+from service.telemetry import Telemetry
+from service.tracing.request import tracing
+
+LINGER_SECONDS = 5.0
+LINGER_BYTES = 64 << 20
+CLOSE = (b"connection", b"close")
+
+log = logging.getLogger("tercet.request")
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeOptions:
+    """What the edge of one server goes by. codings: where large bodies are decoded and encoded; compression:
+    whether answers are encoded for clients that take them so.
+    """
+
+    keys: KeyRing
+    hosts: AllowedHosts
+    places: Places
+    bodies: BodyLimits
+    budget: BodyBudget
+    key_limits: KeyBook
+    records: Records
+    telemetry: Telemetry
+    codings: Pool
+    compression: bool = True
+
+
+class Edge:
+    """The outermost application: one `_Exchange` for each request."""
+
+    def __init__(self, app: Application, options: EdgeOptions) -> None:
+        self._app = app
+        self._options = options
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request; hands on what is none."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        arrived = scope.get("state", {}).get("arrived")
+        record = self._options.records.begin(scope, time.monotonic() if arrived is None else arrived)
+        with tracing(record.trace), gathering(record.facts):
+            await _Exchange(self._options, record, receive, send).run(self._app)
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, options: EdgeOptions, record: Record, receive: Receive, send: Send) -> None:
+        self._options = options
+        self._record = record
+        self._scope = record.scope
+        self._send = send
+        self._share = options.budget.share()
+        self._body = Body(self._scope, receive, options.bodies, self._share)
+        self._body_read = False
+        self._has_place = False
+        self._start: Message | None = None  # of the answer, until the first piece of its body is there
+        self._begun = False
+        self._closing = False
+        self._replaced = False  # the answer, by an error
+        self._coding: AnswerCoding | None = None
+        self._key_use: KeyUse | None = None
+        self._left = False
+        self._departed: asyncio.Future[None] | None = None
+
+    async def run(self, app: Application) -> None:
+        """Answers, whatever happens. Raises CancelledError where no connection could have ended it."""
+        scope, record = self._scope, self._record
+        departure: Departure | None = scope["state"].get(DEPARTURE)
+        work = asyncio.current_task()
+        try:
+            failure = self._refusal()
+            if failure is not None:
+                await self._fail(failure)
+                return
+            if departure is not None and work is not None:
+                departure.expect(lambda: self._leave(work))
+            # HTTP asks for HEAD wherever GET works; the server's protocol leaves the body out.
+            inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+            await app(inner, self.receive, self.send)
+        except ClientDisconnect:  # before its body was complete
+            pass
+        except asyncio.CancelledError:
+            if departure is None or work is None:  # whoever runs this without a connection ends it
+                raise
+            work.uncancel()
+            if not self._left:
+                await self._end_early()
+        except BrokenAnswerError:  # its connection ends, so that nobody takes it for whole
+            log.exception("broken off", extra={"request_id": record.id, "path": record.path})
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
+            await self._fail(self._unexpected(error))
+        finally:
+            if departure is not None:
+                departure.expect(None)
+            if self._has_place:
+                self._options.places.taken -= 1
+            if self._key_use is not None:
+                self._key_use.end()
+            self._share.release()
+            # After the answer, which leaves once this task has ended.
+            asyncio.get_running_loop().call_soon(self._options.records.end, record)
+
+    async def receive(self) -> Message:
+        """The whole body; after that, the departure of the client, if it ever comes."""
+        if self._body_read:
+            self._departed = self._departed or asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._departed)
+            return {"type": "http.disconnect"}
+        self._leave_place()
+        try:
+            body = await self._body.read(self._options.codings)
+        finally:
+            self._take_place()
+        self._body_read = True
+        if self._has_place:
+            self._options.places.require_own()
+        if self._key_use is not None:
+            self._key_use.count(len(body))
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(self, message: Message) -> None:
+        """Holds the beginning of the answer back until the first piece of its body is there."""
+        if message["type"] == "http.response.start":
+            self._start = message
+            return
+        if self._replaced:
+            return
+        body: bytes = message.get("body", b"")
+        more: bool = message.get("more_body", False)
+        if self._start is not None:
+            start, self._start = self._start, None
+            body, more = await self._begin(start, body, more=more)
+        elif self._coding is not None:
+            body = await self._coding.go_on(body, more=more)
+        if self._closing and not more:
+            await self._out({"type": "http.response.body", "body": body, "more_body": True})
+            await self._discard(LINGER_SECONDS)
+            body = b""
+        await self._out({"type": "http.response.body", "body": body, "more_body": more})
+
+    def _refusal(self) -> Failure | None:
+        """The answer to who is turned away before anything else is read."""
+        options, scope = self._options, self._scope
+        failure = refusal_of_head(scope, options.hosts)
+        if failure is not None:
+            return failure
+        try:
+            if not is_open(scope["path"]):
+                access, key = options.keys.access(header(scope, b"authorization"))
+                scope["state"].update(access=access, key=key)
+                if key is not None:
+                    self._key_use = options.key_limits.begin(key)
+            if scope["path"] not in ALWAYS_SERVED:
+                options.places.require_free()
+                self._has_place = True
+                options.places.taken += 1
+        except ServiceError as error:
+            if isinstance(error, OverloadedError):
+                options.telemetry.count_refusal(error.reason)
+            return failure_of(error)
+        return None
+
+    async def _begin(self, start: Message, body: bytes, *, more: bool) -> tuple[bytes, bool]:
+        """Sends the head of the answer; gives the first piece of its body as it is to be sent, and whether
+        there are more.
+        """
+        self._record.status = start["status"]
+        try:
+            await self._options.records.enter(self._record)
+        except AuditError as error:
+            failure = failure_of(error)
+            self._record.status, body = failure.rendered(self._scope["path"])
+            more, self._replaced = False, True
+            start = {
+                "type": "http.response.start",
+                "status": self._record.status,
+                "headers": _json_headers(body),
+            }
+        start["headers"] = [*start.get("headers", ()), (b"x-request-id", self._record.id.encode())]
+        if self._options.compression:
+            self._coding = AnswerCoding(headers(self._scope, b"accept-encoding"), self._options.codings)
+            body = await self._coding.begin(start, body, more=more)
+        if self._body.arriving:
+            # Whoever waits for 100 Continue was not asked for the body, and must not be now.
+            self._closing = header(self._scope, b"expect") is not None or not await self._discard(0)
+            if self._closing:
+                start["headers"] = [*start["headers"], CLOSE]
+        self._begun = True
+        await self._out(start)
+        return body, more
+
+    async def _out(self, message: Message) -> None:
+        self._leave_place()
+        try:
+            await self._send(message)
+        finally:
+            self._take_place()
+
+    async def _discard(self, seconds: float) -> bool:
+        """Throws away what is left of the body; whether all of it has come in time; 0: whether it is here.
+
+        Closing at once would reset the connection, and a client that still sends might never see the answer.
+        """
+        size = 0
+        try:
+            async with asyncio.timeout(seconds):
+                while self._body.arriving and size <= LINGER_BYTES:
+                    size += len(await self._body.piece())
+        except (TimeoutError, ClientDisconnect):
+            pass
+        return not self._body.arriving
+
+    async def _fail(self, failure: Failure) -> None:
+        """Answers with an error, unless an answer has begun."""
+        self._start = None
+        if self._begun:
+            return
+        await failure.response()(self._scope, self.receive, self.send)
+
+    def _unexpected(self, error: Exception) -> Failure:
+        failure = failure_of(error) if isinstance(error, ServiceError) else INTERNAL
+        if failure is INTERNAL:
+            about = {"request_id": self._record.id, "path": self._record.path}
+            log.error("a bug", exc_info=error, extra=about)
+            self._record.status = INTERNAL.status
+        return failure
+
+    async def _end_early(self) -> None:
+        """Answers a request that the server can no longer finish."""
+        if self._scope["state"].get("changes"):
+            failure = Failure(
+                503,
+                "the server ended during the write; whether it was made is unknown: repeat it with the same "
+                "idempotency_key",
+                "write_unknown",
+            )
+        else:
+            failure = failure_of(NotReadyError("the server is ending; send the request again in a moment"))
+        await self._fail(failure)
+
+    def _leave(self, work: asyncio.Task[None]) -> None:
+        """Stops the work of a client that has left after its body had arrived."""
+        if self._departed is not None and not self._departed.done():
+            self._departed.set_result(None)
+        if self._body_read and not self._left:
+            self._left = True
+            work.cancel()
+
+    def _leave_place(self) -> None:
+        if self._has_place:
+            self._options.places.taken -= 1
+
+    def _take_place(self) -> None:
+        if self._has_place:
+            self._options.places.taken += 1
+
+
+def _json_headers(body: bytes) -> list[tuple[bytes, bytes]]:
+    return [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]

@@ -1,1 +1,0 @@
-"""What happens around every request, one idea a file; `service/app.py` has the order."""

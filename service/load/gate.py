@@ -1,0 +1,99 @@
+"""Who is turned away at the wire, before anything is made of a request: all that costs is its head.
+
+Two rules, and both let in whoever finds only few others in work.
+
+The event loop is late. Every request takes some of its turns, so all wait for as long, those that are to be
+refused among them: it takes in no more until it has caught up. How long a request has waited already is known
+from the kernel, since a loop that is late reads late, too.
+
+Searches are alike, so Little's law tells how long one more would be in the server: as many as there are,
+divided by how many are answered in a second. That counts whatever they wait for, the encoder, threads, the
+loop, or processors that others use. Half of the longest wait is taken, as work follows the wait and the
+next second may be slower than the last. Other requests are of any size, so they are judged by their tokens.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+from service.exceptions import OverloadedError
+from service.load.loop import LoopDelay
+from service.load.pace import Pace
+
+LATE_SECONDS = 0.05
+FEW = 8  # in work: they cannot be what makes the loop late
+SHARE = 0.5  # of the longest wait
+FIRST_PER_SECOND = 50.0  # a guess, until answers are counted
+SEARCHES = "/search"
+
+
+class Gate:
+    """Counts requests from the wire to their answers. Use from one event loop."""
+
+    def __init__(self, loop: LoopDelay, max_wait_seconds: float) -> None:
+        self._loop = loop
+        self._limit_seconds = SHARE * max_wait_seconds
+        self._pace = Pace(FIRST_PER_SECOND)
+        self._answered = 0.0  # when a search was answered last, or the first of many came
+        self.in_work = 0
+        self._searches = 0
+
+    def require(self, path: str, waited_seconds: float, timeout: str | None) -> None:
+        """Raises OverloadedError where a request is to be turned away.
+
+        waited_seconds: since its bytes could be read; timeout: its header X-Request-Timeout.
+        """
+        if self.in_work < FEW:
+            return
+        late_seconds = max(self._loop.seconds, waited_seconds)
+        if late_seconds > LATE_SECONDS:
+            raise OverloadedError(
+                f"the server is {late_seconds:.2f} s late with what it has to do; {LATE_SECONDS:g} s is the "
+                "limit: try again in a second",
+                1,
+                "loop",
+            )
+        if path == SEARCHES:
+            wait_seconds = self._pace.seconds(self._searches)
+            limit_seconds = min(self._limit_seconds, _seconds(timeout))
+            if wait_seconds > limit_seconds:
+                excess_seconds = wait_seconds - limit_seconds
+                raise OverloadedError(
+                    f"{self._searches} searches are in work, and one more would take {wait_seconds:.1f} s; "
+                    f"{limit_seconds:.1f} s is the limit (half of the setting max_wait_seconds, or header "
+                    f"X-Request-Timeout): try again in {math.ceil(excess_seconds)} s",
+                    excess_seconds,
+                    "wait",
+                )
+
+    def begin(self, path: str) -> None:
+        """Counts a request that was let in."""
+        self.in_work += 1
+        if path == SEARCHES:
+            self._searches += 1
+            if self._searches == FEW:
+                self._answered = time.monotonic()
+
+    def end(self, path: str) -> None:
+        """Counts its answer."""
+        self.in_work -= 1
+        if path == SEARCHES:
+            if self._searches >= FEW:  # fewer tell how many came, not how many could be answered
+                now = time.monotonic()
+                self._pace.observe(1, now - self._answered)
+                self._answered = now
+            self._searches -= 1
+
+    @property
+    def search_seconds(self) -> float:
+        """How long a search that came now would take where many are in work."""
+        return self._pace.seconds(self._searches) if self._searches >= FEW else 0.0
+
+
+def _seconds(timeout: str | None) -> float:
+    """Of a header; what is none is judged later."""
+    try:
+        return float(timeout) if timeout is not None else math.inf
+    except ValueError:
+        return math.inf

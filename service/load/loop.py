@@ -1,0 +1,58 @@
+"""How late the event loop is with what is due: the part of every wait that no other line knows of."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+
+BEAT_SECONDS = 0.01
+MEMORY_SECONDS = 0.25  # a delay of now counts e times as much as one of so long before
+STEPS = 4  # turns of the loop that a request takes: it begins, is encoded, is searched, is answered
+
+
+class LoopDelay:
+    """Measures it all the time, from one event loop."""
+
+    def __init__(self, observe: Callable[[float], None] = lambda _: None) -> None:
+        """observe: told how late each beat was, in seconds."""
+        self._observe = observe
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._due = 0.0
+        self._mean = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How late what is due now would run: as measured, or more where the next beat is late already."""
+        if self._loop is None:
+            return 0.0
+        return max(self._mean, time.monotonic() - self._due)
+
+    @property
+    def wait_seconds(self) -> float:
+        """How long a request waits for the loop alone, in all its turns."""
+        return STEPS * self.seconds
+
+    def start(self) -> None:
+        """Measures from now on, in the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._due = time.monotonic() + BEAT_SECONDS
+        self._timer = self._loop.call_later(BEAT_SECONDS, self._beat)
+
+    def stop(self) -> None:
+        """Measures no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._loop, self._mean = None, 0.0
+
+    def _beat(self) -> None:
+        assert self._loop is not None  # noqa: S101 - a beat that was cancelled does not come
+        now = time.monotonic()
+        late = max(0.0, now - self._due)
+        share = 1 - math.exp(-(BEAT_SECONDS + late) / MEMORY_SECONDS)
+        self._mean += share * (late - self._mean)
+        self._observe(late)
+        self._due = now + BEAT_SECONDS
+        self._timer = self._loop.call_later(BEAT_SECONDS, self._beat)
