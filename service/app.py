@@ -21,6 +21,7 @@ from service.audit import AuditLog
 from service.compat import cohere, jina, openai, tei
 from service.errors import install_error_handlers
 from service.exceptions import SettingsError
+from service.http.direct import direct_routes
 from service.http.edge.bodies import BodyBudget, BodyLimits
 from service.http.edge.edge import Edge, EdgeOptions
 from service.http.edge.key_limits import KeyBook, KeyLimits
@@ -238,7 +239,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
             dependencies=[Security(bearer)] if needs_key else [],
         )
     routes = [route for router in routers for route in router.routes]
-    install_error_handlers(app, routes, runtime.telemetry.count_refusal)
+    answer = install_error_handlers(app, routes, runtime.telemetry.count_refusal)
     keys = KeyRing(
         [key.get_secret_value() for key in settings.api_keys],
         [key.get_secret_value() for key in settings.read_keys],
@@ -273,6 +274,8 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
             ),
             records=app.state.records,
             telemetry=runtime.telemetry,
+            direct=direct_routes(routes),
+            answer=answer,
             codings=runtime.pools.codings,
             compression=settings.compression,
         ),

@@ -142,6 +142,8 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     OSError: (503, "storage_unavailable"),
 }
 
+KNOWN = tuple(TABLE)
+
 # Exception class of `models` → the field that it is about.
 PARAMS: dict[type[Exception], str] = {AdapterNotFoundError: "adapter", AdapterNotServedError: "adapter"}
 
@@ -267,18 +269,21 @@ def _storage_failure(error: StorageError) -> Failure:
 
 def install_error_handlers(
     app: FastAPI, routes: Sequence[BaseRoute], refused: Callable[[RefusalReason], None]
-) -> None:
-    """Makes every error of the application's routes take the one shape.
+) -> Callable[[Exception], Response]:
+    """Makes every error of the application's routes take the one shape; gives the answer to one of `KNOWN`.
 
     routes: all of them; refused: counts an answer 429.
     """
 
-    async def known(_request: Request, error: Exception) -> Response:
+    def answer(error: Exception) -> Response:
         if isinstance(error, OverloadedError):
             refused(error.reason)
         if isinstance(error, LOGGED):
             log.error("%s", error)
         return failure_of(error).response()
+
+    async def known(_request: Request, error: Exception) -> Response:
+        return answer(error)
 
     async def from_framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
@@ -288,6 +293,7 @@ def install_error_handlers(
         app.add_exception_handler(kind, known)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, from_framework)
+    return answer
 
 
 async def _invalid(_request: Request, error: Exception) -> Response:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 
 from fastapi import Response
 
@@ -13,11 +14,12 @@ from service.exceptions import BrokenAnswerError
 from service.http.asgi import Receive, Scope, Send
 
 CHUNK_BYTES = 2**16
+JSON = "application/json"
 
 
 async def response_of(
     pieces: AsyncGenerator[bytes],
-    media_type: str = "application/json",
+    media_type: str = JSON,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """An answer of these pieces: one with its length where a chunk holds them all, else a stream.
@@ -30,6 +32,36 @@ async def response_of(
     if second is None:
         return Response(first, headers=headers, media_type=media_type)
     return _Stream([first, second], chunks, media_type, headers)
+
+
+@dataclass(frozen=True, slots=True)
+class BegunAnswer:
+    """A JSON answer whose first chunk was made in a thread; the rest, if any, is made as it is sent."""
+
+    first: bytes
+    rest: Iterator[bytes] | None
+
+    @staticmethod
+    def of(pieces: Iterator[bytes]) -> BegunAnswer:
+        """Makes the first chunk, and with it all of most answers."""
+        made, size = [], 0
+        for piece in pieces:
+            made.append(piece)
+            size += len(piece)
+            if size >= CHUNK_BYTES:
+                return BegunAnswer(b"".join(made), pieces)
+        return BegunAnswer(b"".join(made), None)
+
+    def response(self) -> Response:
+        """The answer, as `response_of` gives it."""
+        if self.rest is None:
+            return Response(self.first, media_type=JSON)
+        return _Stream([self.first], _chunks(_later(self.rest)), JSON, None)
+
+
+async def _later(pieces: Iterator[bytes]) -> AsyncGenerator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 class _Stream(Response):

@@ -64,7 +64,7 @@ class JsonRoute(APIRoute):
 
         async def handle_json(request: Request) -> Response:
             request = JsonRequest(request.scope, request.receive)
-            if takes_body and await request.body() and not _is_json(request.headers.get("content-type")):
+            if takes_body and await request.body() and not is_json(request.headers.get("content-type")):
                 given = request.headers.get("content-type", "none")[:100]
                 return Failure(
                     400,
@@ -77,7 +77,8 @@ class JsonRoute(APIRoute):
         return handle_json
 
 
-def _is_json(content_type: str | None) -> bool:
+def is_json(content_type: str | None) -> bool:
+    """Whether a body of this type is JSON."""
     media_type = (content_type or "").partition(";")[0].strip().lower()
     return media_type == "application/json" or (
         media_type.startswith("application/") and media_type.endswith("+json")

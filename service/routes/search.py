@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from index.documents.filters import Filter, parse_filter
 from index.errors import InvalidQueryError
 from models.encoder import EncoderInfo
 from models.representations import OUTPUTS, Float32, Output, Representations
-from service.answers.pieces import response_of
+from service.answers.pieces import BegunAnswer, response_of
 from service.exceptions import InvalidRequestError
 from service.ready_representations import unpacked
 from service.routes.common import (
@@ -38,7 +38,7 @@ from service.schemas.search import (
 from service.schemas.search_answers import SearchManyResponse, SearchResponse
 from service.search.answers import answer_head, answer_hits, batch_head, result_head, stage_seconds
 from service.search.defaults import WantedCandidates, WantedEffort
-from service.search.pipeline import ALL_PARTS, LikeDocument, SearchQuery
+from service.search.pipeline import ALL_PARTS, LikeDocument, SearchOutcome, SearchQuery
 from service.search.ready_queries import ready_query
 from service.search.slow import log_if_slow
 from service.settings import RequestLimits
@@ -86,28 +86,36 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         for each, param in zip(asked, params, strict=True)
     ]
     started = time.perf_counter()
-    outcomes = await services.pipeline.search_all(queries, deadline)
-    total_seconds = time.perf_counter() - started
-    settings = services.settings
-    for query, outcome in zip(queries, outcomes, strict=True):
+    settings, request_id = services.settings, request.state.request_id
+
+    def counted(_query: SearchQuery, outcome: SearchOutcome) -> SearchOutcome:
         for stage, seconds in stage_seconds(outcome).items():
             services.telemetry.observe_stage(stage, seconds)
-        log_if_slow(
-            query,
-            outcome,
-            settings.slow_search_seconds,
-            request.state.request_id,
-            with_text=settings.slow_search_text,
-        )
+        return outcome
+
+    def begun(query: SearchQuery, outcome: SearchOutcome) -> tuple[SearchOutcome, BegunAnswer]:
+        hits = answer_hits(counted(query, outcome), _absent(asked[0]), include)
+        return outcome, BegunAnswer.of(_pieces(answer_head(outcome), hits))
+
+    def note_slow(outcomes: Sequence[SearchOutcome]) -> None:
+        limit_seconds, with_text = settings.slow_search_seconds, settings.slow_search_text
+        for query, outcome in zip(queries, outcomes, strict=True):
+            log_if_slow(query, outcome, limit_seconds, request_id, with_text=with_text)
+
+    if body.queries is None:
+        ((outcome, answer),) = await services.pipeline.answer_all(queries, begun, deadline)
+        note_slow([outcome])
+        return answer.response()
+    outcomes = await services.pipeline.answer_all(queries, counted, deadline)
+    total_seconds = time.perf_counter() - started
+    note_slow(outcomes)
     hits = (
         answer_hits(outcome, _absent(each), include) for each, outcome in zip(asked, outcomes, strict=True)
     )
-    if body.queries is None:
-        return await response_of(_pieces(answer_head(outcomes[0]), next(hits)))
     return await response_of(_results(batch_head(outcomes, total_seconds), map(result_head, outcomes), hits))
 
 
-async def _pieces(head: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> AsyncGenerator[bytes]:
+def _pieces(head: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     """The answer's JSON, hit by hit: there may be a thousand long documents, each with an explanation."""
     yield orjson.dumps(head)[:-1] + b',"hits":['
     for place, hit in enumerate(hits):
@@ -125,7 +133,7 @@ async def _results(
     for place, (each, found) in enumerate(zip(heads, hits, strict=True)):
         if place:
             yield b","
-        async for piece in _pieces(each, found):
+        for piece in _pieces(each, found):
             yield piece
     yield b"]}"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from service.search.ready_queries import require_sides
 from service.search.target import target_of
 from service.tracing.request import record
 
+Shaped = TypeVar("Shaped")
 HitPart = Literal["scores", "window", "title", "text", "metadata"]
 ALL_PARTS: frozenset[HitPart] = frozenset(get_args(HitPart))
 CONTENTS: frozenset[HitPart] = frozenset({"title", "text", "metadata"})  # what is stored together
@@ -158,9 +159,19 @@ class SearchPipeline:
     async def search_all(
         self, queries: Sequence[SearchQuery], deadline: Deadline = NO_DEADLINE
     ) -> list[SearchOutcome]:
-        """Hits of queries that differ in what they search for alone, through one snapshot.
+        """Hits of queries, as `answer_all` finds them."""
+        return await self.answer_all(queries, lambda _query, outcome: outcome, deadline)
 
-        Their texts are encoded together, and they share no more threads than a server has for searches.
+    async def answer_all(
+        self,
+        queries: Sequence[SearchQuery],
+        shape: Callable[[SearchQuery, SearchOutcome], Shaped],
+        deadline: Deadline = NO_DEADLINE,
+    ) -> list[Shaped]:
+        """Answers to queries that differ in what they search for alone, through one snapshot.
+
+        shape: makes each answer, in the thread that found it. Texts are encoded together, and they share no
+        more threads than a server has for searches.
         Raises CollectionNotFoundError, SnapshotGoneError, DocumentNotFoundError, FingerprintMismatchError,
         InvalidQueryError, InvalidRequestError for a filter or field, a side that query or collection lack or
         too much to explain, OverloadedError where they would wait too long, DeadlineExceededError where work
@@ -169,9 +180,14 @@ class SearchPipeline:
         tokens = estimated_tokens([query.query for query in queries if isinstance(query.query, str)])
         self._admission.require(self.wait_seconds(tokens), deadline)
         with self._line.places(len(queries)):
-            return await self._search(queries, deadline)
+            return await self._search(queries, shape, deadline)
 
-    async def _search(self, queries: Sequence[SearchQuery], deadline: Deadline) -> list[SearchOutcome]:
+    async def _search(
+        self,
+        queries: Sequence[SearchQuery],
+        shape: Callable[[SearchQuery, SearchOutcome], Shaped],
+        deadline: Deadline,
+    ) -> list[Shaped]:
         query = queries[0]  # the others are like it
         note(collection=query.collection)
         complete = query.weights is not None and query.candidates.complete(query.weights)
@@ -209,13 +225,10 @@ class SearchPipeline:
         if query.facets is not None:
             facets = await self._line.run(deadline, snapshot.facets, query.facets, query.filter)
 
-        async def outcome(one: _Prepared) -> SearchOutcome:
-            asked = time.monotonic()
-            began, result, explanations = await self._line.run(
-                deadline, self._found, snapshot, one, weights, candidates, effort
-            )
-            _record_stages(asked, began, result, explained=query.explain)
-            return SearchOutcome(
+        def found(one: _Prepared, asked: float) -> tuple[float, SearchResult, Shaped]:
+            began = time.monotonic()
+            result, explanations = self._found(snapshot, one, weights, candidates, effort)
+            outcome = SearchOutcome(
                 query.collection,
                 result.snapshot,
                 weights,
@@ -232,10 +245,22 @@ class SearchPipeline:
                 snapshot.settings.bm25,
                 facets,
             )
+            return began, result, shape(one.asked, outcome)
 
-        outcomes = await in_lanes(self._line.threads, prepared, outcome)
-        note(snapshot=snapshot.version, hits=sum(len(each.hits) for each in outcomes))
-        return outcomes
+        async def answer(one: _Prepared) -> Shaped:
+            asked = time.monotonic()
+            began, result, shaped = await self._line.run(deadline, found, one, asked)
+            _record_stages(asked, began, result, explained=query.explain)
+            counts.append(len(result.hits))
+            return shaped
+
+        counts: list[int] = []
+        if len(prepared) == 1:
+            answers = [await answer(prepared[0])]
+        else:
+            answers = await in_lanes(self._line.threads, prepared, answer)
+        note(snapshot=snapshot.version, hits=sum(counts))
+        return answers
 
     async def _prepared(
         self, queries: Sequence[SearchQuery], snapshot: Snapshot, weights: Weights, deadline: Deadline
@@ -265,9 +290,9 @@ class SearchPipeline:
         weights: Weights,
         candidates: CandidateLimits,
         effort: DenseOptions,
-    ) -> tuple[float, SearchResult, list[HitExplanation] | None]:
-        """When it began, the hits, and why they are hits where the query asks; one thread does it all."""
-        began, asked = time.monotonic(), query.asked
+    ) -> tuple[SearchResult, list[HitExplanation] | None]:
+        """The hits, and why they are hits where the query asks; one thread does it all."""
+        asked = query.asked
         result = snapshot.search(
             query.representations,
             text=query.words,
@@ -282,13 +307,9 @@ class SearchPipeline:
             contents=asked.needs_contents,
         )
         if not asked.explain:
-            return began, result, None
+            return result, None
         tokenizer = self._encoding.tokenizer
-        return (
-            began,
-            result,
-            explain_hits(snapshot, tokenizer, query.words, query.representations, result.hits),
-        )
+        return result, explain_hits(snapshot, tokenizer, query.words, query.representations, result.hits)
 
 
 def _like(query: SearchQuery, like: LikeDocument, snapshot: Snapshot, weights: Weights) -> _Prepared:

@@ -11,16 +11,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
-from service.errors import INTERNAL, Failure, failure_of
+from service.errors import INTERNAL, KNOWN, Failure, failure_of
 from service.exceptions import AuditError, BrokenAnswerError, NotReadyError, OverloadedError, ServiceError
 from service.facts import gathering
 from service.http.asgi import Application, Message, Receive, Scope, Send, header, headers
 from service.http.departure import STATE as DEPARTURE
 from service.http.departure import Departure
+from service.http.direct import DirectRoute
 from service.http.edge.answers import AnswerCoding
 from service.http.edge.bodies import Body, BodyBudget, BodyLimits
 from service.http.edge.heads import refusal_of_head
@@ -42,8 +45,9 @@ log = logging.getLogger("tercet.request")
 
 @dataclass(frozen=True, slots=True)
 class EdgeOptions:
-    """What the edge of one server goes by. codings: where large bodies are decoded and encoded; compression:
-    whether answers are encoded for clients that take them so.
+    """What the edge of one server goes by. direct: routes by method and path; answer: to an exception that is
+    known. codings: where large bodies are decoded and encoded; compression: whether answers are encoded for
+    clients that take them so.
     """
 
     keys: KeyRing
@@ -54,6 +58,8 @@ class EdgeOptions:
     key_limits: KeyBook
     records: Records
     telemetry: Telemetry
+    direct: Mapping[tuple[str, str], DirectRoute]
+    answer: Callable[[Exception], Response]
     codings: Pool
     compression: bool = True
 
@@ -87,6 +93,7 @@ class _Exchange:
         self._share = options.budget.share()
         self._body = Body(self._scope, receive, options.bodies, self._share)
         self._body_read = False
+        self._again: bytes | None = None  # the body, once more
         self._has_place = False
         self._start: Message | None = None  # of the answer, until the first piece of its body is there
         self._begun = False
@@ -109,9 +116,10 @@ class _Exchange:
                 return
             if departure is not None and work is not None:
                 departure.expect(lambda: self._leave(work))
-            # HTTP asks for HEAD wherever GET works; the server's protocol leaves the body out.
-            inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
-            await app(inner, self.receive, self.send)
+            if not await self._answered_directly():
+                # HTTP asks for HEAD wherever GET works; the server's protocol leaves the body out.
+                inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+                await app(inner, self.receive, self.send)
         except ClientDisconnect:  # before its body was complete
             pass
         except asyncio.CancelledError:
@@ -137,6 +145,9 @@ class _Exchange:
 
     async def receive(self) -> Message:
         """The whole body; after that, the departure of the client, if it ever comes."""
+        if self._again is not None:  # FastAPI reads what the edge has read
+            body, self._again = self._again, None
+            return {"type": "http.request", "body": body, "more_body": False}
         if self._body_read:
             self._departed = self._departed or asyncio.get_running_loop().create_future()
             await asyncio.shield(self._departed)
@@ -172,6 +183,25 @@ class _Exchange:
             await self._discard(LINGER_SECONDS)
             body = b""
         await self._out({"type": "http.response.body", "body": body, "more_body": more})
+
+    async def _answered_directly(self) -> bool:
+        """Calls the handler of a route that needs no more than its body; false where FastAPI is to answer."""
+        scope = self._scope
+        direct = self._options.direct.get((scope["method"], scope["path"]))
+        if direct is None or scope["query_string"]:
+            return False
+        body = (await self.receive())["body"]
+        request = Request(scope, self.receive)
+        arguments = direct.arguments(scope, body, request)
+        if arguments is None:
+            self._again = body
+            return False
+        try:
+            response = await direct.handler(**arguments)
+        except KNOWN as error:
+            response = self._options.answer(error)
+        await response(scope, self.receive, self.send)
+        return True
 
     def _refusal(self) -> Failure | None:
         """The answer to who is turned away before anything else is read."""
