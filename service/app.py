@@ -195,7 +195,7 @@ def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
         settings.drain_seconds,
         runtime.drain,
     )
-    server.server_state = Connections(
+    connections = server.server_state = Connections(
         ConnectionLimits(
             connections=settings.max_connections or connections_of_files(),
             head_seconds=settings.head_timeout_seconds,
@@ -203,6 +203,9 @@ def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
         ),
         runtime.gate,
         app.state.records,
+    )
+    runtime.telemetry.watch_number(
+        "tercet_connections", "Connections of clients.", lambda: len(connections.connections)
     )
     return server
 
@@ -244,6 +247,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         [key.get_secret_value() for key in settings.api_keys],
         [key.get_secret_value() for key in settings.read_keys],
     )
+    budget = BodyBudget(settings.max_bodies_bytes)
     audit = AuditLog(
         settings.audit,
         settings.audit_file,
@@ -264,7 +268,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
             hosts=AllowedHosts(_names_of(settings)),
             places=Places(settings.max_concurrent_requests),
             bodies=BodyLimits(settings.max_body_bytes, settings.body_timeout_seconds),
-            budget=BodyBudget(settings.max_bodies_bytes),
+            budget=budget,
             key_limits=KeyBook(
                 KeyLimits(
                     settings.key_requests_per_second,
@@ -281,6 +285,9 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         ),
     )
     _watch(runtime)
+    runtime.telemetry.watch_number(
+        "tercet_bodies_bytes", "Bytes of bodies that are arriving or in work.", lambda: budget.bytes
+    )
     return app
 
 
@@ -306,7 +313,10 @@ def _names_of(settings: Settings) -> Sequence[str]:
 
 def _watch(runtime: Runtime) -> None:
     telemetry = runtime.telemetry
-    telemetry.watch_queue(runtime.pending_tokens)
+    telemetry.watch_number("tercet_queue_tokens", "Tokens accepted, not yet encoded.", runtime.pending_tokens)
+    telemetry.watch_number(
+        "tercet_requests_let_in", "Requests between the wire and their answers.", lambda: runtime.gate.in_work
+    )
     telemetry.watch(
         "tercet_predicted_wait_seconds", "Wait of a request that came now.", "kind", runtime.predicted_waits
     )

@@ -137,10 +137,9 @@ class Telemetry:
         finally:
             self.observe_stage(stage, time.perf_counter() - started)
 
-    def watch_queue(self, tokens: Callable[[], int]) -> None:
-        """Shows the queue's length, asked at each scrape."""
-        gauge = Gauge("tercet_queue_tokens", "Tokens accepted, not yet encoded.", registry=self.registry)
-        gauge.set_function(tokens)
+    def watch_number(self, name: str, description: str, number: Callable[[], float]) -> None:
+        """Shows one number, asked at each scrape."""
+        Gauge(name, description, registry=self.registry).set_function(number)
 
     def watch(self, name: str, description: str, label: str, samples: Samples) -> None:
         """Shows one number for each label value, asked at each scrape."""

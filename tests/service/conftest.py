@@ -42,10 +42,10 @@ async def serving(app: FastAPI, headers: dict[str, str] | None = None) -> AsyncI
 
 
 @contextmanager
-def real_server(app: FastAPI, port: int = 0) -> Iterator[str]:
+def real_server(app: FastAPI, port: int = 0, shutdown_seconds: int = 5) -> Iterator[str]:
     """The address of an application behind a real server, by default on a free port, in a thread."""
     settings: Settings = app.state.runtime.settings
-    server = server_for(app, settings.model_copy(update={"port": port, "shutdown_seconds": 5}))
+    server = server_for(app, settings.model_copy(update={"port": port, "shutdown_seconds": shutdown_seconds}))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

@@ -36,9 +36,12 @@ class BodyBudget:
         """For one request, of nothing yet."""
         return BodyShare(self)
 
-    def take(self, more_bytes: int) -> None:
-        """Raises OverloadedError where they do not fit; a body always fits where there is no other."""
-        if self.bytes and self.bytes + more_bytes > self._budget_bytes:
+    def take(self, more_bytes: int, own_bytes: int) -> None:
+        """Raises OverloadedError where they do not fit; a body always fits where there is no other.
+
+        own_bytes: what the same body has already.
+        """
+        if self.bytes > own_bytes and self.bytes + more_bytes > self._budget_bytes:
             raise OverloadedError(
                 f"bodies of {self.bytes} bytes are on their way; with {more_bytes} more they would exceed "
                 f"{self._budget_bytes} (setting max_bodies_bytes): try again in a second",
@@ -63,7 +66,7 @@ class BodyShare:
 
     def take(self, more_bytes: int) -> None:
         """Raises OverloadedError."""
-        self._budget.take(more_bytes)
+        self._budget.take(more_bytes, self._bytes)
         self._bytes += more_bytes
 
     def release(self) -> None:

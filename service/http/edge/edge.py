@@ -102,6 +102,7 @@ class _Exchange:
         self._coding: AnswerCoding | None = None
         self._key_use: KeyUse | None = None
         self._left = False
+        self._ends = False  # the server, before this was done
         self._departed: asyncio.Future[None] | None = None
 
     async def run(self, app: Application) -> None:
@@ -180,7 +181,8 @@ class _Exchange:
             body = await self._coding.go_on(body, more=more)
         if self._closing and not more:
             await self._out({"type": "http.response.body", "body": body, "more_body": True})
-            await self._discard(LINGER_SECONDS)
+            if not self._ends:
+                await self._discard(LINGER_SECONDS)
             body = b""
         await self._out({"type": "http.response.body", "body": body, "more_body": more})
 
@@ -190,13 +192,12 @@ class _Exchange:
         direct = self._options.direct.get((scope["method"], scope["path"]))
         if direct is None or scope["query_string"]:
             return False
-        body = (await self.receive())["body"]
-        request = Request(scope, self.receive)
-        arguments = direct.arguments(scope, body, request)
-        if arguments is None:
-            self._again = body
-            return False
         try:
+            body = (await self.receive())["body"]
+            arguments = direct.arguments(scope, body, Request(scope, self.receive))
+            if arguments is None:
+                self._again = body
+                return False
             response = await direct.handler(**arguments)
         except KNOWN as error:
             response = self._options.answer(error)
@@ -292,6 +293,7 @@ class _Exchange:
 
     async def _end_early(self) -> None:
         """Answers a request that the server can no longer finish."""
+        self._ends = True
         if self._scope["state"].get("changes"):
             failure = Failure(
                 503,

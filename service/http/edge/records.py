@@ -63,7 +63,7 @@ class Records:
     ) -> None:
         """routes: those of the application, to name the one of a request that was refused before routing."""
         self._telemetry = telemetry
-        self._routes = routes
+        self.routes = routes
         self._traces = traces
         self._audit = audit
         self._route_of = lru_cache(maxsize=PATHS)(self._route_of)  # type: ignore[method-assign]
@@ -128,7 +128,7 @@ class Records:
     def _route_of(self, path: str, method: str) -> str:
         """The documented path of the route that a request would have had."""
         scope = {"type": "http", "path": path, "method": method, "headers": []}
-        matching = (route for route in self._routes if route.matches(scope)[0] is not Match.NONE)
+        matching = (route for route in self.routes if route.matches(scope)[0] is not Match.NONE)
         return _documented(getattr(next(matching, None), "path", "unmatched"))
 
 

@@ -108,3 +108,31 @@ async def test_bytes_that_decode_to_nothing_count_too(make_client: Any) -> None:
     async with make_client(max_body_bytes=1000) as client:
         answer = await post(client, packets(gzip.compress(b"")[:10] + nothing, 100), "gzip")
         assert answer.status_code == 413
+
+
+def test_bodies_share_a_budget_of_bytes(make_server: Any, connect: Any) -> None:
+    """Two that drip have taken most of it; a third is refused, and taken when they have gone."""
+    head = ("POST /embed HTTP/1.1", "Content-Type: application/json")
+    with make_server(max_bodies_bytes=1000) as url:
+        dripped = [connect(url) for _ in range(2)]
+        for client in dripped:
+            client.send(*head, "Content-Length: 900", body=b" " * 450)
+        with httpx.Client(base_url=url) as other:
+            while "tercet_bodies_bytes 900.0" not in other.get("/metrics").text:
+                pass
+            refused = other.post(
+                "/embed", content=BODY.ljust(200), headers={"Content-Type": "application/json"}
+            )
+            assert refused.status_code == 429
+            assert "would exceed 1000 (setting max_bodies_bytes)" in refused.json()["error"]["message"]
+            assert 'tercet_refused_total{reason="bodies"} 1.0' in other.get("/metrics").text
+            for client in dripped:
+                client.socket.close()
+            while "tercet_bodies_bytes 0.0" not in other.get("/metrics").text:
+                pass
+            assert other.post("/embed", json=json.loads(BODY)).status_code == 200
+
+
+async def test_decoded_bytes_count_in_the_budget_and_one_body_always_fits(make_client: Any) -> None:
+    async with make_client(max_bodies_bytes=100) as client:
+        assert (await post(client, gzip.compress(BODY.ljust(50_000)), "gzip")).status_code == 200

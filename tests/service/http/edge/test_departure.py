@@ -40,3 +40,36 @@ def test_a_server_that_ends_finishes_what_it_accepted(make_server: Any, held: An
     for client in clients:
         client.join(10)
     assert [answer.status_code for answer in answers] == [200] * 4
+
+
+def test_what_a_server_that_ends_cannot_finish_is_503_in_our_shape(
+    make_app: Any, serve: Any, held: Any, caplog: Any
+) -> None:
+    """A search is not ready; a write may have been made, which its client learns."""
+    app = make_app(encoder=held, shutdown_seconds=1)
+    answers: dict[str, httpx.Response] = {}
+    document = {"documents": [{"id": "late", "text": "hot water"}], "idempotency_key": "once"}
+    with serve(app, shutdown_seconds=1) as url:
+        held.gate.clear()
+
+        def ask(method: str, path: str, body: Any) -> None:
+            answers[path] = httpx.request(method, f"{url}{path}", json=body, timeout=30)
+
+        asked = [
+            threading.Thread(target=ask, args=arguments)
+            for arguments in [
+                ("POST", "/search", {"collection": "demo", "query": "tea"}),
+                ("PUT", "/collections/demo/documents", document),
+            ]
+        ]
+        for each in asked:
+            each.start()
+        while "tercet_requests_in_progress 3.0" not in httpx.get(f"{url}/metrics").text:
+            time.sleep(0.01)
+        threading.Timer(3, held.gate.set).start()
+    for each in asked:
+        each.join(30)
+    errors = {path: (answer.status_code, answer.json()["error"]["code"]) for path, answer in answers.items()}
+    assert errors == {"/search": (503, "not_ready"), "/collections/demo/documents": (503, "write_unknown")}
+    assert all(answer.headers["x-request-id"] for answer in answers.values())
+    assert not [each for each in caplog.records if each.exc_info]

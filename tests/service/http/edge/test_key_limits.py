@@ -1,0 +1,58 @@
+"""What one key may take of a server."""
+
+from typing import Any
+
+import httpx
+
+WRITER = {"Authorization": "Bearer write-key"}
+READER = {"Authorization": "Bearer read-key"}
+KEYS = {"api_keys": "write-key", "read_keys": "read-key"}
+TEA = {"inputs": "tea", "outputs": ["dense"]}
+
+
+def refusal(answer: httpx.Response) -> str:
+    assert answer.status_code == 429
+    assert answer.json()["error"]["code"] == "overloaded"
+    assert int(answer.headers["Retry-After"]) >= 1
+    return str(answer.json()["error"]["message"])
+
+
+async def test_requests_a_second_are_counted_for_each_key(make_client: Any) -> None:
+    async with make_client(**KEYS, key_requests_per_second=0.5) as client:
+        assert (await client.post("/embed", json=TEA, headers=READER)).status_code == 200
+        told = refusal(await client.post("/embed", json=TEA, headers=READER))
+        assert "limit is 0.5 (setting key_requests_per_second): try again in 2 s" in told
+        assert (await client.post("/embed", json=TEA, headers=WRITER)).status_code == 200
+        assert (await client.get("/health", headers=READER)).status_code == 200
+
+
+async def test_bytes_a_second_are_paid_back_by_the_requests_after(make_client: Any) -> None:
+    async with make_client(**KEYS, key_bytes_per_second=1000) as client:
+        padded = {**TEA, "inputs": ["tea"] * 700}
+        assert (await client.post("/embed", json=padded, headers=READER)).status_code == 200
+        told = refusal(await client.post("/embed", json=TEA, headers=READER))
+        assert "limit is 1000 (setting key_bytes_per_second)" in told
+        assert (await client.post("/embed", json=TEA, headers=WRITER)).status_code == 200
+
+
+def test_requests_in_work_are_counted_until_they_are_answered(
+    make_server: Any, connect: Any, held: Any
+) -> None:
+    head = ("POST /embed HTTP/1.1", "Content-Type: application/json", "Authorization: Bearer read-key")
+    body = b'{"inputs": "tea", "outputs": ["dense"]}'
+    with make_server(**KEYS, encoder=held, max_key_requests=1) as url:
+        held.gate.clear()
+        first, second = connect(url), connect(url)
+        first.send(*head, f"Content-Length: {len(body)}", body=body)
+        with httpx.Client(base_url=url, headers=WRITER) as other:
+            while "tercet_queue_tokens 3.0" not in other.get("/metrics").text:
+                pass
+            second.send(*head, f"Content-Length: {len(body)}", body=body)
+            answer = second.answer()
+            assert (answer.status, answer.code) == (429, "overloaded")
+            assert b"limit is 1 (setting max_key_requests)" in answer.body
+            held.gate.set()
+            assert first.answer().status == 200
+            first.send(*head, f"Content-Length: {len(body)}", body=body)
+            assert first.answer().status == 200
+            assert 'tercet_refused_total{reason="key"} 1.0' in other.get("/metrics").text

@@ -1,0 +1,57 @@
+"""Routes that the edge calls directly answer as through FastAPI."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from service.http.direct import direct_routes
+
+BODIES = {
+    "/search": {"collection": "demo", "query": "hot tea"},
+    "/embed": {"inputs": ["hot tea", "water"]},
+    "/rerank": {"query": "hot tea", "documents": ["green tea", "water"]},
+    "/v1/embeddings": {"model": "tiny", "input": ["hot tea"]},
+    "/v2/rerank": {"model": "tiny", "query": "hot tea", "documents": ["green tea", "water"]},
+    "/tei/embed": {"inputs": "hot tea"},
+    "/tei/rerank": {"query": "hot tea", "texts": ["green tea", "water"]},
+    "/jina/v1/rerank": {"model": "tiny", "query": "hot tea", "documents": ["green tea", "water"]},
+}
+PADDING = " " * 70_000  # of large bodies, which FastAPI reads
+
+
+def told(answer: httpx.Response) -> Any:
+    """What does not differ from one time to the next."""
+    value = answer.json()
+    for key in ("took_ms", "id", "meta"):
+        value.pop(key, None) if isinstance(value, dict) else None
+    return value
+
+
+@pytest.mark.parametrize("path", BODIES)
+async def test_an_answer_is_that_of_the_framework(make_app: Any, make_client: Any, path: str) -> None:
+    routes = direct_routes(make_app().state.records.routes)
+    assert ("POST", path) in routes
+    async with make_client() as client:
+        headers = {"Content-Type": "application/json"}
+        body = json.dumps(BODIES[path])
+        for timeout in ({}, {"X-Request-Timeout": "20"}):
+            direct = await client.post(path, content=body, headers={**headers, **timeout})
+            framed = await client.post(path, content=body + PADDING, headers={**headers, **timeout})
+            assert (direct.status_code, framed.status_code) == (200, 200)
+            assert told(direct) == told(framed)
+            assert set(direct.headers) == set(framed.headers)
+        wrong = await client.post(path, content=body[:-1], headers=headers)
+        assert wrong.status_code in (400, 422)
+        missing = await client.post(path, json={})
+        assert missing.status_code == 422
+
+
+async def test_only_routes_without_parameters_of_their_own_are_called_directly(make_app: Any) -> None:
+    """A key that may write, a path or a query are the framework's to judge."""
+    paths = {path for _, path in direct_routes(make_app().state.records.routes)}
+    assert "/collections/{name}" not in paths
+    assert not [
+        path for path in paths if "{" in path or path.startswith(("/collections", "/aliases", "/jobs"))
+    ]

@@ -1,0 +1,91 @@
+"""Who is turned away at the wire."""
+
+from typing import Any
+
+import pytest
+
+from service.exceptions import OverloadedError
+from service.load import gate as module
+from service.load.gate import FEW, LATE_SECONDS, SEARCHES, Gate
+from service.load.loop import LoopDelay
+
+
+class Late(LoopDelay):
+    """An event loop that is late by what a test says."""
+
+    late_seconds = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return self.late_seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: Any) -> Any:
+    """The monotonic clock of the gate: `clock.now` is set by the test."""
+
+    class Clock:
+        now = 0.0
+
+        def monotonic(self) -> float:
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def test_few_requests_are_let_in_however_late_the_loop_is() -> None:
+    loop = Late()
+    gate = Gate(loop, 2.0)
+    loop.late_seconds = 10.0
+    for _ in range(FEW):
+        gate.require("/embed", 10.0, None)
+        gate.begin("/embed")
+    with pytest.raises(OverloadedError, match=r"10\.00 s late") as refused:
+        gate.require("/embed", 0.0, None)
+    assert (refused.value.reason, refused.value.retry_after_seconds) == ("loop", 1)
+    loop.late_seconds = 0.0
+    gate.require("/embed", LATE_SECONDS, None)
+    with pytest.raises(OverloadedError):  # the kernel knows better than the last beat
+        gate.require("/embed", LATE_SECONDS + 0.01, None)
+    gate.end("/embed")
+    gate.require("/embed", 10.0, None)
+
+
+def test_searches_are_let_in_by_how_many_are_answered_in_a_second(clock: Any) -> None:
+    """20 a second, so that 20 in work are one second, half of the longest wait."""
+    gate = Gate(Late(), 2.0)
+    for _ in range(20):
+        gate.begin(SEARCHES)
+    for _ in range(400):
+        clock.now += 0.05
+        gate.end(SEARCHES)
+        gate.begin(SEARCHES)
+    assert gate.search_seconds == pytest.approx(1.0, rel=0.01)
+    gate.begin(SEARCHES)
+    with pytest.raises(
+        OverloadedError, match=r"21 searches are in work, and one more would take 1\.. s"
+    ) as told:
+        gate.require(SEARCHES, 0.0, None)
+    assert told.value.retry_after_seconds == pytest.approx(0.05, rel=0.1)
+    gate.require("/embed", 0.0, None)  # of any size, so judged by its tokens
+    for _ in range(6):
+        gate.end(SEARCHES)
+    gate.require(SEARCHES, 0.0, None)
+    gate.require(SEARCHES, 0.0, "soon")  # no time at all: it is judged where the rest of it is
+    with pytest.raises(OverloadedError):
+        gate.require(SEARCHES, 0.0, "0.5")
+
+
+def test_a_pause_without_searches_is_no_slowness(clock: Any) -> None:
+    gate = Gate(Late(), 2.0)
+    clock.now = 1000.0
+    for _ in range(FEW):
+        gate.begin(SEARCHES)
+    for _ in range(100):
+        clock.now += 0.01
+        gate.end(SEARCHES)
+        gate.begin(SEARCHES)
+    gate.require(SEARCHES, 0.0, None)
+    assert gate.search_seconds < 0.1
