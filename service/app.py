@@ -204,9 +204,7 @@ def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
         runtime.gate,
         app.state.records,
     )
-    runtime.telemetry.watch_number(
-        "tercet_connections", "Connections of clients.", lambda: len(connections.connections)
-    )
+    runtime.telemetry.connections.set_function(lambda: len(connections.connections))
     return server
 
 

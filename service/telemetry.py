@@ -50,6 +50,7 @@ class Telemetry:
         self.requests_in_progress = Gauge(
             "tercet_requests_in_progress", "Requests being answered now.", registry=self.registry
         )
+        self.connections = Gauge("tercet_connections", "Connections of clients.", registry=self.registry)
         self.stage_seconds = Histogram(
             "tercet_stage_seconds",
             "Time of each stage: encode, retrieve, score, total.",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from anyio.lowlevel import checkpoint
 
+from service.audit import RETRY_SECONDS
 from service.exceptions import SettingsError
 
 OWNER, READER = "the-owner", "the-reader"
@@ -142,3 +143,27 @@ async def test_a_file_that_fails_is_told_and_counted(
 def test_a_file_that_cannot_be_written_to_is_refused(make_app: Any, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"audit_file .* cannot be written to: No such file"):
         make_app(audit="writes", audit_file=tmp_path / "none" / "audit.jsonl")
+
+
+async def test_where_entries_are_required_nothing_is_answered_without_one(
+    make_client: Any, tmp_path: Path
+) -> None:
+    """The first learns it after its change, the next before; then the file is back."""
+    folder = tmp_path / "audit"
+    folder.mkdir()
+    file = folder / "audit.jsonl"
+    async with make_client(audit="writes", audit_file=file, audit_required=True) as client:
+        file.unlink()
+        folder.rmdir()
+        url = "/collections/demo/documents"
+        first = await client.delete(f"{url}/tea")
+        assert (first.status_code, first.json()["error"]["code"]) == (503, "audit_unavailable")
+        second = await client.delete(f"{url}/rail")
+        assert (second.status_code, second.json()["error"]["code"]) == (503, "audit_unavailable")
+        assert "changes nothing" in second.json()["error"]["message"]
+        assert (await client.get(f"{url}/rail")).status_code == 200
+        assert (await client.post("/search", json={"collection": "demo", "query": "tea"})).is_success
+        folder.mkdir()
+        await asyncio.sleep(RETRY_SECONDS)
+        assert (await client.delete(f"{url}/rail")).is_success
+    assert [each["status"] for each in entries(file)] == [200]

@@ -381,3 +381,30 @@ def test_a_killed_server_comes_back_with_every_write(serve: Serve) -> None:
     assert client.put(path, json={"documents": documents}).json()["position"] == 4
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
+
+
+@pytest.mark.slow
+def test_a_reader_of_the_log_who_stalls_stops_nothing(tmp_path: Path, repository: Path) -> None:
+    """Nobody reads its standard error: 1,500 requests are answered, and the server ends when told."""
+    port = free_port()
+    reading, writing = os.pipe()
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("TERCET_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli.main", "serve", "--port", str(port), "--threads", "1"],
+        cwd=tmp_path,
+        env={**environment, "PYTHONPATH": str(repository), "TERCET_AUDIT": "all"},
+        stderr=writing,
+        preexec_fn=_heed_interrupts,
+    )
+    os.close(writing)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+            wait_ready(process, client)
+            for _ in range(1500):
+                assert client.get("/info").status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reading)

@@ -234,14 +234,11 @@ class _Exchange:
         try:
             await self._options.records.enter(self._record)
         except AuditError as error:
-            failure = failure_of(error)
-            self._record.status, body = failure.rendered(self._scope["path"])
-            more, self._replaced = False, True
-            start = {
-                "type": "http.response.start",
-                "status": self._record.status,
-                "headers": _json_headers(body),
-            }
+            if start["status"] < 400:  # a refusal stays one
+                self._record.status, body = failure_of(error).rendered(self._scope["path"])
+                more, self._replaced = False, True
+                head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+                start = {"type": "http.response.start", "status": self._record.status, "headers": head}
         start["headers"] = [*start.get("headers", ()), (b"x-request-id", self._record.id.encode())]
         if self._options.compression:
             self._coding = AnswerCoding(headers(self._scope, b"accept-encoding"), self._options.codings)
@@ -320,7 +317,3 @@ class _Exchange:
     def _take_place(self) -> None:
         if self._has_place:
             self._options.places.taken += 1
-
-
-def _json_headers(body: bytes) -> list[tuple[bytes, bytes]]:
-    return [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
