@@ -23,6 +23,7 @@ TURNED_AWAY = {401, 403}
 
 WRITE_SECONDS = 5.0  # for an entry, before its answer leaves without it or as a refusal
 RETRY_SECONDS = 1.0  # after one that failed, the next is tried
+NONE = -1  # instead of a descriptor
 
 log = logging.getLogger("tercet")
 _log_entries = logging.getLogger("tercet.audit")
@@ -138,8 +139,9 @@ class _File:
     def write(self, lines: str) -> None:
         """Appends lines. Raises OSError, after which the next ones are tried again."""
         if not self._is_there():
-            os.close(self._descriptor)
-            self._descriptor = -1
+            if self._descriptor != NONE:
+                os.close(self._descriptor)
+                self._descriptor = NONE
             self._open()
         data = lines.encode()
         while data:
