@@ -215,7 +215,7 @@ def test_a_page_behind_a_cursor_scores_few_exactly(
     assert max(exactly) <= 40
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(37, 42))  # each has hits that are not found where nothing is added
 def test_a_side_that_weighs_next_to_nothing_still_orders(build: Any, seed: int) -> None:
     """Sums near 1 are told apart by 1e-16, and what late interaction may be off, times its weight, is less:
     added to such a sum it is nothing, and yet another sum may be the next number.
