@@ -59,11 +59,11 @@ _KEPT: list[Any] = []  # what SQLite holds pointers to, for as long as the proce
 
 
 @contextmanager
-def sqlite_calls(told: Callable[[Call, Path], int]) -> Iterator[None]:
+def sqlite_calls(told: Callable[[Call, Path, range], int]) -> Iterator[None]:
     """Connections that are opened meanwhile say what they are about to write and force.
 
-    told: of the call and its file; what it returns is SQLite's code for it, OK to have it carried out, or
-    DONE. Skips the test where the interpreter hides SQLite's functions.
+    told: of the call, its file and the bytes that are written; what it returns is SQLite's code for it, OK to
+    have it carried out, or DONE. Skips the test where the interpreter hides SQLite's functions.
     """
     library = ctypes.CDLL(getattr(_sqlite3, "__file__", None))
     if not hasattr(library, "sqlite3_vfs_find"):
@@ -95,10 +95,11 @@ def sqlite_calls(told: Callable[[Call, Path], int]) -> Iterator[None]:
         table = _Methods.from_buffer_copy(system)
 
         def written(file: int, content: int, size: int, offset: int) -> int:
-            return answered(told("write", paths[file]), lambda: write(file, content, size, offset))
+            code = told("write", paths[file], range(offset, offset + size))
+            return answered(code, lambda: write(file, content, size, offset))
 
         def forced(file: int, flags: int) -> int:
-            return answered(told("sync", paths[file]), lambda: sync(file, flags))
+            return answered(told("sync", paths[file], range(0)), lambda: sync(file, flags))
 
         callbacks = _WRITE(written), _SYNC(forced)
         table.write, table.sync = (ctypes.cast(each, ctypes.c_void_p) for each in callbacks)

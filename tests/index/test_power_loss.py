@@ -23,12 +23,22 @@ from index.catalog.defaults import SearchDefaults, Tuning
 from index.catalog.effort import DenseEffort
 from index.catalog.manifest import Manifest
 from index.collection import Collection, delete_collection, list_collections, open_stage
+from index.errors import StorageError, UnforcedPublicationError
+from index.ledger.file import log_of
+from index.ledger.ledger import Ledger
+from index.ledger.reader import LedgerReader
+from index.ledger.records import LedgerEntry
 from index.live.collection import LiveCollection
 from index.live.records import LiveLimits
 from index.verify import verify
 from tests.index.forced_disk import ForcedDisk
 
 IDS = [f"d{number}" for number in range(8)]
+KEPT: dict[str, Callable[[Path], bool]] = {
+    "no name": lambda _: False,
+    "every name": lambda _: True,
+    "names below a collection": lambda folder: folder.name in ("segments", "manifests", "deletes"),
+}
 LIMITS = LiveLimits(flush_seconds=3600, merge_width=2)
 DEFAULTS = SearchDefaults(Weights(1, 0.5, 1), CandidateLimits(50, 60), Tuning("000001", 10, 5, 0, 0.4, 0.5))
 EFFORT = DenseEffort(100, 8, "flat", "000001", 0.9, 0.95, 10, 20, "documents")
@@ -37,7 +47,8 @@ EFFORT = DenseEffort(100, 8, "flat", "000001", 0.9, 0.95, 10, 20, "documents")
 class World:
     """Collections and their backups below one folder, and what an operation does with them."""
 
-    def __init__(self, base: Path, texts: Any) -> None:
+    def __init__(self, base: Path, texts: Any, disk: ForcedDisk) -> None:
+        self.disk = disk
         self.root = base / "data" / "collections"
         self.backups = BackupStore(base / "data" / "backups")
         self.texts = texts
@@ -55,6 +66,14 @@ class World:
             writer.add(*self.documents(IDS[:4], 1))
             writer.publish()
         yield "built"
+        with collection.writer() as writer:
+            writer.add(*self.documents(IDS[:4], 7))
+            self.disk.failing = collection.layout.folder
+            with pytest.raises(UnforcedPublicationError):
+                writer.publish()
+        with collection.writer():
+            pass
+        yield "opened to be built again"
         collection.store_defaults(DEFAULTS)
         yield "defaults stored"
         collection.store_effort(EFFORT)
@@ -66,6 +85,12 @@ class World:
             yield "deleted"
             live.flush()
             yield "flushed"
+            live.put(*self.documents(IDS[5:7], 6))
+            self.disk.failing = collection.layout.folder
+            with pytest.raises(UnforcedPublicationError):
+                live.flush()
+        with LiveCollection(collection, LIMITS) as live:
+            yield "opened to be written again"
             live.patch(IDS[4], {"year": 1990})
             yield "patched"
             live.flush()
@@ -128,7 +153,13 @@ def told(base: Path) -> dict[str, Any]:
         with LiveCollection(collection, LIMITS) as live:
             snapshot = live.snapshot()
             documents = [snapshot.get(id) for id in IDS]
-            found[name] = (collection.settings, documents, collection.defaults(), collection.effort())
+            found[name] = (
+                collection.settings,
+                collection.current(),
+                documents,
+                collection.defaults(),
+                collection.effort(),
+            )
     return found
 
 
@@ -139,10 +170,10 @@ def test_what_is_acknowledged_outlives_a_loss_of_power(
     base.mkdir()
     disk = ForcedDisk(base)
 
-    def laid_out(check: Callable[[Path], Any], *, all_names: bool) -> Any:
+    def laid_out(check: Callable[[Path], Any], kept: str) -> Any:
         place = tmp_path / f"left{next(numbers)}"
         try:
-            return check(disk.lay_out(place, all_names=all_names))
+            return check(disk.lay_out(place, KEPT[kept]))
         finally:
             shutil.rmtree(place)
 
@@ -152,8 +183,8 @@ def test_what_is_acknowledged_outlives_a_loss_of_power(
         nonlocal checking
         if not checking:  # opening what is left renames, too
             checking = True
-            for all_names in (False, True):
-                laid_out(sound, all_names=all_names)
+            for kept in KEPT:
+                laid_out(sound, kept)
             checking = False
 
     settings = make_settings(
@@ -161,14 +192,37 @@ def test_what_is_acknowledged_outlives_a_loss_of_power(
     )
     with disk.followed(monkeypatch, renamed):
         acknowledged = 0
-        for operation in World(base, random_texts).story(settings):
+        for operation in World(base, random_texts, disk).story(settings):
             checking = True
             copied = shutil.copytree(base, tmp_path / f"copy{next(numbers)}")
             expected = told(copied)
-            for all_names in (False, True):
-                assert laid_out(told, all_names=all_names) == expected, operation
+            for kept in KEPT:
+                assert laid_out(told, kept) == expected, (operation, kept)
             checking = False
             acknowledged += 1
     disk.close()
-    assert acknowledged == 19
+    assert acknowledged == 21
     assert list(expected) == ["aliases", "backups", "copy"]
+
+
+@pytest.mark.parametrize("failing", [None, 0, 1, 3])
+def test_a_ledger_outlives_a_loss_of_power_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int | None
+) -> None:
+    """Also what is acknowledged after a force that failed."""
+    base, there = tmp_path / "base", list[str]()
+    base.mkdir()
+    disk = ForcedDisk(base)
+    with disk.followed(monkeypatch, lambda: None), Ledger.open(base / "ledger.sqlite") as ledger:
+        for number in range(5):
+            if number == failing:
+                disk.failing = log_of(base / "ledger.sqlite")
+                with pytest.raises(StorageError):
+                    ledger.append([LedgerEntry(f"{number}", bytes(3000))])
+            else:
+                ledger.append([LedgerEntry(f"{number}", bytes(3000))])
+                there.append(f"{number}")
+            left = disk.lay_out(tmp_path / f"left{number}", KEPT["no name"])
+            with LedgerReader.open(left / "ledger.sqlite") as reader:
+                assert [entry.kind for _, entry in reader.entries(0)] == there
+    disk.close()

@@ -53,7 +53,7 @@ def test_arrays_are_made_changed_and_removed(arrays: ArrayFolder) -> None:
 def test_the_space_of_an_array_is_taken_when_it_is_made(arrays: ArrayFolder) -> None:
     """So that a full disk is an error then, and not a signal that kills whoever writes to mapped memory."""
     array = arrays.create("b", np.uint8, (3_000_000,))
-    taken = os.stat(arrays.path("b"))
+    taken = arrays.path("b").stat()
     assert taken.st_size == HEADER_BYTES + array.nbytes
     assert taken.st_blocks * 512 >= taken.st_size  # of a file with holes it would be a page or two
 

@@ -363,7 +363,7 @@ class Calls:
         self.seen: list[tuple[Call, str]] = []
         self._kind, self._left, self._code = kind, nth, code
 
-    def __call__(self, call: Call, file: Path) -> int:
+    def __call__(self, call: Call, file: Path, written: range) -> int:
         self.seen.append((call, file.name))
         self._left -= call == self._kind
         return self._code if call == self._kind and self._left == 0 else OK

@@ -68,7 +68,7 @@ def test_the_best_token_is_found_where_bytes_prefer_another(between: int) -> Non
 
 
 def test_the_best_token_is_found_where_bytes_are_wrong_about_both() -> None:
-    """What bytes lose of a query may lie along one token and against the other: they differ by both errors."""
+    """What bytes lose of a query may lie along one token and against the other: by both errors."""
     # 0.495 of a byte's step each, so 0 as bytes: these lose a vector of length 0.0039·√63 = 0.03096.
     query = np.array([[1] + 63 * [0.0039]], np.float32)
     lost = np.full(63, 1 / np.sqrt(63))
