@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from index.files.arrays import Array
+from index.files.mapping import map_file
 from index.files.npy import HEADER_BYTES, array_in, npy_header, row_bytes
-from index.files.storage import map_file
 
 
 class FileStream:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
 import secrets
 from collections.abc import Iterable
@@ -17,17 +16,6 @@ from index.errors import DamagedIndexError
 def missing(path: Path) -> DamagedIndexError:
     """The error for a file of the index that is not there."""
     return DamagedIndexError(f"{path} is missing; restore it or rebuild the collection")
-
-
-def map_file(path: Path) -> memoryview:
-    """A file's content, mapped read-only. Raises DamagedIndexError where it is missing."""
-    try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:  # which cannot be mapped
-                return memoryview(b"")
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except FileNotFoundError as error:
-        raise missing(path) from error
 
 
 def sync_file(path: Path) -> None:

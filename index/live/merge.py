@@ -117,6 +117,7 @@ class Merge:
                 if not sources:
                     return False
                 if not any(len(source.rows) for source in sources):
+                    pace.require_going()
                     self._publish(sources, None)
                     return True
             writing = self._publisher.writing(_rows_of(sources), others, INDEXED_VECTORS, pace.rest)

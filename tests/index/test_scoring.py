@@ -99,6 +99,20 @@ def test_packed_and_padded_agree(
 
 
 @pytest.mark.parametrize("codec", ["int8", "float16"])
+@pytest.mark.parametrize("length", [0.01, 1, 100])
+def test_near_scores_are_as_near_to_rounded_ones_as_they_say(
+    tmp_path: Path, codec: TokenCodec, length: float
+) -> None:
+    """A query that bytes hold exactly has no error of its own, but exact scores are rounded all the same."""
+    found = store(tmp_path, random_texts(3, 200 * [1], 2), codec)
+    query = QueryTokens.of(np.array([[length, 0]], np.float32), codec)
+    exact = packed_maxsim(query, StoredTexts.of(found, np.arange(200)))
+    near, errors = near_packed_maxsim(query, StoredTexts.of(found, np.arange(200)))
+    assert np.abs(near - exact).max() > 4e-7 * min(1, length * 100)  # of half a step at most
+    assert (np.abs(near - exact) <= errors).all()
+
+
+@pytest.mark.parametrize("codec", ["int8", "float16"])
 def test_equal_documents_have_equal_scores_wherever_they_lie(tmp_path: Path, codec: TokenCodec) -> None:
     lengths = [13, 40, 7, 77] * 30
     texts = random_texts(5, lengths, 128)

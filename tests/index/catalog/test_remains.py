@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ import pytest
 from index.candidates import CandidateLimits, Weights
 from index.catalog.defaults import SearchDefaults, Tuning
 from index.catalog.layout import CollectionLayout
-from index.catalog.remains import STALE_SECONDS, remove_unfinished
+from index.catalog.manifest import Manifest
+from index.catalog.remains import STALE_SECONDS, remove_all_but, remove_unfinished
 
 DEFAULTS = SearchDefaults(
     Weights(1, 0.3, 1), CandidateLimits(200, 200), Tuning("000001", 10, 5, 0, plain=0.4, tuned=0.5)
@@ -59,6 +62,47 @@ def test_unfinished_segments_are_removed_and_complete_ones_stay(layout: Collecti
         (layout.segments / name / "file").touch()
     remove_unfinished(layout)
     assert [path.name for path in layout.segments.iterdir()] == ["000002-0000-0a"]
+
+
+@pytest.mark.parametrize("read", ["before", "after"])
+def test_a_segment_that_another_thread_begins_meanwhile_stays(layout: CollectionLayout, read: str) -> None:
+    """It adds the id, then makes the folder; both may happen just before the ids are read, or just after."""
+
+    class Growing(set[str]):
+        def __iter__(self) -> Iterator[str]:
+            if read == "before":
+                self._begin()
+            yield from set(self)
+            if read == "after":
+                self._begin()
+
+        def _begin(self) -> None:
+            self.add("000002-0000-0b")
+            layout.segment("000002-0000-0b.partial").mkdir()
+
+    layout.segment("000001-0000-0a").mkdir()
+    remove_all_but(layout, Manifest("000002", "", ()), Growing())
+    assert [path.name for path in layout.segments.iterdir()] == ["000002-0000-0b.partial"]
+
+
+def test_a_manifest_that_is_there_has_its_segments_whenever_a_removal_is_interrupted(
+    build: Any, three: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = build(three).layout
+    (former,) = layout.manifests.iterdir()
+    named = {segment.id for segment in Manifest.read(former).segments}
+
+    class Interrupt(BaseException):
+        pass
+
+    def interrupted(folder: Path, **_: Any) -> None:
+        raise Interrupt
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(Interrupt):
+        remove_all_but(layout, Manifest("000002", "", ()))
+    assert {path.name for path in layout.segments.iterdir()} == named
+    assert not former.exists()
 
 
 def test_defaults_are_stored_beside_publications(

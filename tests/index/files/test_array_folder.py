@@ -50,6 +50,14 @@ def test_arrays_are_made_changed_and_removed(arrays: ArrayFolder) -> None:
     assert arrays.names() == ["a"]
 
 
+def test_the_space_of_an_array_is_taken_when_it_is_made(arrays: ArrayFolder) -> None:
+    """So that a full disk is an error then, and not a signal that kills whoever writes to mapped memory."""
+    array = arrays.create("b", np.uint8, (3_000_000,))
+    taken = arrays.path("b").stat()
+    assert taken.st_size == HEADER_BYTES + array.nbytes
+    assert taken.st_blocks * 512 >= taken.st_size  # of a file with holes it would be a page or two
+
+
 def test_an_array_without_rows_opens(arrays: ArrayFolder) -> None:
     arrays.write("a", np.empty((0, 4), np.float16))
     assert arrays.open("a", np.float16, (4,), 0).shape == (0, 4)

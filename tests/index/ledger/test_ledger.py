@@ -31,6 +31,8 @@ from index.ledger.file import LOG_PAGES, PAGE_BYTES, log_of
 from index.ledger.ledger import Ledger
 from index.ledger.reader import KEPT_SECONDS, LedgerReader
 from index.ledger.records import IdempotencyKey, LedgerEntry, StoredAnswer
+from tests.index.ledger.ledger_process import batch
+from tests.index.sqlite_calls import FULL, OK, SYNC_FAILED, WRITE_FAILED, Call, sqlite_calls
 
 SCRIPT = Path(__file__).with_name("ledger_process.py")
 NOW = 1_000_000.0
@@ -354,6 +356,30 @@ def traced(*inject: str) -> tuple[str, ...]:
     return (program, "-qq", "-f", "-o", os.devnull, *(f"--inject={fault}" for fault in inject))
 
 
+class Calls:
+    """Notes what SQLite writes and forces, and refuses the nth of a kind."""
+
+    def __init__(self, kind: Call | None = None, nth: int = 0, code: int = OK) -> None:
+        self.seen: list[tuple[Call, str]] = []
+        self._kind, self._left, self._code = kind, nth, code
+
+    def __call__(self, call: Call, file: Path, written: range) -> int:
+        self.seen.append((call, file.name))
+        self._left -= call == self._kind
+        return self._code if call == self._kind and self._left == 0 else OK
+
+
+def test_each_append_is_written_and_forced_once_before_it_is_acknowledged(path: Path) -> None:
+    calls = Calls()
+    with sqlite_calls(calls), Ledger.open(path) as ledger:
+        for number in range(5):
+            calls.seen.clear()
+            ledger.append(batch(number))
+            assert set(calls.seen) == {("write", "ledger.sqlite-wal"), ("sync", "ledger.sqlite-wal")}
+            assert calls.seen.count(("sync", "ledger.sqlite-wal")) == 1
+            assert calls.seen[-1][0] == "sync"
+
+
 def test_each_append_is_one_force(path: Path, repository: Path, tmp_path: Path) -> None:
     Ledger.open(path).close()
     forces = []
@@ -385,6 +411,37 @@ def test_a_failing_call_leaves_whole_batches_and_the_same_object_goes_on(
     with LedgerReader.open(path) as reader:
         reader.check()
         assert batches_of([found.kind for _, found in reader.entries(0)]) == done
+
+
+@pytest.mark.parametrize("nth", range(1, 8))
+@pytest.mark.parametrize(
+    ("kind", "code", "error"),
+    [
+        ("sync", SYNC_FAILED, StorageError),
+        ("write", WRITE_FAILED, StorageError),
+        ("write", FULL, StorageFullError),
+    ],
+)
+def test_what_the_disk_refuses_is_not_there_and_the_same_object_goes_on(
+    path: Path, kind: Call, code: int, error: type[StorageError], nth: int
+) -> None:
+    calls = Calls(kind, -1, code)
+    with sqlite_calls(calls), Ledger.open(path) as ledger:
+        calls._left = nth
+        became: dict[int, str] = {}
+        for number in range(9):
+            try:
+                ledger.append(batch(number))
+                became[number] = "done"
+            except StorageError as failure:
+                became[number] = type(failure).__name__
+            with LedgerReader.open(path) as reader:  # what is told is what others find
+                found = batches_of([entry.kind for _, entry in reader.entries(0)])
+                assert found == [batch for batch, end in became.items() if end == "done"]
+        assert sorted(became.values()) == [error.__name__, *["done"] * 8]
+    with LedgerReader.open(path) as reader:
+        reader.check()
+        assert len(batches_of([entry.kind for _, entry in reader.entries(0)])) == 8
 
 
 def test_unknown_is_said_and_undone_by_the_next_call(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

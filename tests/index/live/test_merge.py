@@ -15,7 +15,7 @@ from index.catalog.manifest import DeletesEntry, SegmentEntry
 from index.catalog.publication import Publication
 from index.collection import Collection
 from index.live.collection import LiveCollection
-from index.live.merge import FullPace, to_merge
+from index.live.merge import FullPace, MergeStoppedError, to_merge
 from index.segments.writer import FilledSegment
 from index.verify import verify
 
@@ -197,6 +197,60 @@ def test_a_merge_that_fails_leaves_all_as_it_was(
         assert hits(live.snapshot(), random_texts) == before
         assert live.merge() == 1
         assert hits(live.snapshot(), random_texts) == before == hits(collection.snapshot(), random_texts)
+    assert verify(root, "demo") == []
+
+
+class Stopped(FullPace):
+    """Goes on until something is to be published."""
+
+    def require_going(self) -> None:
+        raise MergeStoppedError("the collection is about to be closed")
+
+
+def test_a_merge_that_is_stopped_at_the_end_publishes_nothing(
+    collection: Collection, root: Path, random_texts: Any
+) -> None:
+    """One who closed the collection waits for no merge that has not begun to publish what it wrote."""
+    with LiveCollection(collection) as live:
+        for number in range(8):
+            put(live, random_texts, [f"a{number}"], number)
+            live.flush()
+        before, current = hits(live.snapshot(), random_texts), collection.current()
+        with pytest.raises(MergeStoppedError):
+            live._running().merge.run(Stopped())
+        assert collection.current() == current
+        assert hits(live.snapshot(), random_texts) == hits(collection.snapshot(), random_texts) == before
+        assert live.merge() == 1
+        assert hits(live.snapshot(), random_texts) == before
+    assert verify(root, "demo") == []
+
+
+def test_a_merge_that_is_stopped_with_nothing_to_write_publishes_nothing(
+    collection: Collection, root: Path, random_texts: Any
+) -> None:
+    class Deleting(FullPace):
+        deleted = False
+
+        def rest(self) -> None:
+            if not self.deleted:
+                self.deleted = True
+                live.delete([f"a{number}" for number in range(8)])
+                live.flush()
+
+    with LiveCollection(collection) as live:
+        for number in range(8):
+            put(live, random_texts, [f"a{number}"], number)
+            live.flush()
+        merge = live._running().merge
+        assert merge.run(Deleting())  # leaves a segment of whose documents none is kept
+        current = collection.current()
+        with pytest.raises(MergeStoppedError):
+            merge.run(Stopped())
+        assert collection.current() == current
+        assert merge.run()
+        manifest = collection.manifest()
+        assert manifest is not None
+        assert manifest.segments == ()
     assert verify(root, "demo") == []
 
 

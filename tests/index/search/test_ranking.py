@@ -213,3 +213,28 @@ def test_a_page_behind_a_cursor_scores_few_exactly(
     assert ids_of([*first, *second]) == ids_of(snapshot.search(query, top_k=20).hits)
     assert len(exactly) == 3
     assert max(exactly) <= 40
+
+
+@pytest.mark.parametrize("seed", range(37, 42))  # each has hits that are not found where nothing is added
+def test_a_side_that_weighs_next_to_nothing_still_orders(build: Any, seed: int) -> None:
+    """Sums near 1 are told apart by 1e-16, and what late interaction may be off, times its weight, is less:
+    added to such a sum it is nothing, and yet another sum may be the next number.
+    """
+    random, count = np.random.default_rng(seed), 600
+    whole = random.integers(-127, 128, (1, 4, 16))
+    whole[:, :, 0] = 127
+    query = (whole + random.uniform(-0.03, 0.03, whole.shape)) / 127  # off by 0.03 of a byte's step at most
+    query /= np.linalg.norm(query, axis=2, keepdims=True)
+    tokens = query + 0.015 * random.standard_normal((count, 4, 16))
+    tokens /= np.linalg.norm(tokens, axis=2, keepdims=True)
+    texts = of_tokens(np.concatenate([tokens, query]).astype(np.float32))
+    snapshot = build((named(count, 1), texts.take(np.arange(count))), token_codec="int8").snapshot()
+    encoded = replace(texts.take(np.array([count])), dense=np.float32([[0.93, 0]]))
+    weights = Weights(1, 0, 1e-13)
+    ids, scores = snapshot.score_all(encoded)
+    sums = np.rint(930_000 * np.ones(count)) + 1e-13 * np.rint(scores[:, 2].astype(np.float64) * 1e6)
+    assert 1 < len(set(sums.tolist())) < 9
+    expected = [ids[place] for place in sorted(range(count), key=lambda place: (-sums[place], ids[place]))]
+    for top_k in (1, 10, 30, 50, 100, 200):
+        hits = snapshot.search(encoded, top_k=top_k, weights=weights, candidates=ALL).hits
+        assert ids_of(hits) == expected[:top_k]

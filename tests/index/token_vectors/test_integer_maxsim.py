@@ -67,6 +67,25 @@ def test_the_best_token_is_found_where_bytes_prefer_another(between: int) -> Non
     assert exact[0] == pytest.approx(126 / 127 + 4 * 0.0039, abs=1e-6)
 
 
+def test_the_best_token_is_found_where_bytes_are_wrong_about_both() -> None:
+    """What bytes lose of a query may lie along one token and against the other: by both errors."""
+    # 0.495 of a byte's step each, so 0 as bytes: these lose a vector of length 0.0039·√63 = 0.03096.
+    query = np.array([[1] + 63 * [0.0039]], np.float32)
+    lost = np.full(63, 1 / np.sqrt(63))
+    # By bytes 0.06 and 0, nearly two errors apart; with what they lose 0.06 - 0.0309 = 0.0291, and 0.03096.
+    vectors = np.zeros((2, 64), np.float32)
+    vectors[0, 0], vectors[0, 1:], vectors[1, 1:] = 0.06, -np.sqrt(1 - 0.06**2) * lost, lost
+    store = stored(vectors, [2])
+    integers = IntegerQuery.of(query)
+    assert integers.packed.reshape(-1, 4)[:, 0].tolist().count(127) == 1
+    expected = brute_force(query, store)
+    assert expected[0] == pytest.approx(0.0039 * np.sqrt(63), abs=1e-4)
+    near, errors = near_maxsim(*texts(store), integers.arguments)
+    assert near[0] == pytest.approx(0.06, abs=1e-3)
+    assert abs(near[0] - expected[0]) <= errors[0]
+    np.testing.assert_allclose(exact_maxsim(*texts(store), integers.arguments), expected, rtol=0, atol=1e-12)
+
+
 def test_longer_vectors_have_larger_errors() -> None:
     generator = np.random.default_rng(0)
     vectors = unit(generator, 10, 64)
