@@ -30,7 +30,7 @@ from index.live.operations import Delete, DeleteMatching, Operation, Patch, Put,
 from index.live.publisher import Publisher
 from index.live.records import LiveLimits, LiveObserver, NoObserver, WriteKey, Written
 from index.live.state import LiveState
-from index.live.statistics import CollectionStatistics, all_part_bytes
+from index.live.statistics import CollectionStatistics, live_statistics
 from index.live.upkeep import Upkeep
 from index.segments.checks import check_batch
 from index.segments.rows import DocumentRows
@@ -195,22 +195,11 @@ class LiveCollection:
             return self._opened[1]
 
     def stats(self) -> CollectionStatistics:
-        """What the collection holds now, and how far its upkeep is. Raises DamagedIndexError."""
+        """What the collection holds now, and how far its upkeep is. Waits for neither flush nor merge."""
         parts = self._running()
-        with parts.publisher.lock:  # so that segments and files are those of one manifest
-            state, manifest = parts.committer.state, parts.publisher.manifest
-            sizes = all_part_bytes(self._collection.layout, manifest)
-        return CollectionStatistics(
-            state.documents,
-            sum(len(segment) - segment.documents_kept for segment in state.published),
-            len(state.published),
-            sizes,
-            sum(segment.documents_kept for segment in state.aside + state.memory),
-            state.memory_bytes,
-            state.position - manifest.ledger_position,
+        return live_statistics(
+            parts.committer.state,
             parts.ledger.total_bytes,
-            state.position,
-            manifest.ledger_position,
             flushing=parts.upkeep.flushing,
             merging=parts.upkeep.merging,
         )
