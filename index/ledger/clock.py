@@ -6,14 +6,14 @@ import time
 
 
 class LedgerClock:
-    """Seconds since 1970 as the system's clock had them when the ledger was opened, and what has passed since.
+    """Seconds since 1970 as the system had them when the ledger was opened, and what has passed since.
 
     Somebody may set the system's clock while answers are kept. Then an answer must not be out of date at one
     look and in use at the next, nor all of them be forgotten at once.
     """
 
     def __init__(self, newest: float | None) -> None:
-        """newest: when the last answer was stored, before which the clock does not begin; None without one."""
+        """newest: when the last answer was stored; no earlier does the clock begin. None without one."""
         self._began = time.time() if newest is None else max(time.time(), newest)
         self._opened = time.monotonic()
 

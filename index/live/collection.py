@@ -96,8 +96,7 @@ class LiveCollection:
             opened.callback(committer.close)
             flush = Flush(publisher, committer, ledger, self._observer)
             merge = Merge(publisher, committer, self._observer, self._limits.merge_width)
-            unflushed = state.position > publisher.manifest.ledger_position
-            upkeep = Upkeep(committer, flush, merge, self._limits, self._observer, unflushed=unflushed)
+            upkeep = Upkeep(committer, flush, merge, self._limits, self._observer)
             opened.callback(upkeep.close)
             adoption = Adoption(publisher, committer, flush)
             self._parts = _Parts(

@@ -39,20 +39,20 @@ class Upkeep:
         merge: Merge,
         limits: LiveLimits,
         observer: LiveObserver,
-        *,
-        unflushed: bool,
     ) -> None:
-        """unflushed: whether the ledger holds what no segment does."""
+        """Takes up what those before left: writes to be flushed, and segments to be merged."""
         self._committer = committer
         self._flush = flush
         self._merge = merge
         self._limits = limits
         self._observer = observer
         self._changed = threading.Condition()
-        self._oldest = time.monotonic() if unflushed else None  # when the first unflushed write was made
+        self._oldest = time.monotonic() if flush.is_due else None  # when the first unflushed write was made
         self.flushing = self.merging = False
         self._stopped = threading.Event()
         self._merge_wanted = threading.Event()
+        if merge.is_due:
+            self._merge_wanted.set()
         self._flushes = threading.Thread(target=self._run_flushes, name="tercet-flush", daemon=True)
         self._merges = threading.Thread(target=self._run_merges, name="tercet-merge", daemon=True)
         self._flushes.start()

@@ -18,7 +18,8 @@ from index.catalog.publication import Publication
 from index.collection import Collection
 from index.dense import building
 from index.dense.library import faiss
-from index.errors import WriteOverloadedError, WriteTooLargeError
+from index.errors import StorageFullError, WriteOverloadedError, WriteTooLargeError
+from index.ledger.ledger import Ledger
 from index.live import upkeep as upkeep_module
 from index.live.collection import LiveCollection
 from index.live.merge import Merge, MergeStoppedError
@@ -334,3 +335,52 @@ def test_patches_wait_for_room_too(
             live.patch("a", {"year": 1})
         live.flush()
         live.patch("a", {"year": 1})
+
+
+def test_a_trim_that_fails_is_tried_again(
+    collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep_module, "RETRY_SECONDS", 0.01)
+    failures = [StorageFullError("no space left on the disk") for _ in range(2)]
+    trim = Ledger.trim
+
+    def full_twice(self: Ledger, up_to: int) -> None:
+        if failures:
+            raise failures.pop()
+        trim(self, up_to)
+
+    monkeypatch.setattr(Ledger, "trim", full_twice)
+    noted = Noted()
+    with LiveCollection(collection, LiveLimits(flush_documents=1), noted) as live:
+        put(live, random_texts, ["a"])
+        wait_until(lambda: live._running().ledger.trimmed_position == 1)  # without another write
+        assert (len(noted.failures), noted.flushes) == (2, [1])
+        assert live.snapshot().documents == 1
+
+
+def test_what_segments_hold_leaves_the_ledger_after_the_opening(
+    collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+
+        def dying(self: Ledger, up_to: int) -> None:
+            raise StorageFullError("no space left on the disk")
+
+        patched.setattr(Ledger, "trim", dying)
+        with LiveCollection(collection) as live:
+            put(live, random_texts, ["a"])
+            with pytest.raises(StorageFullError):
+                live.flush()
+    with LiveCollection(collection, LiveLimits(flush_seconds=0.05)) as again:
+        wait_until(lambda: again._running().ledger.trimmed_position == 1)
+
+
+def test_segments_are_merged_after_the_opening(collection: Collection, random_texts: Any) -> None:
+    with LiveCollection(collection, LiveLimits(merge_width=64)) as live:
+        for number in range(16):
+            put(live, random_texts, [str(number)])
+            live.flush()
+        assert live.stats().segments == 16
+    with LiveCollection(collection, LiveLimits(merge_width=8)) as again:
+        wait_until(lambda: again.stats().segments <= 2)  # of 8 documents each, without a write
+        assert again.snapshot().documents == 16
