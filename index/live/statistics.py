@@ -17,6 +17,17 @@ from index.segments.segment import Segment
 
 
 @dataclass(frozen=True, slots=True)
+class CollectionCounts:
+    """What metrics tell of a collection: fields as of `CollectionStatistics`."""
+
+    documents: int
+    deleted: int
+    segments: int
+    memory_documents: int
+    ledger_entries: int
+
+
+@dataclass(frozen=True, slots=True)
 class CollectionStatistics:
     """documents: those that searches find; deleted: rows of segments that a merge will drop; segments:
     published ones, and part_bytes what each part of the index takes in them; memory: what no segment has yet;
@@ -90,6 +101,33 @@ def live_statistics(
         state.held,
         flushing=flushing,
         merging=merging,
+    )
+
+
+def live_counts(state: LiveState) -> CollectionCounts:
+    """Of one moment of a collection that this process writes; takes microseconds."""
+    return CollectionCounts(
+        state.documents,
+        sum(len(segment) - segment.documents_kept for segment in state.published),
+        len(state.published),
+        sum(segment.documents_kept for segment in state.aside + state.memory),
+        state.position - state.held,
+    )
+
+
+def published_counts(collection: Collection) -> CollectionCounts:
+    """Of a collection that this process does not write. Raises as `published_statistics` does."""
+    manifest = collection.manifest() or Manifest("", "", ())
+    last = manifest.ledger_position
+    if collection.layout.ledger.exists():
+        with LedgerReader.open(collection.layout.ledger) as ledger:
+            last = ledger.last_position
+    return CollectionCounts(
+        manifest.documents,
+        sum(entry.documents - entry.documents_kept for entry in manifest.segments),
+        len(manifest.segments),
+        0,
+        last - manifest.ledger_position,
     )
 
 

@@ -24,6 +24,7 @@ from index.live import upkeep as upkeep_module
 from index.live.collection import LiveCollection
 from index.live.merge import Merge, MergeStoppedError
 from index.live.records import LiveLimits, NoObserver, WriteStage
+from index.live.threads import MERGE_NICENESS
 from index.segments.writer import FilledSegment, SegmentWriter
 from index.verify import verify
 
@@ -217,7 +218,7 @@ def test_a_merge_that_cannot_be_stopped_publishes_nothing_after_the_end(
             put(live, random_texts, [id])
             wait_until(lambda: live._running().committer.state.memory_documents == 0)
         assert begun.wait(SECONDS)
-        merging = live._running().upkeep._merges
+        (merging,) = live._running().upkeep._threads.merges.threads
     current = collection.current()
     with LiveCollection(Collection.open(root, "demo")) as again:
         go_on.set()
@@ -246,7 +247,7 @@ def test_background_threads_leave_the_processor_to_others(
     with LiveCollection(collection, LiveLimits(flush_documents=1)) as live:
         put(live, random_texts, ["a"])
         wait_until(lambda: "merge" in found)
-    assert found["merge"] == min(19, own + upkeep_module.MERGE_NICENESS)
+    assert found["merge"] == min(19, own + MERGE_NICENESS)
     assert found["cores"] == max(1, faiss.omp_get_max_threads() // 2)
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
 
@@ -294,7 +295,8 @@ def test_a_graph_that_is_built_at_the_end_is_given_up(
             live.flush()
         live.begin_merge()
         assert begun.wait(SECONDS)
-        merging = live._running().upkeep._merges
+        (merging,) = live._running().upkeep._threads.merges.threads
+    merging.join(SECONDS)
     assert not merging.is_alive()
     assert rows == [500]  # of 1,200
     assert made.snapshot().documents == 1_200
