@@ -138,12 +138,15 @@ class OpenedCollection:
             self._closing = True
         try:
             self._live.flush()
-        except (SearchIndexError, OSError) as error:
-            log.error("a collection stays open, as it cannot be flushed: %s", error)
+        except Exception as error:  # noqa: BLE001 - whatever it is: what was written is still to be found
+            log.error("collection %s stays open, as it cannot be flushed: %s", self.settings.name, error)
             with self._changed:
                 self._closing = False
             return False
-        self._live.__exit__(None, None, None)
+        try:
+            self._live.__exit__(None, None, None)
+        except Exception as error:  # noqa: BLE001 - whatever it is: all is published, and nothing is open
+            log.error("collection %s: closing it failed: %s", self.settings.name, error)
         return True
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +25,8 @@ def allow_open_files() -> None:
 def files_of_index() -> int:
     """How many the index may have open: connections take at most half of what the system allows."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if allowed == resource.RLIM_INFINITY:
+        return sys.maxsize
     return allowed // 2 - min(MOST_SPARE, allowed // SPARE_SHARE)
 
 

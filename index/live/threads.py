@@ -7,6 +7,7 @@ thread is free. A thread begins when there is work that no idle one takes.
 from __future__ import annotations
 
 import heapq
+import logging
 import os
 import queue
 import threading
@@ -20,49 +21,11 @@ from index.dense.library import leave_cores_to_others
 COMMITTERS, FLUSHES, MERGES = 12, 4, 4
 FLUSH_NICENESS, MERGE_NICENESS = 5, 10  # more than the process has: less claim to the processor
 
+START_SECONDS = 1.0  # until the next attempt to start a thread
+
+log = logging.getLogger("tercet")
+
 Job = Callable[[], None]
-
-
-class Workers:
-    """Up to so many threads of one name, which do what they are given in order. Jobs raise nothing."""
-
-    def __init__(self, name: str, most: int, starter: Callable[[Job], object], niceness: int = 0) -> None:
-        """starter: does what starts a thread, in one of the process's own priority, which threads inherit.
-        niceness: above 0 for threads that leave the processor to others.
-        """
-        self._name = name
-        self._starter = starter
-        self._most = most
-        self._niceness = niceness
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._open = 0  # jobs given and not done
-        self.threads: list[threading.Thread] = []
-
-    def submit(self, job: Job) -> None:
-        """Has a job done by the next thread that is free."""
-        with self._lock:
-            self._open += 1
-            if self._open > len(self.threads) < self._most:
-                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self.threads.append(thread)
-                self._starter(thread.start)
-        self._jobs.put(job)
-
-    def close(self) -> None:
-        """Ends the threads once nothing waits any more; does not wait for that."""
-        with self._lock:
-            for _ in self.threads:
-                self._jobs.put(None)
-
-    def _run(self) -> None:
-        if self._niceness:
-            _yield_to_others(self._niceness)
-        while (job := self._jobs.get()) is not None:
-            job()
-            with self._lock:
-                self._open -= 1
-            del job  # else an idle thread would keep what it did last in memory
 
 
 class Alarm:
@@ -79,7 +42,7 @@ class Alarm:
         """Calls it, unless it was cancelled."""
         job = self._job
         if job is not None:
-            job()
+            _do(job)
 
 
 class Alarms:
@@ -127,14 +90,66 @@ class Alarms:
         return None
 
 
+class Workers:
+    """Up to so many threads of one name, which do what they are given in order. Jobs raise nothing; what one
+    does all the same is logged.
+    """
+
+    def __init__(self, name: str, most: int, alarms: Alarms, niceness: int = 0) -> None:
+        """alarms: whose thread starts these, as it has the process's own priority, which threads inherit.
+        niceness: above 0 for threads that leave the processor to others.
+        """
+        self._name = name
+        self._alarms = alarms
+        self._most = most
+        self._niceness = niceness
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._open = 0  # jobs given and not done
+        self.threads: list[threading.Thread] = []
+
+    def submit(self, job: Job) -> None:
+        """Has a job done by the next thread that is free."""
+        with self._lock:
+            self._open += 1
+            if self._open > len(self.threads) < self._most:
+                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self.threads.append(thread)
+                self._alarms.call_at(0.0, lambda: self._begin(thread))
+        self._jobs.put(job)
+
+    def close(self) -> None:
+        """Ends the threads once nothing waits any more; does not wait for that."""
+        with self._lock:
+            for _ in self.threads:
+                self._jobs.put(None)
+
+    def _begin(self, thread: threading.Thread) -> None:
+        """Starts a thread; where the system has none left, in a while."""
+        try:
+            thread.start()
+        except RuntimeError as error:
+            log.error("a thread %s could not be started and is tried again: %s", self._name, error)
+            self._alarms.call_at(time.monotonic() + START_SECONDS, lambda: self._begin(thread))
+
+    def _run(self) -> None:
+        if self._niceness:
+            _yield_to_others(self._niceness)
+        while (job := self._jobs.get()) is not None:
+            _do(job)
+            with self._lock:
+                self._open -= 1
+            del job  # else an idle thread would keep what it did last in memory
+
+
 class LiveThreads:
     """What carries out operations, flushes and merges of all live collections that are given this."""
 
     def __init__(self) -> None:
         self.alarms = Alarms()
-        self.committers = Workers("tercet-committer", COMMITTERS, self._start)
-        self.flushes = Workers("tercet-flush", FLUSHES, self._start, FLUSH_NICENESS)
-        self.merges = Workers("tercet-merge", MERGES, self._start, MERGE_NICENESS)
+        self.committers = Workers("tercet-committer", COMMITTERS, self.alarms)
+        self.flushes = Workers("tercet-flush", FLUSHES, self.alarms, FLUSH_NICENESS)
+        self.merges = Workers("tercet-merge", MERGES, self.alarms, MERGE_NICENESS)
 
     def close(self) -> None:
         """Ends all threads, once all collections are closed; leaves a merge behind that cannot be stopped."""
@@ -142,8 +157,12 @@ class LiveThreads:
         for workers in (self.committers, self.flushes, self.merges):
             workers.close()
 
-    def _start(self, job: Job) -> None:
-        self.alarms.call_at(0.0, job)
+
+def _do(job: Job) -> None:
+    try:
+        job()
+    except Exception:  # what others wait for must go on
+        log.exception("a job of a live collection failed")
 
 
 def _yield_to_others(niceness: int) -> None:

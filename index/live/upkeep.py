@@ -152,6 +152,7 @@ class Upkeep:
             self._failed("flush", error)
         with self._changed:
             self._flush_runs = False
+            self._give_merge()  # first, so that one of the two is always told of
             if failure is not None:
                 self._oldest = -math.inf
                 self._try_again("flush", self._threads.flushes, self._run_flush)
@@ -159,7 +160,6 @@ class Upkeep:
                 self._flush_given = self.flushing = False
                 if self._is_due():
                     self._give_flush()
-            self._give_merge()
             self._changed.notify_all()
 
     def _run_merge(self) -> None:
