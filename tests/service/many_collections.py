@@ -1,10 +1,12 @@
-"""Writes to many collections in one process that may open few files; says what that took as JSON.
+"""Writes to many collections in one process that may open few files.
 
-Run as `python many_collections.py ROOT COLLECTIONS OPEN_FILES` from the repository root.
+Run as `python many_collections.py COMMAND ROOT COLLECTIONS OPEN_FILES` from the repository root. `measure` says
+what that took as JSON; `write` goes on until it is killed, and says the collection of each answered write.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import resource
@@ -41,12 +43,26 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - without the ones that this itself opens
 
 
-def main(root: Path, collections: int, allowed: int) -> None:
-    """Writes twice to each, in turns, and reads all."""
-    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
+def create(root: Path, collections: int) -> list[str]:
+    """Empty collections; returns their names."""
     names = [f"c{number:04d}" for number in range(collections)]
     for name in names:
         Collection.create(root, name, CollectionSettings(name, "tiny", "f", 4, 2, 20))
+    return names
+
+
+def write(root: Path, names: list[str]) -> None:
+    """One document after the other, for ever."""
+    registry = CollectionRegistry(root)
+    for number in itertools.count():
+        for name in names:
+            with registry.writing(name) as live:
+                put(live, str(number))
+            os.write(1, f"{name}\n".encode())
+
+
+def measure(root: Path, names: list[str]) -> None:
+    """Writes twice to each, in turns, and reads all."""
     before, threads = open_files(), threading.active_count()
     registry = CollectionRegistry(root)
     with registry.writing(names[0]) as live:
@@ -84,4 +100,6 @@ def main(root: Path, collections: int, allowed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    command, root, collections, allowed = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (int(allowed), int(allowed)))
+    {"measure": measure, "write": write}[command](Path(root), create(Path(root), int(collections)))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from index.errors import CollectionBusyError, CollectionNotFoundError, InvalidNa
 from index.live.adoption import Adoption
 from index.live.collection import LiveCollection
 from index.live.records import LiveLimits
+from index.verify import verify
 from models.encoder import encode
 from service import live_collections
 from service.collections import CollectionRegistry
@@ -265,26 +267,49 @@ async def test_what_a_build_brought_is_in_the_next_snapshot(
     registry.close()
 
 
-def test_many_collections_share_threads_and_files(tmp_path: Path, repository: Path) -> None:
+def many(repository: Path, root: Path, command: str, collections: int, files: int) -> subprocess.Popen[str]:
+    """A process that writes to many collections."""
     script = Path(__file__).with_name("many_collections.py")
-    (tmp_path / "collections").mkdir()
-    done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "collections"), "120", "256"],
+    root.mkdir()
+    return subprocess.Popen(
+        [sys.executable, str(script), command, str(root), str(collections), str(files)],
         cwd=repository,
         env={**os.environ, "PYTHONPATH": str(repository)},
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=200,
-        check=False,
     )
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+
+
+def test_many_collections_share_threads_and_files(tmp_path: Path, repository: Path) -> None:
+    done = many(repository, tmp_path / "collections", "measure", 120, 256)
+    said = json.loads(done.communicate(timeout=200)[0])
+    assert done.returncode == 0
     assert said["documents"] == [[1], [3], [3]]
     assert said["counted"] == [360, 360]
     assert said["files"] <= 256 // 2  # connections have the other half
     assert said["threads"] <= 40
     assert said["scrape_seconds"] <= 0.05
     assert said["left"][1] <= 20  # threads that end by themselves
+
+
+def test_a_crash_while_collections_are_closed_for_others_loses_nothing(
+    tmp_path: Path, repository: Path
+) -> None:
+    root = tmp_path / "collections"
+    writing = many(repository, root, "write", 6, 32)  # which leaves room for two of them
+    assert writing.stdout is not None
+    answered = [writing.stdout.readline() for _ in range(40)]
+    writing.kill()
+    answered += writing.communicate()[0].splitlines(keepends=True)
+    counts = Counter(line.strip() for line in answered if line.endswith("\n"))
+    registry = CollectionRegistry(root)
+    registry.open_written()
+    for name, least in counts.items():
+        found = {document.id for document in registry.snapshot(name).page(None, 1000)}
+        assert found >= {str(number) for number in range(least)}
+        assert len(found) <= least + 1
+        assert verify(root, name) == []
+    registry.close()
 
 
 def test_one_that_nobody_writes_to_is_closed_and_opened_by_the_next_write(
