@@ -1,7 +1,8 @@
 """Writes to many collections in one process that may open few files.
 
-Run as `python many_collections.py COMMAND ROOT COLLECTIONS OPEN_FILES` from the repository root. `measure` says
-what that took as JSON; `write` goes on until it is killed, and says the collection of each answered write.
+Run as `python many_collections.py COMMAND ROOT COLLECTIONS OPEN_FILES` from the repository root. `measure`
+says what that took as JSON; `write` goes on until it is killed, and says the collection of each answered
+write.
 """
 
 from __future__ import annotations
