@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from index.writer import SegmentLimits, SnapshotWriter
 T = TypeVar("T")
 
 OPEN_ATTEMPTS = 20
+SETTINGS = CollectionLayout(Path()).settings.name
 _DELETED_PREFIX = ".deleted-"
 
 
@@ -146,6 +148,11 @@ class Collection:
             f"{self.layout.current} changed {OPEN_ATTEMPTS} times while it was being opened; try again"
         )
 
+    def segment_files(self) -> int:
+        """How many files the segments of the current snapshot have. Raises as `manifest` does."""
+        manifest = self.manifest()
+        return 0 if manifest is None else sum(len(entry.files) for entry in manifest.segments)
+
     def has_unpublished(self) -> bool:
         """Whether the ledger holds operations that the current snapshot does not.
 
@@ -247,7 +254,9 @@ def list_collections(root: Path) -> list[str]:
     """The names of all collections below the root, in order."""
     if not root.is_dir():
         return []
-    return sorted(path.parent.name for path in root.glob("*/collection.json") if _is_name(path.parent.name))
+    with os.scandir(root) as entries:
+        names = sorted(entry.name for entry in entries if _is_name(entry.name))
+    return [name for name in names if os.path.exists(f"{root}/{name}/{SETTINGS}")]  # noqa: PTH110 - of thousands
 
 
 def delete_collection(root: Path, name: str) -> None:

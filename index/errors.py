@@ -23,6 +23,7 @@ SearchIndexError
 ├── StorageError              the disk or its file system failed, or cannot be written
 │   ├── StorageFullError      no space left
 │   └── WriteUnknownError     whether a write is on the disk cannot be told
+├── TooManyFilesError         the files that the index may have open are all in use
 └── DeviceUnavailableError    a GPU was asked for, and FAISS has none
 """
 
@@ -117,6 +118,10 @@ class StorageFullError(StorageError):
 
 class WriteUnknownError(StorageError):
     """The disk failed in the middle of a commit: whether the write is there cannot be told yet."""
+
+
+class TooManyFilesError(SearchIndexError):
+    """The files that the index may have open are all in use; nothing was opened."""
 
 
 class DeviceUnavailableError(SearchIndexError):

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from index.catalog.defaults import SearchDefaults
 from index.catalog.effort import DenseEffort
-from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.dense.kinds import DenseKind, Vectors
+from index.files.arrays import ArraySource
 from index.files.packed_arrays import PackedArrays
-from index.segments.files import PACKED_FILE
+from index.segments.files import PACKED_FILE, open_arrays
 
 # Beginnings of the names of files and arrays, and the part of the index that they belong to.
 _PARTS = (
@@ -114,16 +114,16 @@ def inspect_collection(root: Path, name: str) -> Inspection:
     return Inspection(collection.settings, defaults, effort, *(found or (None, [])))
 
 
-def part_bytes(layout: CollectionLayout, entry: SegmentEntry) -> dict[str, int]:
+def part_bytes(entry: SegmentEntry, arrays: ArraySource) -> dict[str, int]:
     """How many bytes of a segment's files belong to each part of the index; headers of packed files to none.
 
-    Raises DamagedIndexError naming the file.
+    arrays: of the segment, as they are opened.
     """
     sizes: dict[str, int] = defaultdict(int)
     for file, description in entry.files.items():
         sizes[_part(file)] += description.size_bytes
-    if PACKED_FILE in entry.files:
-        for array, size in PackedArrays(layout.segment(entry.id) / PACKED_FILE).sizes().items():
+    if isinstance(arrays, PackedArrays):
+        for array, size in arrays.sizes().items():
             sizes[_part(array)] += size
             sizes[_part(PACKED_FILE)] -= size
     return dict(sizes)
@@ -139,7 +139,7 @@ def _inspect_segments(collection: Collection, current: str) -> list[SegmentInspe
             entry.tokens,
             entry.encodings,
             entry.dense_kind,
-            part_bytes(layout, entry),
+            part_bytes(entry, open_arrays(layout.segment(entry.id), entry)),
         )
         for entry in Manifest.read(layout.manifest(current)).segments
     ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 
 import numpy as np
 
 from index.bm25.analysis import Analyzer
 from index.candidates import Document
-from index.catalog.layout import CollectionLayout
+from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry, is_manifest_name, segment_id
 from index.catalog.publication import Publication
 from index.catalog.remains import remove_all_but, remove_unfinished, remove_written
@@ -27,7 +27,8 @@ from index.errors import (
 )
 from index.files.lock import ExclusiveLock
 from index.files.storage import sync_folder
-from index.ledger.reader import LedgerReader
+from index.ledger.ledger import Ledger
+from index.ledger.records import NOTHING, LedgerEntry
 from index.segments.checks import check_batch
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
@@ -181,7 +182,9 @@ class SnapshotWriter:
         entries = self._finished(indexed)
         for entry in entries:
             self._require_sound(entry)
-        manifest = Manifest(self._name, self._settings.sha256, tuple(entries), self._ledger_position())
+        position = self._take_position()
+        entries = [replace(entry, written_at=position) for entry in entries]
+        manifest = Manifest(self._name, self._settings.sha256, tuple(entries), position)
         self._publication = Publication(self._layout, self._settings.name, manifest)
         self._publication.publish()
         return self._name
@@ -203,12 +206,22 @@ class SnapshotWriter:
             for filled in self._filled
         ]
 
-    def _ledger_position(self) -> int:
-        """The last operation before this build, which replaces what all of them wrote."""
-        if not self._layout.ledger.exists():
+    def _take_position(self) -> int:
+        """The position at which this build replaces what all operations before it wrote: one of its own, so
+        that who read a document before learns that it has changed. 0 where there was nothing to replace.
+        """
+        if self._name == FIRST_MANIFEST and not self._layout.ledger.exists():
             return 0
-        with LedgerReader.open(self._layout.ledger) as ledger:
-            return ledger.last_position
+        with Ledger.open(self._layout.ledger) as ledger:
+            return ledger.append([LedgerEntry(NOTHING, b"")], least_position=self._former_position() + 1)
+
+    def _former_position(self) -> int:
+        """The position of the current manifest; 0 where there is none, or it is damaged."""
+        current = self._current_name()
+        if current is not None:
+            with suppress(DamagedIndexError):
+                return Manifest.read(self._layout.manifest(current)).ledger_position
+        return 0
 
     def _require_sound(self, entry: SegmentEntry) -> None:
         """Opens a segment that was just written as readers will. Raises DamagedIndexError naming the file."""

@@ -9,6 +9,7 @@ import errno
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
@@ -22,15 +23,17 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection, list_collections
 from index.dense.gpu import require_device
-from index.errors import CollectionBusyError, CollectionNotFoundError, DamagedIndexError, StorageError
+from index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
 from index.live.collection import LiveCollection
-from index.live.statistics import CollectionStatistics, published_statistics
+from index.live.statistics import CollectionCounts, CollectionStatistics, published_statistics
 from index.segments.segment import Segment
 from index.snapshot import EMPTY_NAME, Snapshot
+from service.collection_counts import PublishedCounts
 from service.file_versions import FileVersion, version_of
 from service.live_collections import LiveCollections, LiveOptions
 from service.load.concurrency import SharedCalls
 from service.load.pools import Pool
+from service.open_files import FileBudget, FileHolder
 
 OPENING_THREADS = 2
 RENEWING_THREADS = 2
@@ -120,7 +123,11 @@ class CollectionRegistry:
         self._opened: dict[str, _Opened] = {}
         self._defaults: dict[str, _Read[SearchDefaults]] = {}
         self._efforts: dict[str, _Read[DenseEffort]] = {}
-        self._live = LiveCollections(root, options)
+        self._counts = PublishedCounts(root)
+        self._used: dict[str, float] = {}  # when the open snapshot of a collection was asked for last
+        self._files = FileBudget()
+        self._files.add(FileHolder(self._count_files, self._let_go))
+        self._live = LiveCollections(root, options, self._files)
         self._opening_pool = Pool("opening", OPENING_THREADS)
         self._renewing_pool = Pool("renewing", RENEWING_THREADS)
         self._open = SharedCalls(self.snapshot, self._opening_pool)
@@ -147,8 +154,9 @@ class CollectionRegistry:
                 version = _require(name, files)  # of one that is replaced meanwhile, which is opened again
                 collection = Collection.open(self.root, name)
                 former = self._take_segments(name, collection.settings)
-                current = collection.snapshot(self._dense_device, former)
-                self._opened[name] = _Opened(files, version, current)
+                with self._files.room(collection.segment_files(), f"collection {name!r}"):
+                    current = collection.snapshot(self._dense_device, former)
+                    self._opened[name] = _Opened(files, version, current)
             return current
 
     async def open(self, name: str) -> Snapshot:
@@ -237,11 +245,12 @@ class CollectionRegistry:
         live = self._live.get(collection.settings.name)
         return published_statistics(collection) if live is None else live.statistics()
 
-    def all_statistics(self) -> Iterator[tuple[str, CollectionStatistics]]:
-        """By name, of all collections that can be read."""
+    def all_statistics(self) -> Iterator[tuple[str, CollectionCounts]]:
+        """For metrics, by name, of all that can be read; of those that are as they were it reads no file."""
         for name in list_collections(self.root):
-            with suppress(CollectionNotFoundError, DamagedIndexError, StorageError, CollectionBusyError):
-                yield name, self.statistics(name)
+            with suppress(SearchIndexError, OSError):
+                live = self._live.get(name)
+                yield name, self._counts.of(name) if live is None else live.counts()
 
     def create(self, name: str, settings: CollectionSettings) -> CollectionDescription:
         """An empty collection. Raises InvalidNameError or CollectionExistsError."""
@@ -289,7 +298,22 @@ class CollectionRegistry:
     def _current(self, name: str) -> Snapshot | None:
         """The open snapshot where it is the current one."""
         opened = self._opened.get(name)
-        return opened.snapshot if opened is not None and _is_current(name, opened) else None
+        if opened is None or not _is_current(name, opened):
+            return None
+        self._used[name] = time.monotonic()
+        return opened.snapshot
+
+    def _count_files(self) -> int:
+        return sum(opened.snapshot.open_files for opened in tuple(self._opened.values()))
+
+    def _let_go(self, files: int) -> None:
+        """Closes snapshots until so many files are, those first that no search asked for lately."""
+        oldest = sorted(self._opened, key=lambda name: self._used.get(name, 0.0))
+        for name in oldest:
+            if files <= 0:
+                return
+            opened = self._opened.pop(name, None)
+            files -= 0 if opened is None else opened.snapshot.open_files
 
     def _take_segments(self, name: str, settings: CollectionSettings) -> dict[str, Segment]:
         """The segments of the snapshot that was open, if it had these settings; it is not kept any longer."""
@@ -304,6 +328,8 @@ class CollectionRegistry:
 
     def _forget(self, name: str) -> None:
         self._opened.pop(name, None)
+        self._used.pop(name, None)
+        self._counts.forget(name)
         self._opening.pop(name, None)
         self._defaults.pop(name, None)
         self._efforts.pop(name, None)

@@ -1,10 +1,11 @@
-"""The collections that a server writes: each is opened at its first write, and stays so until the end."""
+"""The collections that a server writes: each is opened at a write, and closed once nobody writes any more."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +15,17 @@ from index.catalog.settings import CollectionSettings, check_collection_name
 from index.collection import Collection, delete_collection, list_collections
 from index.dense.kinds import Device
 from index.errors import SearchIndexError
-from index.live.collection import LiveCollection
+from index.live.collection import WRITER_FILES, LiveCollection
 from index.live.records import LiveLimits, LiveObserver, NoObserver
-from index.live.statistics import CollectionStatistics
+from index.live.statistics import CollectionCounts, CollectionStatistics
+from index.live.threads import LiveThreads
 from index.snapshot import Snapshot
 from service.exceptions import NotReadyError
 from service.file_versions import version_of
+from service.open_files import FileBudget, FileHolder
+
+IDLE_SECONDS = 300.0  # after the last write a collection is closed, as soon as all is published
+MOST_OPEN = 200  # with more, the one that nobody wrote to for longest is closed for the next
 
 log = logging.getLogger("tercet")
 
@@ -39,13 +45,17 @@ class LiveOptions:
 class OpenedCollection:
     """A live collection that is open, with its latest snapshot and those who write to it now."""
 
-    def __init__(self, collection: Collection, options: LiveOptions) -> None:
-        """Opens it; its ledger is carried out again where no segment holds it. Raises as LiveCollection."""
+    def __init__(self, collection: Collection, options: LiveOptions, threads: LiveThreads) -> None:
+        """Opens it; its ledger is carried out again where no segment holds it. Raises as LiveCollection.
+
+        threads: of all collections.
+        """
         self._path = str(collection.layout.settings)
         self._version = version_of(self._path)
-        self._live = LiveCollection(collection, options.limits, options.observer, options.device)
+        self._live = LiveCollection(collection, options.limits, options.observer, options.device, threads)
         self._writers = 0
         self._closing = False
+        self._used = time.monotonic()  # when somebody wrote last
         self._changed = threading.Condition()
         self._seen: tuple[tuple[int, int], Snapshot] | None = None
         self._live.__enter__()
@@ -83,6 +93,10 @@ class OpenedCollection:
         """What it holds, and how far its upkeep is. Raises DamagedIndexError."""
         return self._live.stats()
 
+    def counts(self) -> CollectionCounts:
+        """What metrics tell of it; takes microseconds."""
+        return self._live.counts()
+
     @contextmanager
     def writing(self) -> Iterator[LiveCollection | None]:
         """The collection, which is not closed meanwhile; None where it already is."""
@@ -94,7 +108,46 @@ class OpenedCollection:
         finally:
             with self._changed:
                 self._writers -= not closing
+                self._used = time.monotonic()
                 self._changed.notify_all()
+
+    @property
+    def used(self) -> float:
+        """When somebody wrote to it last, of `time.monotonic()`."""
+        return self._used
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything is published, and nobody has anything to do with it."""
+        return not self._writers and self._live.is_idle
+
+    @property
+    def open_files(self) -> int:
+        """How many file descriptors it holds."""
+        return self._live.open_files
+
+    def close_published(self) -> bool:
+        """Closes it where nobody writes, once all is published; whether it did.
+
+        So searches of what is published find the same. Not while a build is under way, or segments are
+        merged, nor where what was written cannot be published now.
+        """
+        with self._changed:
+            if self._closing or self._writers or not self._live.may_close:
+                return False
+            self._closing = True
+        try:
+            self._live.flush()
+        except Exception as error:  # noqa: BLE001 - whatever it is: what was written is still to be found
+            log.error("collection %s stays open, as it cannot be flushed: %s", self.settings.name, error)
+            with self._changed:
+                self._closing = False
+            return False
+        try:
+            self._live.__exit__(None, None, None)
+        except Exception as error:  # noqa: BLE001 - whatever it is: all is published, and nothing is open
+            log.error("collection %s: closing it failed: %s", self.settings.name, error)
+        return True
 
     def close(self) -> None:
         """Waits for those who write, and closes; the ledger holds what no segment has."""
@@ -109,8 +162,12 @@ class OpenedCollection:
 class LiveCollections:
     """Of one folder of collections. Safe to use from several threads."""
 
-    def __init__(self, root: Path, options: LiveOptions) -> None:
+    def __init__(self, root: Path, options: LiveOptions, files: FileBudget) -> None:
+        """files: the budget that those that are open take their part of."""
         self._root = root
+        self._threads = LiveThreads()
+        self._files = files
+        files.add(FileHolder(self._count_files, self._let_go))
         self._options = options
         self._opened: dict[str, OpenedCollection] = {}
         self._locks: dict[str, threading.Lock] = {}
@@ -168,15 +225,20 @@ class LiveCollections:
             except BaseException:
                 self._opened.pop(name, None)
                 if opened is not None and opened.is_there:  # else what was written last would be hidden
-                    self._opened[name] = self._open_now(name)
+                    self._open_now(name)
                 raise
             self._opened.pop(name, None)
 
     def release(self) -> None:
-        """Lets go of collections whose folder is gone, and of memory that flushes have freed."""
+        """Lets go of collections whose folder is gone, of those that nobody writes to any more, and of memory
+        that flushes have freed.
+        """
         for name, opened in tuple(self._opened.items()):
             if opened.is_there:
-                opened.snapshot()
+                if opened.used + IDLE_SECONDS <= time.monotonic() and opened.is_idle:
+                    self._close_published(name, opened)
+                else:
+                    opened.snapshot()
             else:
                 with self._lock_of(name):
                     self._forget(name, opened)
@@ -188,6 +250,7 @@ class LiveCollections:
             with self._lock_of(name):
                 if name in self._opened:
                     self._forget(name, self._opened[name])
+        self._threads.close()
 
     def _open(self, name: str) -> OpenedCollection:
         Collection.open(self._root, name)  # for a name that does not exist no lock is kept
@@ -199,11 +262,42 @@ class LiveCollections:
                 self._forget(name, opened)
             if self._closed:
                 raise NotReadyError("this server is about to end; ask another one")
-            opened = self._opened[name] = self._open_now(name)
-            return opened
+            if len(self._opened) >= MOST_OPEN:
+                self._close_oldest(lambda: len(self._opened) < MOST_OPEN)
+            return self._open_now(name)
 
     def _open_now(self, name: str) -> OpenedCollection:
-        return OpenedCollection(Collection.open(self._root, name), self._options)
+        """Opens it, within the budget of files."""
+        collection = Collection.open(self._root, name)
+        with self._files.room(WRITER_FILES + collection.segment_files(), f"collection {name!r}"):
+            opened = self._opened[name] = OpenedCollection(collection, self._options, self._threads)
+            return opened
+
+    def _count_files(self) -> int:
+        return sum(opened.open_files for opened in tuple(self._opened.values()))
+
+    def _let_go(self, files: int) -> None:
+        """Closes collections until so many files are."""
+        wanted = self._count_files() - files
+        self._close_oldest(lambda: self._count_files() <= wanted)
+
+    def _close_oldest(self, enough: Callable[[], bool]) -> None:
+        """Closes those that nobody wrote to for longest, the ones with nothing to publish first."""
+        opened = sorted(self._opened.items(), key=lambda item: (not item[1].is_idle, item[1].used))
+        for name, each in opened:
+            if enough():
+                return
+            self._close_published(name, each)
+
+    def _close_published(self, name: str, opened: OpenedCollection) -> None:
+        """Closes one, unless somebody opens, deletes or writes it now."""
+        lock = self._lock_of(name)
+        if lock.acquire(blocking=False):
+            try:
+                if self._opened.get(name) is opened and opened.close_published():
+                    del self._opened[name]
+            finally:
+                lock.release()
 
     def _forget(self, name: str, opened: OpenedCollection) -> None:
         opened.close()

@@ -207,7 +207,7 @@ class Runtime:
 
     def document_counts(self) -> Iterable[tuple[str, float]]:
         """Documents by collection."""
-        return [(each.settings.name, each.documents) for each in self.collections.list()]
+        return [(name, counts.documents) for name, counts in self.collections.all_statistics()]
 
     def worker_states(self) -> Iterable[tuple[str, float]]:
         """1 for each encoder worker that is used now, 0 for one that is down; none with an encoder here."""

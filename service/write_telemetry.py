@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 
 from index.live.records import WriteStage
-from index.live.statistics import CollectionStatistics
+from index.live.statistics import CollectionCounts
 
 WriteKind = Literal["put", "delete", "patch"]
 
@@ -46,9 +46,9 @@ class WriteTelemetry:
             "tercet_upkeep_failures", "Flushes and merges that failed and are tried again.", registry=registry
         )
 
-    def watch(self, statistics: Callable[[], Iterable[tuple[str, CollectionStatistics]]]) -> None:
+    def watch(self, counts: Callable[[], Iterable[tuple[str, CollectionCounts]]]) -> None:
         """Shows what each collection holds, asked at each scrape."""
-        self._registry.register(_Collections(statistics))
+        self._registry.register(_Collections(counts))
 
     def acknowledged(self, kind: WriteKind, documents: int) -> None:
         """A write of so many documents is on the disk."""
@@ -81,8 +81,8 @@ class WriteTelemetry:
 class _Collections:
     """Gauges whose collections are known only at the scrape."""
 
-    def __init__(self, statistics: Callable[[], Iterable[tuple[str, CollectionStatistics]]]) -> None:
-        self._statistics = statistics
+    def __init__(self, counts: Callable[[], Iterable[tuple[str, CollectionCounts]]]) -> None:
+        self._counts = counts
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         """Names the gauges without asking for their values."""
@@ -91,7 +91,7 @@ class _Collections:
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """The gauges with their values of now."""
         entries, segments, deleted = gauges = _gauges()
-        for name, found in self._statistics():
+        for name, found in self._counts():
             rows = found.documents - found.memory_documents + found.deleted
             entries.add_metric([name], found.ledger_entries)
             segments.add_metric([name], found.segments)

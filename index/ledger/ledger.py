@@ -12,8 +12,9 @@ from pathlib import Path
 
 from index.errors import SearchIndexError, StorageFullError, WriteUnknownError
 from index.files.storage import missing
+from index.ledger.clock import LedgerClock
 from index.ledger.file import PAGE_BYTES, connect, create
-from index.ledger.reader import KEPT_SECONDS, LAST_POSITION, LedgerReader, checksum_of, seconds_now
+from index.ledger.reader import KEPT_SECONDS, LAST_POSITION, LedgerReader, checksum_of
 from index.ledger.records import IdempotencyKey, LedgerEntry
 
 # Free space that is kept for entries to come; more than it is given back.
@@ -47,6 +48,7 @@ class Ledger(LedgerReader):
         self._acknowledged: int | None = (
             None  # last position of which a caller knows; None before the opening
         )
+        self._clock: LedgerClock | None = None  # from the opening on
 
     def append(
         self, entries: Sequence[LedgerEntry], *, least_position: int = 1, now: float | None = None
@@ -63,7 +65,7 @@ class Ledger(LedgerReader):
         """
         if not entries:
             raise ValueError("an append needs at least one entry")
-        stored_at = seconds_now(now)
+        stored_at = self._seconds(now)
         committing = False
         try:
             with self._session() as connection:
@@ -94,7 +96,7 @@ class Ledger(LedgerReader):
             connection.execute("UPDATE state SET trimmed = max(trimmed, ?)", (up_to,))
         while self._remove_step():
             pass
-        while self._forget_step(seconds_now(now)):
+        while self._forget_step(self._seconds(now)):
             pass
         while self._shrink_step():
             pass
@@ -120,11 +122,16 @@ class Ledger(LedgerReader):
             connection.execute("UPDATE state SET opened = opened + 1")
             connection.execute("COMMIT")
             if known is None:
+                self._clock = LedgerClock(_newest_answer(connection))
                 self._acknowledged = _last_position(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _seconds(self, now: float | None) -> float:
+        """By the ledger's own clock, by which answers were stored; the system's may be set meanwhile."""
+        return self._clock.now() if now is None and self._clock is not None else super()._seconds(now)
 
     def _first_position(self, connection: sqlite3.Connection, least: int) -> int:
         """The position of the next entry."""
@@ -175,6 +182,12 @@ class Ledger(LedgerReader):
 def _last_position(connection: sqlite3.Connection) -> int:
     (last,) = connection.execute(LAST_POSITION).fetchone()
     return int(last)
+
+
+def _newest_answer(connection: sqlite3.Connection) -> float | None:
+    """When the last answer was stored."""
+    row = connection.execute("SELECT stored_at FROM answer ORDER BY position DESC LIMIT 1").fetchone()
+    return None if row is None else float(row[0])
 
 
 def _insert(connection: sqlite3.Connection, position: int, entry: LedgerEntry, stored_at: float) -> None:

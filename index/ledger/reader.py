@@ -86,7 +86,7 @@ class LedgerReader:
         """What was stored under an idempotency key less than a day before `now`, seconds since 1970."""
         row = self._row(
             "SELECT request_sha256, answer, position FROM answer WHERE key = ? AND stored_at > ?",
-            (key, seconds_now(now) - KEPT_SECONDS),
+            (key, self._seconds(now) - KEPT_SECONDS),
         )
         return None if row is None else StoredAnswer(*row)
 
@@ -167,6 +167,10 @@ class LedgerReader:
                 self._connection.close()
             self._connection = None
 
+    def _seconds(self, now: float | None) -> float:
+        """Seconds since 1970, the clock's where none are given."""
+        return time.time() if now is None else now
+
     def _damaged(self, what: str) -> DamagedIndexError:
         return DamagedIndexError(f"{self.path}: {what}; restore the collection from a backup")
 
@@ -174,8 +178,3 @@ class LedgerReader:
 def checksum_of(kind: str, payload: bytes) -> int:
     """CRC-32 of an entry: SQLite's pages have none."""
     return zlib.crc32(payload, zlib.crc32(kind.encode()))
-
-
-def seconds_now(now: float | None) -> float:
-    """Seconds since 1970, the clock's where none are given."""
-    return time.time() if now is None else now

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from index.errors import InvalidDocumentError
 
 KEY_BYTES = 255
+NOTHING = "nothing"  # the kind of an entry that takes a position alone
 PAYLOAD_BYTES = 512 * 2**20  # SQLite's own limit of a row is 10⁹ bytes
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")

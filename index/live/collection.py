@@ -30,7 +30,8 @@ from index.live.operations import Delete, DeleteMatching, Operation, Patch, Put,
 from index.live.publisher import Publisher
 from index.live.records import LiveLimits, LiveObserver, NoObserver, WriteKey, Written
 from index.live.state import LiveState
-from index.live.statistics import CollectionStatistics, all_part_bytes
+from index.live.statistics import CollectionCounts, CollectionStatistics, live_counts, live_statistics
+from index.live.threads import LiveThreads
 from index.live.upkeep import Upkeep
 from index.segments.checks import check_batch
 from index.segments.rows import DocumentRows
@@ -40,6 +41,7 @@ from index.windows.store import DocumentWindows
 from models.representations import Representations
 
 DEFAULT_LIMITS = LiveLimits()
+WRITER_FILES = 4  # the lock, and of SQLite the ledger, its log, and the index of that
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class LiveCollection:
 
     Entering takes the collection's lock and carries out again what the ledger holds and no segment does:
     nothing is encoded. Raises CollectionBusyError where another process writes, or DamagedIndexError.
-    Flushes and merges run in threads of their own meanwhile. Leaving does not flush: the ledger has it all.
+    Flushes and merges run in other threads meanwhile. Leaving does not flush: the ledger has it all.
     """
 
     def __init__(
@@ -70,8 +72,12 @@ class LiveCollection:
         limits: LiveLimits = DEFAULT_LIMITS,
         observer: LiveObserver | None = None,
         device: Device = "cpu",
+        threads: LiveThreads | None = None,
     ) -> None:
-        """device: where dense search of published segments runs."""
+        """device: where dense search of published segments runs. threads: shared with other collections; by
+        default it has its own.
+        """
+        self._threads = threads
         self._collection = collection
         self._settings = collection.settings
         self._limits = limits
@@ -86,18 +92,21 @@ class LiveCollection:
         self._lock.acquire()
         with ExitStack() as opened:  # what fails on the way leaves nothing open
             opened.callback(self._lock.release)
+            threads = self._threads
+            if threads is None:
+                threads = LiveThreads()
+                opened.callback(threads.close)
             manifest = self._collection.manifest()
             state = self._published(manifest)
             ledger = opened.enter_context(Ledger.open(self._collection.layout.ledger))
             for position, entry in ledger.entries(state.position):
                 state = replay(state, entry, position)
             publisher = Publisher(self._collection.layout, self._settings, manifest, self._device)
-            committer = Committer(ledger, state, self._observer)
+            committer = Committer(ledger, state, threads.committers, self._observer)
             opened.callback(committer.close)
             flush = Flush(publisher, committer, ledger, self._observer)
             merge = Merge(publisher, committer, self._observer, self._limits.merge_width)
-            unflushed = state.position > publisher.manifest.ledger_position
-            upkeep = Upkeep(committer, flush, merge, self._limits, self._observer, unflushed=unflushed)
+            upkeep = Upkeep(committer, flush, merge, self._limits, self._observer, threads)
             opened.callback(upkeep.close)
             adoption = Adoption(publisher, committer, flush)
             self._parts = _Parts(
@@ -125,6 +134,29 @@ class LiveCollection:
         """Another one whenever searches may find something else; flushes and merges leave it as it is."""
         state = self._running().committer.state
         return state.position, state.adoptions
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether segments hold all that was written, and neither upkeep nor a build is under way.
+
+        Where nobody writes meanwhile it may be closed, and searches of the published snapshot find the same.
+        """
+        parts = self._running()
+        return parts.upkeep.is_idle and parts.committer.state.deleted is None
+
+    @property
+    def may_close(self) -> bool:
+        """Whether nothing but a flush would be cut off by closing it: no build, and no merge."""
+        parts = self._running()
+        return not parts.upkeep.merging and parts.committer.state.deleted is None
+
+    @property
+    def open_files(self) -> int:
+        """How many file descriptors it holds: of the lock, the ledger, and the files of segments."""
+        segments = self._running().committer.state.published
+        return WRITER_FILES + sum(
+            len(segment.entry.files) for segment in segments if segment.entry is not None
+        )
 
     def put(
         self,
@@ -195,25 +227,18 @@ class LiveCollection:
             return self._opened[1]
 
     def stats(self) -> CollectionStatistics:
-        """What the collection holds now, and how far its upkeep is. Raises DamagedIndexError."""
+        """What the collection holds now, and how far its upkeep is. Waits for neither flush nor merge."""
         parts = self._running()
-        with parts.publisher.lock:  # so that segments and files are those of one manifest
-            state, manifest = parts.committer.state, parts.publisher.manifest
-            sizes = all_part_bytes(self._collection.layout, manifest)
-        return CollectionStatistics(
-            state.documents,
-            sum(len(segment) - segment.documents_kept for segment in state.published),
-            len(state.published),
-            sizes,
-            sum(segment.documents_kept for segment in state.aside + state.memory),
-            state.memory_bytes,
-            state.position - manifest.ledger_position,
+        return live_statistics(
+            parts.committer.state,
             parts.ledger.total_bytes,
-            state.position,
-            manifest.ledger_position,
             flushing=parts.upkeep.flushing,
             merging=parts.upkeep.merging,
         )
+
+    def counts(self) -> CollectionCounts:
+        """The part of `stats` that metrics tell."""
+        return live_counts(self._running().committer.state)
 
     def flush(self) -> None:
         """Publishes what was written so far in a segment on the disk, where other processes see it.

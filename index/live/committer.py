@@ -1,10 +1,10 @@
-"""One thread that carries out operations in order, and forces those that wait to the disk together."""
+"""Carries out a collection's operations in order, and forces those that wait to the disk together."""
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -15,9 +15,9 @@ from index.ledger.records import LedgerEntry
 from index.live.operations import Operation, unchanged
 from index.live.records import LiveObserver, NoObserver, WriteKey, Written
 from index.live.state import LiveState
+from index.live.threads import Workers
 
 GROUP = 64  # operations that share one force to the disk at most
-_END = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,20 @@ class _Change:
 class Committer:
     """Holds the state of a live collection, and replaces it once an operation is on the disk."""
 
-    def __init__(self, ledger: Ledger, state: LiveState, observer: LiveObserver | None = None) -> None:
+    def __init__(
+        self, ledger: Ledger, state: LiveState, workers: Workers, observer: LiveObserver | None = None
+    ) -> None:
+        """workers: of which one at a time carries out what waits."""
         self._ledger = ledger
+        self._workers = workers
         self._observer = observer or NoObserver()
         self._state = state
         self.written_documents = 0
         self.busy_seconds = 0.0  # that operations have taken so far, with the waits for the disk
-        self._queue: queue.SimpleQueue[_Waiting | _Change | None] = queue.SimpleQueue()
-        self._closing = threading.Lock()
+        self._waiting: deque[_Waiting | _Change] = deque()
+        self._changed = threading.Condition()
+        self._working = False  # a worker carries out what waits, or is about to
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="tercet-committer", daemon=True)
-        self._thread.start()
 
     @property
     def state(self) -> LiveState:
@@ -87,39 +90,50 @@ class Committer:
         return changed.result()
 
     def close(self) -> None:
-        """Carries out what waits, and ends the thread."""
-        with self._closing:
-            if not self._closed:
-                self._closed = True
-                self._queue.put(None)
-        self._thread.join()
+        """Carries out what waits, and takes nothing any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.wait_for(lambda: not self._working)
 
     def _put(self, waiting: _Waiting | _Change) -> None:
-        with self._closing:
+        with self._changed:
             if self._closed:
                 raise SearchIndexError(f"collection {self._state.settings.name!r} is closed for writing")
-            self._queue.put(waiting)
-
-    def _run(self) -> None:
-        while True:
-            group, following = self._next_group()
-            if group:
-                self._commit(group)
-            if isinstance(following, _Change):
-                self._apply(following)
-            elif following is _END:
+            self._waiting.append(waiting)
+            if self._working:
                 return
+            self._working = True
+        self._workers.submit(self._work)
 
-    def _next_group(self) -> tuple[list[_Waiting], _Change | object]:
-        """Operations that wait, and what ended them: a change, the end, or nothing."""
-        group: list[_Waiting] = []
-        waiting = self._queue.get()
-        while isinstance(waiting, _Waiting):
-            group.append(waiting)
-            if len(group) == GROUP or self._queue.empty():
-                return group, None
-            waiting = self._queue.get()  # this thread alone takes from the queue
-        return group, _END if waiting is None else waiting
+    def _work(self) -> None:
+        """Carries out one group, or one change; other collections may have their turn before the next."""
+        group = self._next_group()
+        if isinstance(group, _Change):
+            self._apply(group)
+        else:
+            self._commit(group)
+        del group
+        with self._changed:
+            if not self._waiting:
+                self._working = False
+                self._changed.notify_all()
+                return
+        self._workers.submit(self._work)
+
+    def _next_group(self) -> list[_Waiting] | _Change:
+        """A change that is next, or the operations before the next one."""
+        with self._changed:
+            group: list[_Waiting] = []
+            while self._waiting and len(group) < GROUP:
+                first = self._waiting[0]
+                if isinstance(first, _Change):
+                    if group:
+                        break
+                    self._waiting.popleft()
+                    return first
+                group.append(first)
+                self._waiting.popleft()
+            return group
 
     def _apply(self, waiting: _Change) -> None:
         try:

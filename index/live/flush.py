@@ -35,6 +35,13 @@ class Flush:
         self._committer = committer
         self._ledger = ledger
         self._observer = observer
+        # Whether the ledger has what segments hold: of a process that died before, or of a build.
+        self._untrimmed = ledger.trimmed_position < publisher.manifest.ledger_position
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to do: writes that no segment has, or entries that segments have."""
+        return self._untrimmed or self._committer.state.position > self._publisher.manifest.ledger_position
 
     def run(self) -> int:
         """Publishes what was in memory and marked as deleted, then trims the ledger; returns the position.
@@ -50,6 +57,7 @@ class Flush:
         publisher, started = self._publisher, time.perf_counter()
         start = self._committer.change(LiveState.set_aside)
         if start.position == publisher.manifest.ledger_position:
+            self._trim()
             return start.position
         with ExitStack() as writing:
             try:
@@ -59,10 +67,17 @@ class Flush:
                 raise
             name = publisher.manifest.name
             self._committer.change(lambda state: state.flushed(start, name, written))
-        self._ledger.trim(start.position)
-        publisher.remove_former()
+        publisher.remove_former()  # first, as a full disk has no room for a trim
         self._observer.flushed(0 if written is None else len(written), time.perf_counter() - started)
+        self._untrimmed = True
+        self._trim()
         return start.position
+
+    def _trim(self) -> None:
+        """Removes from the ledger what segments hold; where that fails, the next run does it."""
+        if self._untrimmed:
+            self._ledger.trim(self._publisher.manifest.ledger_position)
+            self._untrimmed = False
 
     def _publish(self, start: LiveState, writing: ExitStack) -> Segment | None:
         """Publishes a state; returns the segment of what was set aside in it, None where that was nothing."""

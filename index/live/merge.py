@@ -103,6 +103,11 @@ class Merge:
         self._observer = observer
         self._one_at_a_time = threading.Lock()
 
+    @property
+    def is_due(self) -> bool:
+        """Whether there are segments to be joined."""
+        return bool(to_merge(self._publisher.manifest.segments, self._width))
+
     def run(self, pace: Pace = FULL_PACE) -> bool:
         """Joins some segments, where it is time; False where nothing was to be done.
 

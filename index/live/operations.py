@@ -13,14 +13,13 @@ from index.documents.fields import columns_of
 from index.documents.store import encode_document
 from index.errors import DocumentChangedError, DocumentNotFoundError
 from index.files.packed_bytes import PackedBytes
-from index.ledger.records import LedgerEntry
+from index.ledger.records import NOTHING, LedgerEntry
 from index.live.entries import decode_ids, decode_rows, encode_ids, encode_rows
 from index.live.state import LiveState
 from index.segments.rows import DocumentRows
 
 PUT = "put"
 DELETE = "delete"
-NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,19 @@
-"""The threads of a live collection that flush and merge, and that make writes wait while memory is full."""
+"""When a live collection is flushed and merged; writes wait while memory is full."""
 
 from __future__ import annotations
 
 import logging
 import math
-import os
 import threading
 import time
-from contextlib import suppress
 
-from index.dense.library import leave_cores_to_others
 from index.errors import WriteOverloadedError
 from index.live.committer import Committer
 from index.live.flush import Flush
 from index.live.merge import Merge, MergeStoppedError
 from index.live.records import LiveLimits, LiveObserver
+from index.live.threads import Alarm, Job, LiveThreads, Workers
 
-FLUSH_NICENESS, MERGE_NICENESS = 5, 10  # more than the process has: less claim to the processor
 RETRY_SECONDS = 5.0
 MERGE_STOP_SECONDS = 10.0
 FAST_WRITES = 2_000  # documents a second; one core builds a graph of about half as many
@@ -26,10 +23,10 @@ log = logging.getLogger("tercet")
 
 
 class Upkeep:
-    """Flushes when it is time, and merges after each flush; each in a thread of its own.
+    """Flushes when it is time, and merges after each flush, in threads that other collections use, too.
 
-    So a long merge holds up no flush, and neither a write or a search. flushing, merging: under way, or
-    waiting to be tried again.
+    A long merge holds up no flush of its collection, and neither a write or a search. flushing, merging:
+    under way, or waiting for a thread, or to be tried again.
     """
 
     def __init__(
@@ -39,40 +36,49 @@ class Upkeep:
         merge: Merge,
         limits: LiveLimits,
         observer: LiveObserver,
-        *,
-        unflushed: bool,
+        threads: LiveThreads,
     ) -> None:
-        """unflushed: whether the ledger holds what no segment does."""
+        """Takes up what those before left: writes to be flushed, and segments to be merged."""
         self._committer = committer
         self._flush = flush
         self._merge = merge
         self._limits = limits
         self._observer = observer
+        self._threads = threads
         self._changed = threading.Condition()
-        self._oldest = time.monotonic() if unflushed else None  # when the first unflushed write was made
-        self.flushing = self.merging = False
         self._stopped = threading.Event()
-        self._merge_wanted = threading.Event()
-        self._flushes = threading.Thread(target=self._run_flushes, name="tercet-flush", daemon=True)
-        self._merges = threading.Thread(target=self._run_merges, name="tercet-merge", daemon=True)
-        self._flushes.start()
-        self._merges.start()
+        self._oldest: float | None = None  # when the first unflushed write was made
+        self._flush_given = self._merge_given = False  # to the threads
+        self._flush_runs = self._merge_runs = False
+        self._merge_again = False
+        self._alarms: dict[str, Alarm] = {}  # by what they are for
+        self.flushing = self.merging = False
+        with self._changed:
+            if flush.is_due:
+                self._wait_from_now()
+            if merge.is_due:
+                self._give_merge()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything is in segments, and nothing under way."""
+        with self._changed:
+            return self._oldest is None and not (self._flush_given or self._merge_given or self._flush.is_due)
 
     def wrote(self) -> None:
         """To be called after each write."""
         with self._changed:
             if self._oldest is None:
-                self._oldest = time.monotonic()
-                self._changed.notify_all()  # the thread knows now how long to sleep
-            elif self._is_large():
-                self._changed.notify_all()
+                self._wait_from_now()
+            if self._is_large():
+                self._give_flush()
 
     def begin(self) -> None:
         """Has what was written flushed now, and segments merged after it."""
         with self._changed:
             self.flushing = True
             self._oldest = -math.inf
-            self._changed.notify_all()
+            self._give_flush()
 
     def wait_for_room(self) -> None:
         """Waits while memory is full. Raises WriteOverloadedError where that lasts too long."""
@@ -95,61 +101,106 @@ class Upkeep:
         any more, and what it writes is removed by who opens the collection next.
         """
         self._stopped.set()
-        self._merge_wanted.set()
         with self._changed:
+            for alarm in self._alarms.values():
+                alarm.cancel()
             self._changed.notify_all()
-        self._flushes.join()
-        self._merges.join(MERGE_STOP_SECONDS)
+            self._changed.wait_for(lambda: not self._flush_runs)
+            self._changed.wait_for(lambda: not self._merge_runs, MERGE_STOP_SECONDS)
         self._merge.settle()
 
-    def _run_flushes(self) -> None:
-        _yield_to_others(FLUSH_NICENESS)
-        while self._wait_until_due():
-            self.flushing = True
-            try:
-                self._flush.run()
-            except Exception as error:  # noqa: BLE001 - whatever it is: the writes are safe in the ledger
-                self._failed("flush", error)
-                with self._changed:
-                    self._oldest = time.monotonic() - self._limits.flush_seconds
-            self.merging, self.flushing = True, False
-            self._merge_wanted.set()
-            with self._changed:
-                self._changed.notify_all()
+    def _wait_from_now(self) -> None:
+        """Notes that something is to be flushed from now on; it is when it has waited long enough."""
+        self._oldest = time.monotonic()
+        self._set_alarm("look", self._oldest + self._limits.flush_seconds, self._look)
 
-    def _run_merges(self) -> None:
-        _yield_to_others(MERGE_NICENESS)
-        while self._merge_wanted.wait() and not self._stopped.is_set():
-            self._merge_wanted.clear()
-            self.merging = True
-            try:
-                while not self._stopped.is_set() and self._merge.run(_Pace(self._stopped, self._committer)):
-                    pass
-            except Exception as error:  # noqa: BLE001 - whatever it is: all is as before
-                if not self._stopped.is_set():
-                    self._failed("merge", error)
-                    self._merge_wanted.set()
-            self.merging = False
+    def _look(self) -> None:
+        """Has a flush begin where it is time."""
+        with self._changed:
+            if self._is_due():
+                self._give_flush()
+
+    def _is_due(self) -> bool:
+        if self._oldest is None:
+            return False
+        return self._is_large() or time.monotonic() >= self._oldest + self._limits.flush_seconds
+
+    def _give_flush(self) -> None:
+        """Has a thread flush, unless one does already, or one waits to try again."""
+        if not self._flush_given and not self._stopped.is_set():
+            self._flush_given = True
+            self._threads.flushes.submit(self._run_flush)
+
+    def _give_merge(self) -> None:
+        """Has a thread merge; where one does already, it looks once more at the end."""
+        self.merging = self._merge_again = True
+        if not self._merge_given and not self._stopped.is_set():
+            self._merge_given = True
+            self._threads.merges.submit(self._run_merge)
+
+    def _run_flush(self) -> None:
+        with self._changed:
+            if self._stopped.is_set():
+                return
+            self._flush_runs = self.flushing = True
+            self._oldest = None  # what is written from now on may belong to the next
+        failure = None
+        try:
+            self._flush.run()
+        except Exception as error:  # noqa: BLE001 - whatever it is: the writes are safe in the ledger
+            failure = error
+            self._failed("flush", error)
+        with self._changed:
+            self._flush_runs = False
+            self._give_merge()  # first, so that one of the two is always told of
+            if failure is not None:
+                self._oldest = -math.inf
+                self._try_again("flush", self._threads.flushes, self._run_flush)
+            else:
+                self._flush_given = self.flushing = False
+                if self._is_due():
+                    self._give_flush()
+            self._changed.notify_all()
+
+    def _run_merge(self) -> None:
+        with self._changed:
+            if self._stopped.is_set():
+                return
+            self._merge_runs, self._merge_again = True, False
+        failure, joined = None, False
+        try:
+            joined = self._merge.run(_Pace(self._stopped, self._committer))
+        except Exception as error:  # noqa: BLE001 - whatever it is: all is as before
+            if not self._stopped.is_set():
+                failure = error
+                self._failed("merge", error)
+        with self._changed:
+            self._merge_runs = False
+            if failure is not None:
+                self._try_again("merge", self._threads.merges, self._run_merge)
+            elif (joined or self._merge_again) and not self._stopped.is_set():
+                self._threads.merges.submit(self._run_merge)  # behind other collections
+            else:
+                self._merge_given = self.merging = False
+            self._changed.notify_all()
 
     def _failed(self, what: str, error: Exception) -> None:
-        """Tells of it, and waits before the next attempt."""
+        """Tells of it."""
         name = self._committer.state.settings.name
         log.error("collection %s: a %s failed and is tried again: %s", name, what, error)
         self._observer.failed(error)
-        self._stopped.wait(RETRY_SECONDS)
 
-    def _wait_until_due(self) -> bool:
-        """Waits until it is time for a flush; False where the end came first."""
-        with self._changed:
-            while not self._stopped.is_set():
-                left = None
-                if self._oldest is not None:
-                    left = self._oldest + self._limits.flush_seconds - time.monotonic()
-                    if left <= 0 or self._is_large():
-                        self._oldest = None  # what is written from now on may belong to the next
-                        return True
-                self._changed.wait(left)
-        return False
+    def _try_again(self, what: str, workers: Workers, job: Job) -> None:
+        """Has it done again in a while; no thread waits for that."""
+        self._set_alarm(what, time.monotonic() + RETRY_SECONDS, lambda: workers.submit(job))
+
+    def _set_alarm(self, what: str, when: float, job: Job) -> None:
+        """In the place of the one that was set for the same before."""
+        former = self._alarms.get(what)
+        if former is not None:
+            former.cancel()
+        if not self._stopped.is_set():
+            self._alarms[what] = self._threads.alarms.call_at(when, job)
 
     def _is_large(self) -> bool:
         state, limits = self._committer.state, self._limits
@@ -188,11 +239,3 @@ class _Pace:
     def _note(self) -> None:
         self._documents, self._busy = self._committer.written_documents, self._committer.busy_seconds
         self._resumed = time.perf_counter()
-
-
-def _yield_to_others(niceness: int) -> None:
-    """Lowers the priority of the calling thread and of those it starts, which leave half of the cores."""
-    leave_cores_to_others()
-    with suppress(OSError, AttributeError):  # elsewhere than on Linux, threads have no priority of their own
-        thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + niceness)

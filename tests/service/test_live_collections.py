@@ -1,7 +1,14 @@
 """Collections that a server writes: opened when needed, found again after a restart, deleted and closed."""
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 import threading
+import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +16,20 @@ import pytest
 
 from index.candidates import Document
 from index.catalog.layout import CollectionLayout
+from index.catalog.publication import Publication
 from index.collection import Collection
-from index.errors import CollectionBusyError, CollectionNotFoundError, InvalidNameError
+from index.errors import CollectionBusyError, CollectionNotFoundError, InvalidNameError, TooManyFilesError
 from index.live.adoption import Adoption
 from index.live.collection import LiveCollection
+from index.live.records import LiveLimits
+from index.verify import verify
 from models.encoder import encode
+from service import live_collections
+from service.collection_counts import PublishedCounts
 from service.collections import CollectionRegistry
 from service.exceptions import NotReadyError
+from service.live_collections import LiveCollections, LiveOptions
+from service.open_files import FileBudget
 
 
 @pytest.fixture
@@ -252,3 +266,162 @@ async def test_what_a_build_brought_is_in_the_next_snapshot(
         found = await registry.open("demo")
         assert [document.id for document in found.page(None, 100)] == ["new"]
     registry.close()
+
+
+def many(repository: Path, root: Path, command: str, collections: int, files: int) -> subprocess.Popen[str]:
+    """A process that writes to many collections."""
+    script = Path(__file__).with_name("many_collections.py")
+    root.mkdir()
+    return subprocess.Popen(
+        [sys.executable, str(script), command, str(root), str(collections), str(files)],
+        cwd=repository,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_many_collections_share_threads_and_files(tmp_path: Path, repository: Path) -> None:
+    done = many(repository, tmp_path / "collections", "measure", 120, 256)
+    said = json.loads(done.communicate(timeout=200)[0])
+    assert done.returncode == 0
+    assert said["documents"] == [[1], [3], [3]]
+    assert said["counted"] == [360, 360]
+    assert said["files"] <= 256 // 2  # connections have the other half
+    assert said["threads"] <= 40
+    assert said["scrape_seconds"] <= 0.02  # of processor time
+    assert said["left"][1] <= 20  # threads that end by themselves
+
+
+def test_a_crash_while_collections_are_closed_for_others_loses_nothing(
+    tmp_path: Path, repository: Path
+) -> None:
+    root = tmp_path / "collections"
+    writing = many(repository, root, "write", 6, 32)  # which leaves room for two of them
+    assert writing.stdout is not None
+    answered = [writing.stdout.readline() for _ in range(40)]
+    writing.kill()
+    answered += writing.communicate()[0].splitlines(keepends=True)
+    counts = Counter(line.strip() for line in answered if line.endswith("\n"))
+    registry = CollectionRegistry(root)
+    registry.open_written()
+    for name, least in counts.items():
+        found = {document.id for document in registry.snapshot(name).page(None, 1000)}
+        assert found >= {str(number) for number in range(least)}
+        assert len(found) <= least + 1
+        assert verify(root, name) == []
+    registry.close()
+
+
+def test_one_that_nobody_writes_to_is_closed_and_opened_by_the_next_write(
+    root: Path, tiny: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_collections, "IDLE_SECONDS", 0.0)
+    registry = CollectionRegistry(root, LiveOptions(LiveLimits(flush_seconds=1000)))
+    with registry.writing("demo") as live:
+        write(live, tiny, "x")
+    registry.release_superseded()
+    with pytest.raises(CollectionBusyError), LiveCollection(Collection.open(root, "demo")):
+        pass  # what was written is in memory and the ledger alone
+    with registry.writing("demo") as live:
+        live.flush()
+        live.begin_merge()
+        wait_until(lambda: live.is_idle)
+        registry.release_superseded()
+        assert registry.statistics("demo").segments == 2  # it stays open while somebody writes
+        before = live.snapshot()
+    registry.release_superseded()
+    assert ids_of(registry) == [*BUILT, "x"]
+    assert registry.snapshot("demo").version == before.version
+    with LiveCollection(Collection.open(root, "demo")) as elsewhere:
+        write(elsewhere, tiny, "y")
+    with registry.writing("demo") as live:
+        write(live, tiny, "z")
+    assert ids_of(registry) == [*BUILT, "x", "y", "z"]
+    registry.close()
+
+
+def test_one_that_is_built_stays_open(
+    root: Path, tiny: Any, build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(root.parent, tiny, "another")
+    monkeypatch.setattr(live_collections, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(live_collections, "MOST_OPEN", 1)
+    registry = CollectionRegistry(root)
+    with registry.writing("demo") as live:
+        under_way = live.begin_build()
+        wait_until(lambda: live._running().upkeep.is_idle)
+    registry.release_superseded()
+    with registry.writing("another") as other:
+        write(other, tiny, "x")
+    with registry.writing("demo") as again:
+        assert again is live
+        under_way.close()
+    registry.release_superseded()
+    with registry.writing("demo") as again:
+        assert again is not live
+    registry.close()
+
+
+def test_what_takes_more_files_than_are_left_is_refused(root: Path, tiny: Any, build: Any) -> None:
+    build(root.parent, tiny, "another")
+    allowed = 6
+    budget = FileBudget(lambda: allowed)
+    live = LiveCollections(root, LiveOptions(), budget)
+    with live.writing("demo") as first:
+        write(first, tiny, "x")
+        with pytest.raises(
+            TooManyFilesError, match=r"'another' takes 5 open files, 4 more than .* the 6 that"
+        ):
+            live.writing("another").__enter__()
+    with live.writing("another") as second:  # the first is published and closed for it
+        write(second, tiny, "y")
+    assert live.get("demo") is None
+    assert Collection.open(root, "demo").snapshot().documents == 6
+    live.close()
+
+
+def test_one_that_cannot_be_flushed_stays_open(
+    root: Path, tiny: Any, build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(root.parent, tiny, "another")
+    monkeypatch.setattr(live_collections, "MOST_OPEN", 1)
+    registry = CollectionRegistry(root)
+    with registry.writing("demo") as live:
+        write(live, tiny, "x")
+
+    def full(_: Publication) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Publication, "publish", full)
+        with registry.writing("another") as live:
+            write(live, tiny, "y")
+    assert ids_of(registry) == [*BUILT, "x"]
+    with registry.writing("demo") as live:
+        write(live, tiny, "z")
+    assert ids_of(registry) == [*BUILT, "x", "z"]
+    registry.close()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_counts_are_read_again_only_where_files_changed(root: Path, tiny: Any, build: Any) -> None:
+    counts = PublishedCounts(root)
+    first = counts.of("demo")
+    assert (first.documents, first.segments, first.ledger_entries) == (5, 1, 0)
+    assert counts.of("demo") is first
+    with LiveCollection(Collection.open(root, "demo")) as live:
+        write(live, tiny, "x")
+        written = counts.of("demo")
+        assert (written.documents, written.ledger_entries) == (5, 1)
+        live.flush()
+        assert (counts.of("demo").documents, counts.of("demo").ledger_entries) == (6, 0)
+    shutil.rmtree(root / "demo")
+    build(root.parent, tiny)
+    assert counts.of("demo").documents == 5

@@ -193,6 +193,41 @@ def answers(path: Path) -> int:
         connection.close()
 
 
+@pytest.mark.parametrize("step", [-3 * KEPT_SECONDS, -600, 3 * KEPT_SECONDS])
+def test_answers_are_kept_a_day_whatever_the_clock_is_set_to(
+    path: Path, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    clock = {"time": NOW, "monotonic": 5.0}
+    monkeypatch.setattr("index.ledger.clock.time.time", lambda: clock["time"])
+    monkeypatch.setattr("index.ledger.clock.time.monotonic", lambda: clock["monotonic"])
+    with Ledger.open(path) as ledger:
+        ledger.append([entry(key="a")])
+        clock["time"] += step
+        clock["monotonic"] += KEPT_SECONDS - 1
+        assert ledger.answer_of("a") == StoredAnswer(DIGEST, '"a"', 1)
+        clock["monotonic"] += 1
+        assert ledger.answer_of("a") is None
+        clock["time"] -= 600  # between the look and the append
+        assert ledger.append([entry(), entry(key="a")]) == 3
+        assert ledger.answer_of("a") == StoredAnswer(DIGEST, '"a"', 3)
+
+
+def test_a_clock_that_is_behind_at_the_opening_goes_on_from_the_last_answer(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = {"time": NOW, "monotonic": 5.0}
+    monkeypatch.setattr("index.ledger.clock.time.time", lambda: clock["time"])
+    monkeypatch.setattr("index.ledger.clock.time.monotonic", lambda: clock["monotonic"])
+    with Ledger.open(path) as ledger:
+        ledger.append([entry(key="a")])
+    clock.update(time=0.0, monotonic=0.0)  # a machine without a clock of its own has started
+    with Ledger.open(path) as ledger:
+        ledger.append([entry(key="b")])
+        clock["monotonic"] += KEPT_SECONDS
+        ledger.append([entry(key="a"), entry(key="b")])
+        assert answers(path) == 2
+
+
 def test_a_key_in_use_changes_nothing(ledger: Ledger) -> None:
     ledger.append([entry(b"a", key="a")], now=NOW)
     with pytest.raises(ValueError, match="'a' is in use by position 1"):

@@ -27,6 +27,7 @@ from index.errors import (
 from index.live import adoption as adoption_module
 from index.live.collection import LiveCollection
 from index.live.records import LiveLimits, Written
+from index.live.statistics import published_statistics
 from index.verify import verify
 from index.writer import SegmentLimits
 
@@ -311,3 +312,46 @@ def test_a_build_that_is_closed_waits_for_its_adoption(
         with pytest.raises(CollectionBusyError, match="was closed"):
             live.adopt(build, source)
         assert [each.id for each in live.snapshot().page(None, 9)] == ["b"]
+
+
+def rebuilt(collection: Collection, model: Model) -> None:
+    """A build of these documents while nobody writes the collection."""
+    with collection.writer() as writer:
+        for id, (text, encoded) in model.items():
+            writer.add([Document(id, text, None, {"year": len(text)})], encoded)
+        writer.publish()
+
+
+@pytest.mark.parametrize("first", ["written", "built"])
+def test_a_build_without_a_writer_counts_as_a_write_of_all_its_documents(
+    collection: Collection, texts: Any, first: str
+) -> None:
+    if first == "built":
+        rebuilt(collection, texts(["a"], 1))
+        assert not collection.layout.ledger.exists()
+    else:
+        with LiveCollection(collection) as live:
+            put(live, texts(["a"], 1))
+    with LiveCollection(collection) as live:
+        read = live.position
+    rebuilt(collection, texts(["a"], 2))
+    with LiveCollection(collection) as live:
+        assert live.position == read + 1
+        stored = live.snapshot().representations_of("a")
+        assert stored is not None
+        assert stored.position == read + 1
+        with pytest.raises(DocumentChangedError, match=f"position {read + 1}, after if_position {read}"):
+            live.patch("a", {"year": 1}, if_position=read)
+        assert live.patch("a", {"year": 1}, if_position=read + 1).position == read + 2
+    assert verify(collection.layout.folder.parent, "demo") == []
+    assert published_statistics(collection).ledger_entries == 1
+
+
+def test_a_build_over_a_lost_ledger_gives_no_position_again(collection: Collection, texts: Any) -> None:
+    with LiveCollection(collection) as live:
+        put(live, texts(["a", "b", "c"], 1))
+        live.flush()
+    collection.layout.ledger.unlink()
+    rebuilt(collection, texts(["a"], 2))
+    with LiveCollection(collection) as live:
+        assert live.position == 4

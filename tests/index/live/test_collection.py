@@ -204,9 +204,7 @@ def test_waiting_writes_share_one_force(
             pool.submit(live.put, [Document(f"n{number}", "x")], encoded.take(np.array([1])))
             for number in range(8)
         ]
-        while (
-            not sizes or sizes[0] + live._running().committer._queue.qsize() < 9
-        ):  # what waits behind the first force
+        while not sizes or sizes[0] + len(live._running().committer._waiting) < 9:  # behind the first force
             time.sleep(0.001)
         go.set()
         positions = sorted(each.result().position for each in [first, *others])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+import pytest
 
+from index.catalog.publication import Publication
 from index.collection import Collection
 from index.inspection import inspect_collection
 from index.live.collection import LiveCollection
@@ -49,3 +53,34 @@ def test_an_empty_collection_has_none(root: Any, three: Any, make_settings: Any)
     collection = Collection.create(root, "demo", make_settings(three[1], "demo"))
     found = published_statistics(collection)
     assert (found.documents, found.segments, found.position, dict(found.part_bytes)) == (0, 0, 0, {})
+
+
+@pytest.mark.parametrize("what", ["flush", "merge"])
+def test_statistics_wait_for_no_publication(
+    build: Any, three: Any, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    documents, encoded = three
+    collection: Collection = build(three)
+    begun, go_on, real = threading.Event(), threading.Event(), Publication.publish
+
+    def held(self: Publication) -> None:
+        begun.set()
+        assert go_on.wait(60)
+        real(self)
+
+    with LiveCollection(collection) as live, ThreadPoolExecutor(2) as threads:
+        live.delete(["b", "c"])
+        live.flush()
+        live.put(documents[:2], encoded.take(np.array([0, 1])))
+        monkeypatch.setattr(Publication, "publish", held)
+        working = threads.submit(live.flush if what == "flush" else live.merge)
+        try:
+            assert begun.wait(60)
+            during = threads.submit(live.stats).result(60)  # a disk that hangs would hold the flush for ever
+        finally:
+            go_on.set()
+        working.result(60)
+        assert (during.documents, during.segments, during.deleted, during.position) == (2, 1, 3, 2)
+        assert (during.memory_documents, during.ledger_entries, during.flushed_position) == (2, 1, 1)
+        after = live.stats()
+        assert (after.flushed_position, after.deleted) == ((2, 0) if what == "flush" else (1, 1))

@@ -18,11 +18,13 @@ from index.catalog.publication import Publication
 from index.collection import Collection
 from index.dense import building
 from index.dense.library import faiss
-from index.errors import WriteOverloadedError, WriteTooLargeError
+from index.errors import StorageFullError, WriteOverloadedError, WriteTooLargeError
+from index.ledger.ledger import Ledger
 from index.live import upkeep as upkeep_module
 from index.live.collection import LiveCollection
 from index.live.merge import Merge, MergeStoppedError
 from index.live.records import LiveLimits, NoObserver, WriteStage
+from index.live.threads import MERGE_NICENESS
 from index.segments.writer import FilledSegment, SegmentWriter
 from index.verify import verify
 
@@ -216,7 +218,7 @@ def test_a_merge_that_cannot_be_stopped_publishes_nothing_after_the_end(
             put(live, random_texts, [id])
             wait_until(lambda: live._running().committer.state.memory_documents == 0)
         assert begun.wait(SECONDS)
-        merging = live._running().upkeep._merges
+        (merging,) = live._running().upkeep._threads.merges.threads
     current = collection.current()
     with LiveCollection(Collection.open(root, "demo")) as again:
         go_on.set()
@@ -245,7 +247,7 @@ def test_background_threads_leave_the_processor_to_others(
     with LiveCollection(collection, LiveLimits(flush_documents=1)) as live:
         put(live, random_texts, ["a"])
         wait_until(lambda: "merge" in found)
-    assert found["merge"] == min(19, own + upkeep_module.MERGE_NICENESS)
+    assert found["merge"] == min(19, own + MERGE_NICENESS)
     assert found["cores"] == max(1, faiss.omp_get_max_threads() // 2)
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
 
@@ -293,7 +295,8 @@ def test_a_graph_that_is_built_at_the_end_is_given_up(
             live.flush()
         live.begin_merge()
         assert begun.wait(SECONDS)
-        merging = live._running().upkeep._merges
+        (merging,) = live._running().upkeep._threads.merges.threads
+    merging.join(SECONDS)
     assert not merging.is_alive()
     assert rows == [500]  # of 1,200
     assert made.snapshot().documents == 1_200
@@ -334,3 +337,52 @@ def test_patches_wait_for_room_too(
             live.patch("a", {"year": 1})
         live.flush()
         live.patch("a", {"year": 1})
+
+
+def test_a_trim_that_fails_is_tried_again(
+    collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep_module, "RETRY_SECONDS", 0.01)
+    failures = [StorageFullError("no space left on the disk") for _ in range(2)]
+    trim = Ledger.trim
+
+    def full_twice(self: Ledger, up_to: int) -> None:
+        if failures:
+            raise failures.pop()
+        trim(self, up_to)
+
+    monkeypatch.setattr(Ledger, "trim", full_twice)
+    noted = Noted()
+    with LiveCollection(collection, LiveLimits(flush_documents=1), noted) as live:
+        put(live, random_texts, ["a"])
+        wait_until(lambda: live._running().ledger.trimmed_position == 1)  # without another write
+        assert (len(noted.failures), noted.flushes) == (2, [1])
+        assert live.snapshot().documents == 1
+
+
+def test_what_segments_hold_leaves_the_ledger_after_the_opening(
+    collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+
+        def dying(self: Ledger, up_to: int) -> None:
+            raise StorageFullError("no space left on the disk")
+
+        patched.setattr(Ledger, "trim", dying)
+        with LiveCollection(collection) as live:
+            put(live, random_texts, ["a"])
+            with pytest.raises(StorageFullError):
+                live.flush()
+    with LiveCollection(collection, LiveLimits(flush_seconds=0.05)) as again:
+        wait_until(lambda: again._running().ledger.trimmed_position == 1)
+
+
+def test_segments_are_merged_after_the_opening(collection: Collection, random_texts: Any) -> None:
+    with LiveCollection(collection, LiveLimits(merge_width=64)) as live:
+        for number in range(16):
+            put(live, random_texts, [str(number)])
+            live.flush()
+        assert live.stats().segments == 16
+    with LiveCollection(collection, LiveLimits(merge_width=8)) as again:
+        wait_until(lambda: again.stats().segments <= 2)  # of 8 documents each, without a write
+        assert again.snapshot().documents == 16

@@ -1,0 +1,38 @@
+"""What metrics tell of collections that are not written here, read again only where files are others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from index.catalog.layout import CollectionLayout
+from index.collection import Collection
+from index.ledger.file import log_of
+from index.live.statistics import CollectionCounts, published_counts
+from service.file_versions import FileVersion, version_of
+
+_LAYOUT = CollectionLayout(Path())
+FILES = (_LAYOUT.current.name, _LAYOUT.ledger.name, log_of(_LAYOUT.ledger).name)
+
+Versions = tuple[FileVersion | None, ...]
+
+
+class PublishedCounts:
+    """Of one folder of collections. A scrape of thousands reads the sizes and times of their files alone."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[str, tuple[Versions, CollectionCounts]] = {}
+
+    def of(self, name: str) -> CollectionCounts:
+        """Of a collection. Raises CollectionNotFoundError, DamagedIndexError or StorageError."""
+        folder = f"{self._root}/{name}/"
+        versions = tuple(version_of(folder + file) for file in FILES)
+        known = self._known.get(name)
+        if known is None or known[0] != versions:
+            # A file replaced since then is another than noted here, and so is read once more.
+            known = self._known[name] = versions, published_counts(Collection.open(self._root, name))
+        return known[1]
+
+    def forget(self, name: str) -> None:
+        """Lets go of what is known of it."""
+        self._known.pop(name, None)
