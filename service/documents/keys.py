@@ -18,7 +18,8 @@ def write_key(
 ) -> WriteKey | None:
     """The key of a write, with the digest of its request; None without one.
 
-    route: method and path as documented; names: what the path names; body: without the key.
+    route: method and path as documented; names: what the path names; body: without the key, of plain values
+    and of objects that `dict` takes apart.
     Raises InvalidRequestError for a key that is empty or too long.
     """
     if key is None:
@@ -29,7 +30,7 @@ def write_key(
             f"idempotency_key has {size} bytes; use 1 to {KEY_BYTES} bytes of UTF-8", "idempotency_key"
         )
     digest = hashlib.sha256(orjson.dumps([route, *names]))
-    digest.update(body if isinstance(body, bytes) else orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
+    digest.update(body if isinstance(body, bytes) else orjson.dumps(body, dict, orjson.OPT_SORT_KEYS))
     return WriteKey(key, digest.hexdigest())
 
 

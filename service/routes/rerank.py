@@ -10,7 +10,6 @@ from service.routes.common import (
     Services,
     TimeLimit,
     check_characters,
-    check_count,
     errors,
     json_response,
     router,
@@ -29,7 +28,6 @@ routes = router("rerank")
 async def rerank(body: RerankRequest, services: Services, deadline: TimeLimit) -> Response:
     """Order texts by their three-way score with a query, of themselves or as documents of a collection."""
     limits = services.limits
-    check_count(body.documents, limits.documents, "documents", "max_documents")
     check_characters([body.query], limits.characters, "query")
     check_characters(body.documents, limits.characters, "documents")
     weights = None if body.weights is None else weights_of(body.weights)
