@@ -1,4 +1,4 @@
-"""The largest bodies that fit a server's description of itself, and the largest that do not: of every operation.
+"""The largest bodies that fit a server's description of itself, and the largest that do not, for each operation.
 
 They are made from the description alone, so that an operation that is added is among them.
 """
