@@ -1,6 +1,6 @@
-"""The largest bodies that fit a server's description of itself, and the largest that do not, for each operation.
+"""The largest bodies that a server's description of itself allows, and the largest that it does not.
 
-They are made from the description alone, so that an operation that is added is among them.
+They are made for every operation of the description, so that one that is added is among them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 VALUES = 149_000  # just below what the server counts up to
 KEYS = 8_000
 LEVELS = 2  # how far into a body fields are looked for
+CHOICES = 5  # of more alternatives, as a filter has, the fields are not looked at
 MARK = "the extreme value goes here"
 # JSON texts of which a list may hold very many, whatever it should hold.
 WRONG_ITEMS = ("0.5", "-1", '""', "null", "{}")
@@ -46,13 +47,19 @@ class Description:
         self._paths: Mapping[str, Mapping[str, Any]] = description["paths"]
         self._schemas: Mapping[str, Schema] = description.get("components", {}).get("schemas", {})
 
-    def extremes(self, body_bytes: int, lengths: Sequence[int]) -> Iterator[Extreme]:
-        """The requests. body_bytes: the largest body; lengths: of lists, that settings limit to."""
-        for path, operations in self._paths.items():
-            for method, operation in operations.items():
-                target = path.format(**PARAMETERS)
-                for name, body in self._bodies(operation, body_bytes, lengths):
-                    yield Extreme(f"{method.upper()} {path}: {name}", method.upper(), target, body)
+    @property
+    def operations(self) -> list[tuple[str, str]]:
+        """Method and path of each operation."""
+        return [(method.upper(), path) for path, methods in self._paths.items() for method in methods]
+
+    def extremes(self, method: str, path: str, body_bytes: int, lengths: Sequence[int]) -> Iterator[Extreme]:
+        """The requests to one operation.
+
+        body_bytes: the largest body; lengths: of lists, that settings limit to.
+        """
+        bodies = self._bodies(self._paths[path][method.lower()], body_bytes, lengths)
+        for name, body in bodies:
+            yield Extreme(f"{method} {path}: {name}", method, path.format(**PARAMETERS), body)
 
     def _bodies(
         self, operation: Schema, body_bytes: int, lengths: Sequence[int]
@@ -64,13 +71,15 @@ class Description:
         if "application/json" not in content:
             return
         schema = content["application/json"]["schema"]
+        whole = True  # one string of all the bytes is enough: they take as long to read wherever they are
         for example, needed in self._examples(schema):
             yield "unknown fields", _with_entries(example, _keys())
             for place, schemas in self._places(schema):
                 where = ".".join(map(str, place))
                 # What an example has may exclude what it has not, or be needed beside it.
-                bases = [example] if place[0] in example else [example, needed]
-                for name, text in self._texts(schemas, body_bytes, lengths):
+                bases = [example] if place[0] in example or needed == example else [example, needed]
+                for name, text in self._texts(schemas, body_bytes if whole else body_bytes // 8, lengths):
+                    whole = whole and name != "string"
                     for base in bases:
                         body = json.dumps(_placed(base, place)).replace(json.dumps(MARK), text).encode()
                         if len(body) <= body_bytes:
@@ -89,7 +98,7 @@ class Description:
             place, schemas = waiting.pop()
             if place:
                 yield place, schemas
-            if len(place) == LEVELS:
+            if len(place) == LEVELS or len(schemas) > CHOICES:
                 continue
             for one in schemas:
                 for name, inner in one.get("properties", {}).items():
@@ -177,7 +186,10 @@ def _keys() -> list[str]:
 
 
 def _list(item: str, count: int) -> str:
-    return "[" + ",".join([item] * count) + "]"
+    """A list of so many, told apart by their id where they have one."""
+    before, mark, after = item.partition('"id": "tea')
+    items = [f"{before}{mark}{number}{after}" for number in range(count)] if mark else [item] * count
+    return "[" + ",".join(items) + "]"
 
 
 def _values(text: str) -> int:

@@ -60,11 +60,12 @@ def _refuse(_value: object) -> None:
     raise PydanticCustomError(TOKEN_IDS, IDS_REFUSED)
 
 
+IntegerList = Annotated[list[int], Field(fail_fast=True)]
 Input = Annotated[
     Annotated[str, Tag("text")]
     | Annotated[list[str], Field(min_length=1, fail_fast=True), counted("texts", "texts"), Tag("texts")]
-    | Annotated[list[int], BeforeValidator(_refuse), Tag("ids")]
-    | Annotated[list[list[int]], BeforeValidator(_refuse), Tag("ids of several")],
+    | Annotated[list[int], Field(fail_fast=True), BeforeValidator(_refuse), Tag("ids")]
+    | Annotated[list[IntegerList], Field(fail_fast=True), BeforeValidator(_refuse), Tag("ids of several")],
     *told_apart(_kind, "a string or a list of strings"),
 ]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from fastapi import Response
 
 from service.routes.common import (
@@ -61,7 +59,12 @@ async def rerank(body: RerankRequest, services: Services, deadline: TimeLimit) -
                 outcome.query_tokens, outcome.query_terms, truncated=outcome.query_truncated
             ),
             "results": [
-                {**asdict(result), "scores": sides_record(result.scores, bm25=False)}
+                {
+                    "index": result.index,
+                    "score": result.score,
+                    "scores": sides_record(result.scores, bm25=False),
+                    "truncated": result.truncated,
+                }
                 for result in outcome.results
             ],
             "usage": {"tokens": outcome.tokens},
