@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -41,6 +42,8 @@ DRIFT_BYTES = 16 << 20
 SAMPLE_EVERY = 100  # requests between two looks at the server
 SHOWN, SHOWN_BYTES = 10, 600
 HELD_MS = 50.0  # of processor time
+SUSPECTS = 500  # requests sent again, alone
+TRIES = 4
 LARGEST_EVERY = 100  # requests to one of the largest
 WATCHED = Path(__file__).with_name("watched.py")
 
@@ -49,14 +52,16 @@ WATCHED = Path(__file__).with_name("watched.py")
 class Tally:
     """What happened so far.
 
-    recent: bytes and route of each request since the last look at the server; held: for each look, for how
-    long the loop was held at most since the one before, in ms, and the largest requests meanwhile.
+    recent: the requests since the last look at the server; held_ms, busy_ms: for each look the most since the
+    one before; suspects: the requests meanwhile, where that was too much.
     """
 
     statuses: Counter[int] = field(default_factory=Counter)
     routes: Counter[tuple[str, int]] = field(default_factory=Counter)
-    recent: list[tuple[int, str]] = field(default_factory=list)
-    held: list[tuple[float, list[str]]] = field(default_factory=list)
+    recent: list[Request] = field(default_factory=list)
+    held_ms: list[float] = field(default_factory=list)
+    busy_ms: list[float] = field(default_factory=list)
+    suspects: list[Request] = field(default_factory=list)
     unanswered: int = 0
     faults: list[str] = field(default_factory=list)
     memory_bytes: list[int] = field(default_factory=list)
@@ -75,6 +80,7 @@ def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
             started = time.monotonic()
             tally = asyncio.run(fuzz(server, requests, Routes(description)))
             seconds = time.monotonic() - started
+            held, by = held_alone(server.url, tally.suspects)
             alive = answers_searches(server.url)
     print_table(tally)
     growth, drift = growth_and_drift(tally.memory_bytes)
@@ -85,16 +91,19 @@ def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
         missed.append(f"memory grew by {growth >> 20} MiB; the bar is {GROWTH_BYTES >> 20}")
     if drift > DRIFT_BYTES:
         missed.append(f"memory still grew by {drift >> 20} MiB in the end; the bar is {DRIFT_BYTES >> 20}")
-    held, among = max(tally.held, default=(0.0, []))
     if held > HELD_MS:
-        missed.append(f"the loop was held for {held} ms; the bar is {HELD_MS:g}; among {among}")
+        missed.append(f"the loop was held for {held} ms; the bar is {HELD_MS:g}: {by}")
+    if max(tally.busy_ms) > HELD_MS:
+        missed.append(f"the loop's own work took {max(tally.busy_ms)} ms; the bar is {HELD_MS:g}")
     figures = {
         "requests": count,
         "drawn_from_description": len(drawn),
         "faults": len(tally.faults),
         "ended_without_answer": tally.unanswered,
         "statuses": {str(status): number for status, number in sorted(tally.statuses.items())},
-        "loop_held_ms": held,
+        "loop_held_ms": held if tally.suspects else max(tally.held_ms),
+        "loop_held_together_ms": max(tally.held_ms),
+        "loop_busy_ms": max(tally.busy_ms),
         "memory_growth_mib": round(growth / 2**20, 1),
         "memory_drift_mib": round(drift / 2**20, 1),
         "seconds": round(seconds, 1),
@@ -215,7 +224,7 @@ async def fuzz(server: Server, hostile: Iterator[Request], routes: Routes) -> Ta
     async def send_some() -> None:
         connection = Connection(host, int(port), HANG_SECONDS)
         for request in hostile:
-            tally.recent.append((len(request.body), routes.of(request)))
+            tally.recent.append(request)
             await judge(connection, request, routes.of(request), tally)
             done = tally.statuses.total() + tally.unanswered
             if done % SAMPLE_EVERY == 0:
@@ -233,9 +242,38 @@ async def look(connection: Connection, server: Server, tally: Tally) -> None:
     asked = Request(b"GET", b"/stopped", ())
     answer = await connection.exchange(asked.to_bytes(), whole=True, has_body=True)
     if answer is not None:
-        largest = [f"{route} ({size} bytes)" for size, route in sorted(tally.recent)[-3:]]
-        tally.held.append((json.loads(answer.body)["held_ms"], largest))
+        stopped = json.loads(answer.body)
+        tally.held_ms.append(stopped["held_ms"])
+        tally.busy_ms.append(stopped["busy_ms"])
+        if stopped["held_ms"] > HELD_MS and len(tally.suspects) < SUSPECTS:
+            tally.suspects += tally.recent
         tally.recent.clear()
+
+
+def held_alone(url: str, suspects: list[Request]) -> tuple[float, str]:
+    """The longest for which one of the requests holds the loop when it is alone, in ms, and its beginning.
+
+    The least of several tries: together with others, and on a busy machine, a request that holds the
+    interpreter for a moment is waited for as long as it waits for a processor itself.
+    """
+    worst = (0.0, "")
+    host, _, port = url.removeprefix("http://").partition(":")
+
+    async def send(request: Request) -> None:
+        connection = Connection(host, int(port), HANG_SECONDS)
+        with suppress(TimeoutError):
+            await connection.exchange(request.to_bytes(), whole=False, has_body=request.method != b"HEAD")
+        await connection.close()
+
+    for request in suspects:
+        httpx.get(f"{url}/stopped")
+        least = HELD_MS + 1
+        for _ in range(TRIES):
+            if least > HELD_MS:
+                asyncio.run(send(request))
+                least = min(least, float(httpx.get(f"{url}/stopped").json()["held_ms"]))
+        worst = max(worst, (least, repr(request.to_bytes()[:SHOWN_BYTES])))
+    return worst
 
 
 async def judge(connection: Connection, request: Request, route: str, tally: Tally) -> None:
