@@ -36,6 +36,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory, built_data: Path) -> Itera
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_extreme_bodies_do_not_hold_the_loop(watched: httpx.Client, method: str, path: str) -> None:
     limits = watched.get("/info").json()["limits"]
