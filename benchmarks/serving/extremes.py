@@ -143,7 +143,10 @@ class Description:
                         if _values(text) * count <= VALUES and text.count(":") * count <= KEYS:
                             yield f"{count} of {text[:40]}", _list(text, count)
             if schema.get("type") == "object" and schema.get("additionalProperties"):
-                yield "an entry of values", '{"a":' + _list("0", VALUES - 100) + "}"
+                objects = '{"b":' + _list("0", VALUES // KEYS - 2) + "}"
+                for item in ("0", json.dumps("a" * (room // VALUES - 4)), "[0]", objects):
+                    count = KEYS - 10 if ":" in item else (VALUES - 100) // _values(item)
+                    yield f"an entry of {item[:9]}", '{"a":' + _list(item, count) + "}"
 
     def _items(self, schema: Schema) -> Iterator[str]:
         """JSON texts of items of a list, as small as they can be, and of objects with a large one."""
