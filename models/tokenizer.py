@@ -148,7 +148,8 @@ class Tokenizer:
 
     def spans(self, text: str) -> TokenSpans:
         """Where the tokens of a text lie, without special tokens and instruction."""
-        encoding = self._vocabulary.encode(valid_text(text), add_special_tokens=False)
+        # As a batch of one: for a single text the interpreter's lock is held until all of it is done.
+        (encoding,) = self._vocabulary.encode_batch([valid_text(text)], add_special_tokens=False)
         offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
         words = np.array([-1 if word is None else word for word in encoding.word_ids], np.int64)
         begins_word = np.ones(len(words), np.bool_)
@@ -157,7 +158,9 @@ class Tokenizer:
 
     def text_of(self, token_ids: Sequence[int]) -> str:
         """The text of tokens, without special ones and those that the vocabulary does not have."""
-        text: str = self._vocabulary.decode([one for one in token_ids if one < self.vocabulary_size])
+        known = [one for one in token_ids if one < self.vocabulary_size]
+        text: str
+        (text,) = self._vocabulary.decode_batch([known])  # as `spans`, a batch of one
         return text
 
     def tail(self, text: str, input_type: InputType = "document") -> str:

@@ -12,7 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -37,6 +38,7 @@ from service.open_files import FileBudget, FileHolder
 
 OPENING_THREADS = 2
 RENEWING_THREADS = 2
+LOOKING_THREADS = 4  # each looks at the files of one collection: a slow disk keeps those of others waiting
 DEFAULT_OPTIONS = LiveOptions()
 DEFAULTS = CollectionLayout(Path()).defaults.name
 EFFORT = CollectionLayout(Path()).effort.name
@@ -63,6 +65,14 @@ class SearchTarget:
     snapshot: Snapshot
     defaults: SearchDefaults | None = None
     effort: DenseEffort | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _ToOpen:
+    """A collection whose current snapshot is not open. written: whether it is written here."""
+
+    name: str
+    written: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +140,15 @@ class CollectionRegistry:
         self._live = LiveCollections(root, options, self._files)
         self._opening_pool = Pool("opening", OPENING_THREADS)
         self._renewing_pool = Pool("renewing", RENEWING_THREADS)
+        self._looking_pool = Pool("looking", LOOKING_THREADS)
+        self._looks = {
+            (defaults, effort): SharedCalls(
+                partial(self._looked, defaults=defaults, effort=effort), self._looking_pool
+            )
+            for defaults in (False, True)
+            for effort in (False, True)
+        }
+        self._look_to_write = SharedCalls(self._looked_to_write, self._looking_pool)
         self._open = SharedCalls(self.snapshot, self._opening_pool)
         self._renew = SharedCalls(self.snapshot, self._renewing_pool)
         self._open_to_write = SharedCalls(self._opened_to_write, self._opening_pool)
@@ -160,37 +179,23 @@ class CollectionRegistry:
             return current
 
     async def open(self, name: str) -> Snapshot:
-        """The same, awaited: in a thread only where the snapshot is not open yet, or written to since.
-
-        To see that it still is the current one takes less time than a thread takes to begin.
-        """
-        name = self.aliases.collection_of(name)
-        live = self._live.get(name)
-        if live is not None:
-            return live.seen() or await self._renew(name)
-        return self._current(name) or await self._open(name)
+        """The same, awaited."""
+        return (await self.open_with_defaults(name, defaults=False, effort=False)).snapshot
 
     async def open_with_defaults(
         self, name: str, *, defaults: bool = True, effort: bool = True
     ) -> SearchTarget:
         """The current snapshot with the stored defaults and effort, also when another process wrote them.
 
+        Whoever asks at the same time shares one look at the files, which begins after all of them asked.
+
         Raises as `snapshot` does; DamagedIndexError for damaged ones that are asked for, too.
         """
-        name = self.aliases.collection_of(name)
-        snapshot = await self.open(name)
-        target, folder = SearchTarget(snapshot), f"{self._root}/{name}"
-        if defaults:
-
-            def read(path: Path) -> SearchDefaults:
-                return SearchDefaults.read(path, snapshot.settings)
-
-            found = _current(self._defaults, name, f"{folder}/{DEFAULTS}", read)
-            target = replace(target, defaults=found)
-        if effort:
-            stored = _current(self._efforts, name, f"{folder}/{EFFORT}", DenseEffort.read)
-            target = replace(target, effort=stored)
-        return target
+        found = await self._looks[defaults, effort](name)
+        if isinstance(found, SearchTarget):
+            return found
+        opened = await (self._renew if found.written else self._open)(found.name)
+        return await self._looking_pool.run(self._target, found.name, opened, defaults, effort)
 
     def writing(self, name: str) -> AbstractContextManager[LiveCollection]:
         """The collection, opened to be written to, and not closed meanwhile.
@@ -214,9 +219,8 @@ class CollectionRegistry:
 
         They have its own name, which an alias may mean no longer in a moment. Raises as `writing` does.
         """
-        name = self.aliases.collection_of(name)
-        live = self._live.get(name)
-        return live.settings if live is not None else await self._open_to_write(name)
+        found = await self._look_to_write(name)
+        return await self._open_to_write(found) if isinstance(found, str) else found
 
     def open_written(self) -> None:
         """Opens what holds acknowledged writes that are not published yet, so that searches see them."""
@@ -292,8 +296,37 @@ class CollectionRegistry:
         """Lets go of every open snapshot, and closes what was written, which lasts."""
         self._opening_pool.close()
         self._renewing_pool.close()
+        self._looking_pool.close()
         self._live.close()
         self._opened.clear()
+
+    def _looked(self, name: str, *, defaults: bool, effort: bool) -> SearchTarget | _ToOpen:
+        """What a search needs, where the current snapshot is open."""
+        name = self.aliases.collection_of(name)
+        live = self._live.get(name)
+        snapshot = self._current(name) if live is None else live.seen()
+        if snapshot is None:
+            return _ToOpen(name, live is not None)
+        return self._target(name, snapshot, defaults, effort)
+
+    def _looked_to_write(self, name: str) -> CollectionSettings | str:
+        """The settings of a collection that is open to be written to, else its own name."""
+        name = self.aliases.collection_of(name)
+        live = self._live.get(name)
+        return name if live is None else live.settings
+
+    def _target(self, name: str, snapshot: Snapshot, defaults: bool, effort: bool) -> SearchTarget:
+        """A snapshot with what is stored beside it."""
+        folder = f"{self._root}/{name}"
+
+        def read(path: Path) -> SearchDefaults:
+            return SearchDefaults.read(path, snapshot.settings)
+
+        return SearchTarget(
+            snapshot,
+            _current(self._defaults, name, f"{folder}/{DEFAULTS}", read) if defaults else None,
+            _current(self._efforts, name, f"{folder}/{EFFORT}", DenseEffort.read) if effort else None,
+        )
 
     def _current(self, name: str) -> Snapshot | None:
         """The open snapshot where it is the current one."""

@@ -74,6 +74,7 @@ from service.exceptions import (
 )
 from service.http.asgi import Receive, Scope, Send
 from service.invalid_values import is_another_kind, message_of
+from service.schemas.base import TOKEN_IDS, TOO_MANY
 
 log = logging.getLogger("tercet")
 
@@ -312,10 +313,12 @@ async def _invalid(_request: Request, error: Exception) -> Response:
     if not path and detail["type"] == "missing":
         return Failure(400, "the body is empty; send a JSON object", "empty_body").response()
     param = _short_param(".".join(map(str, path)) or None)
+    if detail["type"] == TOO_MANY:
+        return failure_of(RequestTooLargeError(f"{param} {detail['msg']}", param)).response()
     message = message_of(param or "the body", [each for each in details if _path(each, error.body) == path])
     if not path and detail["type"] in ("model_attributes_type", "model_type"):
         message = "body: send a JSON object"
-    code = {"missing": "missing_field", "extra_forbidden": "unknown_field"}.get(
+    code = {"missing": "missing_field", "extra_forbidden": "unknown_field", TOKEN_IDS: TOKEN_IDS}.get(
         detail["type"], "invalid_value"
     )
     return Failure(422, _printable(message), code, param).response()

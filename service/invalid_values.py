@@ -8,6 +8,9 @@ from typing import Any
 import orjson
 
 SHOWN_CHARACTERS = 40
+NONE_OF_THESE = (
+    "none_of_these"  # the complaint about what is no alternative of `told_apart`; says what to use
+)
 
 # Type of a complaint → what to use instead, with the limits of its context.
 REMEDIES: Mapping[str, str] = {
@@ -58,13 +61,17 @@ def message_of(name: str, details: Sequence[Mapping[str, Any]]) -> str:
         return f"{name}: no such field; leave it out"
     meant = [each for each in details if not is_another_kind(each)] or details
     for each in meant:
-        if each["type"] not in REMEDIES:  # a rule of ours, in words of its own
+        if (
+            each["type"] not in REMEDIES and each["type"] != NONE_OF_THESE
+        ):  # a rule of ours, in words of its own
             return f"{name}: " + str(each["msg"]).removeprefix("Value error, ")
     remedies = dict.fromkeys(_remedy(name, each) for each in meant)
     return f"{name} is {shown(detail['input'])}; use {' or '.join(remedies)}"
 
 
 def _remedy(name: str, detail: Mapping[str, Any]) -> str:
+    if detail["type"] == NONE_OF_THESE:
+        return str(detail["msg"])
     limits = {
         key: int(limit) if isinstance(limit, float) and limit.is_integer() else limit
         for key, limit in detail.get("ctx", {}).items()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from service.compat.error_shapes import SHAPES, Shape, shape_of
 from service.http.codings import Decoder
 
 
@@ -76,8 +77,11 @@ async def _answer(reader: asyncio.StreamReader, has_body: bool) -> Answer:
     return Answer(status, headers, body)
 
 
-def fault_of(answer: Answer, *, has_body: bool = True) -> str | None:
-    """What is wrong with an answer: a failure of the server, or an error that has not the one shape."""
+def fault_of(answer: Answer, path: str | None, *, has_body: bool = True) -> str | None:
+    """What is wrong with an answer: a failure of the server, or an error that has not the shape of its path.
+
+    path: None where it is not known what the server understood; then any of the shapes is right.
+    """
     if answer.status >= 500:
         return f"{answer.status}: {answer.body[:300]!r}"
     if "x-request-id" not in answer.headers:
@@ -88,14 +92,31 @@ def fault_of(answer: Answer, *, has_body: bool = True) -> str | None:
         return f"{answer.status} of type {answer.headers.get('content-type')}"
     coding = answer.headers.get("content-encoding")
     body = answer.body if coding is None else Decoder(coding).decode(answer.body, 1 << 20)
-    return None if _has_error_shape(body) else f"{answer.status} of another shape: {body[:300]!r}"
-
-
-def _has_error_shape(body: bytes) -> bool:
     try:
         value: Any = json.loads(body)
     except ValueError:
-        return False
+        value = None
+    shapes = [*SHAPES.values(), None] if path is None else [shape_of(path)]
+    return (
+        None
+        if any(_has_shape(value, shape) for shape in shapes)
+        else f"{answer.status} of another shape: {body[:300]!r}"
+    )
+
+
+def _has_shape(value: Any, shape: Shape | None) -> bool:
+    """Whether it is an error of another service, which are objects of texts, or has the one shape."""
+    if shape is None:
+        return _has_error_shape(value)
+    names = set(shape(400, "", "")[1])
+    return (
+        isinstance(value, dict)
+        and set(value) == names
+        and all(isinstance(text, str) and text for text in value.values())
+    )
+
+
+def _has_error_shape(value: Any) -> bool:
     if not isinstance(value, dict) or set(value) != {"error"}:
         return False
     error = value["error"]

@@ -59,13 +59,14 @@ def serving(
     port = port or free_port()
     variables = {f"TERCET_{name.upper()}": str(value) for name, value in settings.items()}
     places = {"PYTHONPATH": str(code), "TERCET_PORT": str(port), "TERCET_DATA": str(data)}
-    process = subprocess.Popen(
-        [sys.executable, "-P", *(program or ["-m", "cli.main", command])],
-        env=environment({**variables, **places}),
-        cwd=data,
-        stdout=subprocess.DEVNULL,
-        stderr=(data / f"{command}-{port}.log").open("ab"),
-    )
+    with (data / f"{command}-{port}.log").open("ab") as log:  # the process has it open by itself
+        process = subprocess.Popen(
+            [sys.executable, "-P", *(program or ["-m", "cli.main", command])],
+            env=environment({**variables, **places}),
+            cwd=data,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        )
     try:
         url = f"http://127.0.0.1:{port}"
         wait_until_ready(url)

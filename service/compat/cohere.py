@@ -16,11 +16,11 @@ from service.answers.embeddings import base64_json, numbers_json
 from service.answers.pieces import response_of
 from service.compat.error_shapes import CohereError
 from service.compat.request import CompatibleRequest, Dimensions, ModelName, adapter_of, token_count, whole
-from service.compat.rerank import RerankedResult, ranked_texts, result_record, texts_of
+from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
 from service.exceptions import InvalidRequestError
 from service.routes.common import EDGE, Services, TimeLimit, json_response, router
 from service.routes.texts import Fields, encoded_texts
-from service.schemas.base import WHOLE
+from service.schemas.base import WHOLE, counted
 
 FIELDS = Fields("texts", dimensions="output_dimension")
 RANKED_AT_ONCE = 100  # documents of one search unit, as Cohere counts them
@@ -29,7 +29,7 @@ EmbeddingType = Literal["float", "base64", "binary", "ubinary", "int8", "uint8"]
 FLOAT: list[EmbeddingType] = ["float"]
 Truncate = Literal["NONE", "START", "END"]
 
-routes = router("cohere", *EDGE, 422, 503, shape=CohereError)
+routes = router("cohere", *EDGE, 503, shape=CohereError)
 
 
 class CohereTextPart(CompatibleRequest):
@@ -42,7 +42,7 @@ class CohereTextPart(CompatibleRequest):
 class CohereMixedInput(CompatibleRequest):
     """An input of parts, whose texts are joined."""
 
-    content: Annotated[list[CohereTextPart], Field(min_length=1, max_length=100)]
+    content: Annotated[list[CohereTextPart], Field(min_length=1, max_length=100, fail_fast=True)]
 
 
 class CohereEmbedRequest(CompatibleRequest):
@@ -61,17 +61,20 @@ class CohereEmbedRequest(CompatibleRequest):
         }
     )
 
-    texts: list[str] | None = Field(None, description="Texts; or give `inputs`.")
-    inputs: list[CohereMixedInput] | None = Field(None, description="Inputs of parts, all of them texts.")
+    texts: Annotated[list[str], Field(fail_fast=True), counted("texts", "texts")] | None = Field(
+        None, description="Texts; or give `inputs`."
+    )
+    inputs: Annotated[list[CohereMixedInput], Field(fail_fast=True), counted("texts", "texts")] | None = (
+        Field(None, description="Inputs of parts, all of them texts.")
+    )
     model: ModelName = None
-    input_type: str = Field(
+    input_type: str | None = Field(
         "search_document", description="`search_query` is a query, anything else a document."
     )
-    embedding_types: list[EmbeddingType] | None = Field(
+    embedding_types: Annotated[list[EmbeddingType], Field(max_length=16, fail_fast=True)] | None = Field(
         None,
         description="`float` by default. `binary` and `ubinary` are the signs of the values, eight in a "
         "byte; `int8` and `uint8` are refused, since this encoder has no scale for them.",
-        max_length=16,
     )
     output_dimension: Dimensions | None = Field(
         None, description="Keep this many values of each vector, normalized again."
@@ -101,9 +104,9 @@ class CohereRerankRequest(CompatibleRequest):
     )
 
     query: str
-    documents: list[str | dict[str, Any]] = Field(
-        description="Texts, or objects with a `text`.", min_length=1
-    )
+    documents: Annotated[
+        list[TextRequest], Field(min_length=1, fail_fast=True), counted("documents", "texts")
+    ] = Field(description="Texts, or objects with a `text`.")
     model: ModelName = None
     top_n: Annotated[int, Field(ge=1), WHOLE] | None = Field(None, description="By default all.")
     return_documents: bool | None = Field(False, description="Repeat each text in the answer (v1).")

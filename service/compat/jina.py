@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import orjson
 from fastapi import Response
@@ -15,15 +15,15 @@ from service.answers.embeddings import base64_json, numbers_json
 from service.answers.pieces import response_of
 from service.compat.error_shapes import JinaError
 from service.compat.request import CompatibleRequest, Dimensions, ModelName, adapter_of
-from service.compat.rerank import RerankedResult, ranked_texts, result_record, texts_of
+from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
 from service.exceptions import InvalidRequestError
 from service.routes.common import EDGE, Services, TimeLimit, json_response, router
 from service.routes.texts import Fields, encoded_texts
-from service.schemas.base import WHOLE
+from service.schemas.base import WHOLE, counted
 
 FIELDS = Fields("input")
 
-routes = router("jina", *EDGE, 422, 503, shape=JinaError)
+routes = router("jina", *EDGE, 503, shape=JinaError)
 
 
 class JinaRerankRequest(CompatibleRequest):
@@ -42,10 +42,10 @@ class JinaRerankRequest(CompatibleRequest):
         }
     )
 
-    query: str | dict[str, Any] = Field(description="A text, or an object with a `text`.")
-    documents: list[str | dict[str, Any]] = Field(
-        description="Texts, or objects with a `text`.", min_length=1
-    )
+    query: TextRequest = Field(description="A text, or an object with a `text`.")
+    documents: Annotated[
+        list[TextRequest], Field(min_length=1, fail_fast=True), counted("documents", "texts")
+    ] = Field(description="Texts, or objects with a `text`.")
     model: ModelName = None
     top_n: Annotated[int, Field(ge=1), WHOLE] | None = Field(None, description="By default all.")
     return_documents: bool | None = Field(True, description="Repeat each text in the answer.")
@@ -81,7 +81,9 @@ class JinaMultiVectorRequest(CompatibleRequest):
         }
     )
 
-    input: list[str | dict[str, Any]] = Field(description="Texts, or objects with a `text`.", min_length=1)
+    input: Annotated[list[TextRequest], Field(min_length=1, fail_fast=True), counted("texts", "texts")] = (
+        Field(description="Texts, or objects with a `text`.")
+    )
     model: ModelName = None
     input_type: Literal["document", "query"] | None = "document"
     embedding_type: Literal["float", "base64"] | None = Field(

@@ -7,30 +7,67 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import orjson
-from fastapi import Response
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Depends, Query, Response
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Tag
+from pydantic_core import PydanticCustomError
 
 from models.representations import Representations
 from service.answers.embeddings import base64_json, numbers_json
 from service.answers.pieces import response_of
 from service.compat.request import CompatibleRequest, Dimensions, ModelName, adapter_of
-from service.exceptions import InvalidRequestError, NotFoundError
+from service.exceptions import NotFoundError
 from service.routes.common import Services, TimeLimit, errors, json_response, router
 from service.routes.texts import Fields, encoded_texts
 from service.runtime import Runtime
+from service.schemas.base import TOKEN_IDS, counted, told_apart
 
 FIELDS = Fields("input")
 # Vectors shrink by a quarter as base64, by a half as digits: that takes longer than sending it at a gigabit.
 AS_IT_IS = {"Cache-Control": "no-transform"}
 IDS_REFUSED = (
-    "input has token ids, and this server takes texts: it has another vocabulary. LangChain's "
+    "it has token ids, and this server takes texts: it has another vocabulary. LangChain's "
     "OpenAIEmbeddings sends texts with check_embedding_ctx_length=False"
 )
 
-routes = router("openai")
+ApiVersion = Annotated[
+    str | None, Query(alias="api-version", description="Passed over; clients for Azure send it.")
+]
+
+
+async def _pass_over(_version: ApiVersion = None) -> None:
+    """Takes what Azure's clients send with every request, and this server has no use for."""
+
+
+routes = router("openai", dependencies=[Depends(_pass_over)])
+
+
+def _kind(value: object) -> str:
+    """By the first item of a list: where it is none, texts are meant."""
+    if isinstance(value, str):
+        return "text"
+    if not isinstance(value, list):
+        return ""
+    first = value[0] if value else ""
+    if isinstance(first, list):
+        return "ids of several"
+    return "ids" if isinstance(first, int) and not isinstance(first, bool) else "texts"
+
+
+def _refuse(_value: object) -> None:
+    raise PydanticCustomError(TOKEN_IDS, IDS_REFUSED)
+
+
+IntegerList = Annotated[list[int], Field(fail_fast=True)]
+Input = Annotated[
+    Annotated[str, Tag("text")]
+    | Annotated[list[str], Field(min_length=1, fail_fast=True), counted("texts", "texts"), Tag("texts")]
+    | Annotated[list[int], Field(fail_fast=True), BeforeValidator(_refuse), Tag("ids")]
+    | Annotated[list[IntegerList], Field(fail_fast=True), BeforeValidator(_refuse), Tag("ids of several")],
+    *told_apart(_kind, "a string or a list of strings"),
+]
 
 
 class OpenAIEmbeddingsRequest(CompatibleRequest):
@@ -40,7 +77,7 @@ class OpenAIEmbeddingsRequest(CompatibleRequest):
         json_schema_extra={"examples": [{"input": ["Tea is brewed with hot water."], "model": "tercet"}]}
     )
 
-    input: str | list[str] | list[int] | list[list[int]] = Field(
+    input: Input = Field(
         description="One text or several. Token ids are refused: they are of another vocabulary."
     )
     model: ModelName = None
@@ -129,14 +166,7 @@ async def openai_model(model: str, services: Services) -> Response:
 
 
 def _texts(given: str | list[str] | list[int] | list[list[int]]) -> list[str]:
-    if isinstance(given, str):
-        return [given]
-    texts = [text for text in given if isinstance(text, str)]
-    if len(texts) < len(given):
-        raise InvalidRequestError(IDS_REFUSED, "input", "token_ids")
-    if not texts:
-        raise InvalidRequestError("input is empty; send at least one text", "input")
-    return texts
+    return [given] if isinstance(given, str) else cast("list[str]", given)  # ids are refused before
 
 
 async def _embeddings(

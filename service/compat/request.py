@@ -8,12 +8,12 @@ from contextlib import aclosing
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from models.errors import AdapterNotFoundError
 from models.representations import Representations
 from service.encoding.service import EncodingService
-from service.schemas.base import ADAPTER_PATTERN, WHOLE
+from service.schemas.base import ADAPTER_PATTERN, WHOLE, Body
 
 ModelName = Annotated[
     str | None,
@@ -26,13 +26,13 @@ ModelName = Annotated[
 Dimensions = Annotated[int, Field(ge=1), WHOLE]
 
 
-class CompatibleRequest(BaseModel):
-    """A request body of another service: JSON types are taken as they are, other fields are passed over.
+class CompatibleRequest(Body):
+    """A request body of another service: other fields are passed over.
 
     Those services' clients send fields that mean nothing here, and more with each version.
     """
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(extra="ignore")
 
 
 async def adapter_of(encoding: EncodingService, model: str | None) -> str | None:

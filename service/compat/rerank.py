@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, Tag
 
 from service.compat.relevance import relevance
 from service.exceptions import InvalidRequestError
 from service.load.deadlines import Deadline
-from service.routes.common import check_characters, check_count
+from service.routes.common import check_characters
 from service.runtime import Runtime
+from service.schemas.base import told_apart
 from service.schemas.search_answers import ScoresResponse
 from service.search.answers import sides_record
 from service.search.defaults import rerank_weights
@@ -32,6 +33,16 @@ class RerankedResult(BaseModel):
     score: float = Field(description="The sum of the three scores.")
     scores: ScoresResponse
     document: TextRecord | None = None
+
+
+def _text_or_object(value: object) -> str:
+    return "text" if isinstance(value, str) else "object" if isinstance(value, dict) else ""
+
+
+TextRequest = Annotated[
+    Annotated[str, Tag("text")] | Annotated[dict[str, Any], Tag("object")],
+    *told_apart(_text_or_object, "a string or an object"),
+]
 
 
 def texts_of(documents: Sequence[str | dict[str, Any]], param: str) -> list[str]:
@@ -63,7 +74,6 @@ async def ranked_texts(
     Raises as `/rerank`.
     """
     limits = services.limits
-    check_count(texts, limits.documents, param, "max_documents")
     check_characters([query], limits.characters, "query")
     check_characters(texts, limits.characters, param)
     with services.telemetry.stage("rerank"):

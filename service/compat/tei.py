@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, cast
 import numpy as np
 import orjson
 from fastapi import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, Tag
 
 from models.representations import InputType, Output, Representations
 from models.tokenizer import Tokenizer
@@ -25,21 +25,47 @@ from service.compat.request import CompatibleRequest
 from service.compat.rerank import ranked_texts
 from service.exceptions import InvalidRequestError
 from service.load.deadlines import Deadline
-from service.routes.common import Services, TimeLimit, check_characters, check_count, json_response, router
+from service.load.pools import Pool
+from service.routes.common import Services, TimeLimit, check_characters, json_response, router
 from service.routes.texts import Fields, encoded_texts
 from service.runtime import Runtime
-from service.schemas.base import WHOLE
+from service.schemas.base import WHOLE, counted, told_apart
 from service.schemas.search import TokenId
 
 FIELDS = Fields("inputs")
+GROUP_CHARACTERS = 2**14  # of the texts whose tokens are made at once
+TOKENS_AT_ONCE = 2**12  # written by one call, which holds the interpreter's lock
 
 routes = router("tei", 401, 403, 413, 422, 424, 429, 503, shape=TeiError)
 open_routes = router("tei", 403, 413, 422, 503, shape=TeiError)
 
 
 Direction = Literal["Left", "Right", "left", "right"]
-TokenIds = list[TokenId]
-Inputs = str | list[str] | TokenIds | list[TokenIds] | list[str | TokenIds]
+TokenIds = Annotated[list[TokenId], Field(fail_fast=True)]
+
+
+def _text_or_ids(value: object) -> str:
+    return "text" if isinstance(value, str) else "ids" if isinstance(value, list) else ""
+
+
+def _kind(value: object) -> str:
+    """Ids of one text are a list of numbers."""
+    if isinstance(value, list) and value and isinstance(value[0], int | float):
+        return "ids"
+    return "text" if isinstance(value, str) else "several" if isinstance(value, list) else ""
+
+
+OneInput = Annotated[
+    Annotated[str, Tag("text")] | Annotated[TokenIds, Tag("ids")],
+    *told_apart(_text_or_ids, "a string or a list of token ids"),
+]
+Inputs = Annotated[
+    Annotated[str, Tag("text")]
+    | Annotated[TokenIds, Tag("ids")]
+    | Annotated[list[OneInput], Field(fail_fast=True), counted("texts", "texts"), Tag("several")],
+    *told_apart(_kind, "a string, a list of strings, or token ids"),
+]
+TextList = Annotated[list[str], Field(fail_fast=True)]
 
 
 class TeiTruncation(CompatibleRequest):
@@ -48,7 +74,7 @@ class TeiTruncation(CompatibleRequest):
     truncate: bool | None = Field(
         None, description="false refuses texts that are too long, instead of a cut."
     )
-    truncation_direction: Direction = Field(
+    truncation_direction: Direction | None = Field(
         "Right", description="The end of a longer text that is cut; `Left` keeps its last words."
     )
 
@@ -68,7 +94,7 @@ class TeiInputs(TeiTruncation):
 class TeiEmbedRequest(TeiInputs):
     """Texts whose dense vectors are wanted."""
 
-    normalize: bool = Field(True, description="Without effect: the encoder's vectors have length 1.")
+    normalize: bool | None = Field(True, description="Without effect: the encoder's vectors have length 1.")
     dimensions: Annotated[int, Field(ge=0), WHOLE] | None = Field(
         None,
         description="Keep this many values of each vector, normalized again; 0, or more than there are, "
@@ -95,9 +121,11 @@ class TeiRerankRequest(TeiTruncation):
     )
 
     query: str
-    texts: list[str]
-    raw_scores: bool = Field(False, description="The three-way sum itself, instead of a value from 0 to 1.")
-    return_text: bool = Field(False, description="Repeat each text in the answer.")
+    texts: Annotated[TextList, counted("documents", "texts")]
+    raw_scores: bool | None = Field(
+        False, description="The three-way sum itself, instead of a value from 0 to 1."
+    )
+    return_text: bool | None = Field(False, description="Repeat each text in the answer.")
 
 
 class TeiRank(BaseModel):
@@ -108,13 +136,20 @@ class TeiRank(BaseModel):
     text: str | None = None
 
 
+def _text_or_texts(value: object) -> str:
+    return "text" if isinstance(value, str) else "texts" if isinstance(value, list) else ""
+
+
 class TeiTokenizeRequest(CompatibleRequest):
     """Texts to split into tokens."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"inputs": "Tea is brewed."}]})
 
-    inputs: str | list[str]
-    add_special_tokens: bool = True
+    inputs: Annotated[
+        Annotated[str, Tag("text")] | Annotated[TextList, counted("texts", "texts"), Tag("texts")],
+        *told_apart(_text_or_texts, "a string or a list of strings"),
+    ]
+    add_special_tokens: bool | None = True
     prompt_name: str | None = Field(None, description="`query` is a query, anything else a document.")
 
 
@@ -205,13 +240,12 @@ async def tei_tokenize(body: TeiTokenizeRequest, services: Services) -> Response
     """The tokens of texts, however long."""
     texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
     limits, tokenizer = services.limits, services.encoding.tokenizer
-    check_count(texts, limits.texts, "inputs", "max_texts")
     check_characters(texts, limits.characters, "inputs")
     kind = _input_type(body.prompt_name)
-    content = await services.pools.bodies.run(
-        _tokens_json, tokenizer, texts, kind, special=body.add_special_tokens
+    pieces = _all_tokens(
+        services.pools.bodies, tokenizer, texts, kind, special=body.add_special_tokens is not False
     )
-    return Response(content, media_type="application/json")
+    return await response_of(pieces)
 
 
 @routes.get("/tei/info", response_model=TeiInfo)
@@ -250,9 +284,8 @@ async def _kept(
     services: Runtime, body: TeiTruncation, texts: list[str], kind: InputType, param: str
 ) -> list[str]:
     """The texts, cut at their beginning where that is asked for."""
-    if body.truncate is False or body.truncation_direction.lower() == "right":
+    if body.truncate is False or body.truncation_direction not in ("Left", "left"):
         return texts
-    check_count(texts, services.limits.texts, param, "max_texts")
     check_characters(texts, services.limits.characters, param)
     return await services.pools.bodies.run(_tails, services.encoding.tokenizer, texts, kind)
 
@@ -267,7 +300,7 @@ async def _encoded(
 ) -> Response:
     """A list with one representation of each text. write: that of a row."""
     kind, tokenizer = _input_type(body.prompt_name), services.encoding.tokenizer
-    texts = _texts(body.inputs, tokenizer)
+    texts = await services.pools.bodies.run(_texts, body.inputs, tokenizer)
     if not texts:
         return json_response([])
     texts = await _kept(services, body, texts, kind, "inputs")
@@ -336,8 +369,33 @@ def _sparse(part: Representations, row: int) -> Iterator[bytes]:
     yield orjson.dumps([{"index": index, "value": value} for index, value in pairs])
 
 
-def _tokens_json(tokenizer: Tokenizer, texts: list[str], kind: InputType, *, special: bool) -> bytes:
-    return orjson.dumps([_tokens(tokenizer, text, kind, special=special) for text in texts])
+async def _all_tokens(
+    pool: Pool, tokenizer: Tokenizer, texts: list[str], kind: InputType, *, special: bool
+) -> AsyncGenerator[bytes]:
+    """The answer's JSON. A token's takes many times the room of its text, so few are made at once."""
+    separator, group, size = b"[", list[str](), 0
+    for place, text in enumerate(texts):
+        group.append(text)
+        size += len(text)
+        if size >= GROUP_CHARACTERS or place == len(texts) - 1:
+            for piece in await pool.run(_tokens_json, tokenizer, group, kind, special=special):
+                yield separator + piece
+                separator = b""
+            separator, group, size = b",", [], 0
+    yield b"[]" if not texts else b"]"
+
+
+def _tokens_json(tokenizer: Tokenizer, texts: list[str], kind: InputType, *, special: bool) -> list[bytes]:
+    """The tokens of texts, a list of each, with commas between."""
+    pieces = []
+    for place, text in enumerate(texts):
+        tokens = _tokens(tokenizer, text, kind, special=special)
+        pieces.append(b",[" if place else b"[")
+        for start in range(0, len(tokens), TOKENS_AT_ONCE):
+            part = orjson.dumps(tokens[start : start + TOKENS_AT_ONCE])[1:-1]
+            pieces.append(b"," + part if start else part)
+        pieces.append(b"]")
+    return pieces
 
 
 def _tokens(tokenizer: Tokenizer, text: str, kind: InputType, *, special: bool) -> list[dict[str, Any]]:

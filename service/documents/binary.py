@@ -113,6 +113,12 @@ class BinaryBody:
             )
         return int(given)
 
+    @property
+    def line_count(self) -> int:
+        """How many documents there are lines for."""
+        text = _given(self.arrays, "documents").tobytes()
+        return text.count(b"\n") + bool(text[text.rfind(b"\n") + 1 :].strip())
+
     def lines(self) -> list[bytes]:
         """The documents' JSON."""
         lines = _given(self.arrays, "documents").tobytes().split(b"\n")

@@ -11,6 +11,7 @@ from index.live.records import WriteKey
 from service.exceptions import InvalidRequestError
 
 KEY_BYTES = 255
+LEVELS = 250  # about as many are written; a thousand are read
 
 
 def write_key(
@@ -18,8 +19,9 @@ def write_key(
 ) -> WriteKey | None:
     """The key of a write, with the digest of its request; None without one.
 
-    route: method and path as documented; names: what the path names; body: without the key.
-    Raises InvalidRequestError for a key that is empty or too long.
+    route: method and path as documented; names: what the path names; body: without the key, of plain values
+    and of objects that `dict` takes apart.
+    Raises InvalidRequestError for a key that is empty or too long, or a body that nests too deeply.
     """
     if key is None:
         return None
@@ -29,7 +31,13 @@ def write_key(
             f"idempotency_key has {size} bytes; use 1 to {KEY_BYTES} bytes of UTF-8", "idempotency_key"
         )
     digest = hashlib.sha256(orjson.dumps([route, *names]))
-    digest.update(body if isinstance(body, bytes) else orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
+    try:
+        content = body if isinstance(body, bytes) else orjson.dumps(body, dict, orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError as error:  # what was parsed fails only by its depth
+        raise InvalidRequestError(
+            f"the body nests deeper than {LEVELS} levels, too deep to tell a repeat of it: flatten it"
+        ) from error
+    digest.update(content)
     return WriteKey(key, digest.hexdigest())
 
 

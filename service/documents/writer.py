@@ -39,7 +39,6 @@ from service.load.pools import Pools
 from service.tracing.request import recorded
 from service.write_telemetry import WriteKind, WriteTelemetry
 
-SHORT_CHARACTERS = 10_000  # checked in less time than a thread of a busy server takes to begin
 RETRY_SECONDS = 1.0  # a flush of what fills the memory takes about so long
 
 
@@ -92,10 +91,7 @@ class DocumentWriter:
             written = await self._written_under(settings.name, batch.key)
             if written is not None:
                 return PutOutcome(written)
-        if sum(len(document.text) for document in batch.documents) <= SHORT_CHARACTERS:
-            _require_storable(batch.documents, settings)
-        else:
-            await self._pools.bodies.run(_require_storable, batch.documents, settings)
+        await self._pools.bodies.run(_require_storable, batch.documents, settings)
         encoded = await self._encoded(batch, settings, deadline)
         tokens, cut = encoded.representations.tokens, encoded.representations.truncated
 

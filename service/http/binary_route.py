@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.routing import Match
 
 from service.http.asgi import Scope, header
+from service.http.query_parameters import QueryParameters
 
 BINARY_TYPES = ("application/x-safetensors", "application/octet-stream")
 
@@ -19,3 +24,13 @@ class BinaryRoute(APIRoute):
         if given not in BINARY_TYPES:
             return Match.NONE, {}
         return super().matches(scope)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler of this route."""
+        handle, parameters = super().get_route_handler(), QueryParameters(self)
+
+        async def handle_binary(request: Request) -> Response:
+            parameters.check(request)
+            return await handle(request)
+
+        return handle_binary

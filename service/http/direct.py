@@ -1,7 +1,7 @@
 """Routes that the edge may call directly: one body, a fixed path, and nothing else that is read of a request.
 
 FastAPI describes them and judges what is wrong. What is right, as nearly every request is, needs none of its
-layers: its body is parsed and checked by the route's own field, and the handler is called. They take a third
+layers: its body is parsed and checked as the route checks it, and the handler is called. They take a third
 of the event loop's time of a search.
 """
 
@@ -14,10 +14,12 @@ from typing import Any
 
 import orjson
 from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
 from service.http.asgi import Scope, header
+from service.http.body_check import BodyCheck
 from service.http.json_body import LARGE_BYTES
 from service.http.json_route import JsonRoute, is_json
 from service.load.deadlines import Deadline
@@ -34,19 +36,19 @@ class DirectRoute:
     route: APIRoute
     handler: Handler
     names: frozenset[str]
+    check: BodyCheck
 
     def arguments(self, scope: Scope, body: bytes, request: Request) -> dict[str, Any] | None:
         """What to call the handler with; None for what FastAPI is to judge, or large enough for a thread."""
-        assert self.route.body_field is not None  # noqa: S101 - else it is none of these
         if not body or len(body) > LARGE_BYTES or not is_json(header(scope, b"content-type")):
             return None
         runtime: Runtime = scope["app"].state.runtime
         deadline = _deadline(scope, runtime.settings.request_timeout_seconds)
-        try:
-            value, errors = self.route.body_field.validate(orjson.loads(body), {}, loc=("body",))
-        except orjson.JSONDecodeError:
+        if deadline is None:
             return None
-        if errors or deadline is None:
+        try:
+            value = self.check.checked(orjson.loads(body), runtime.limits)
+        except (orjson.JSONDecodeError, RequestValidationError):
             return None
         scope["route"] = self.route
         given = {"body": value, "request": request, "services": runtime, "deadline": deadline}
@@ -63,7 +65,8 @@ def direct_routes(routes: Iterable[BaseRoute]) -> Mapping[tuple[str, str], Direc
         dependencies = {each.name for each in route.dependant.dependencies}
         others = (route.dependant.query_params, route.dependant.header_params, route.dependant.cookie_params)
         if names <= ARGUMENTS and None not in dependencies and not any(others):
-            direct = DirectRoute(route, route.endpoint, names)
+            check = BodyCheck(route.body_field.field_info.annotation)
+            direct = DirectRoute(route, route.endpoint, names, check)
             found |= {(method, route.path): direct for method in route.methods or ()}
     return found
 

@@ -7,10 +7,14 @@ from typing import Any
 
 import orjson
 from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from service.errors import Failure
+from service.http.asgi import Receive, Scope
+from service.http.body_check import BodyCheck
 from service.http.json_body import LARGE_BYTES, parse, scan
+from service.http.query_parameters import QueryParameters
 from service.load.pools import Pool
 from service.runtime import Runtime
 
@@ -20,8 +24,20 @@ REQUEST_ID = {
 }
 
 
+NO_BODY = ""  # what no route takes: its framework refuses it, after the request's key
+
+
 class JsonRequest(Request):
-    """A request whose body orjson reads: no NaN, no bad UTF-8, no lone surrogates, bounded depth."""
+    """A request whose body orjson reads: no NaN, no bad UTF-8, no lone surrogates, bounded depth.
+
+    refusal: what is wrong with the body, once it was read.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, check: BodyCheck | None) -> None:
+        """check: of the route's body; None where it has none."""
+        super().__init__(scope, receive)
+        self._check = check
+        self.refusal: RequestValidationError | None = None
 
     async def scan(self) -> None:
         """Counts what a large body holds. Raises RequestTooLargeError."""
@@ -30,11 +46,21 @@ class JsonRequest(Request):
             self._structure = await self._pool.run(scan, body)
 
     async def json(self) -> Any:
-        """The value of a body that was scanned. Raises json.JSONDecodeError."""
+        """The body as its route's type, or NO_BODY where it is none. Raises json.JSONDecodeError."""
         body = await self.body()
         if len(body) > LARGE_BYTES:
-            return await self._pool.run(parse, body, self._structure)
-        return orjson.loads(body)
+            return await self._pool.run(lambda: self._checked(parse(body, self._structure)))
+        return self._checked(orjson.loads(body))
+
+    def _checked(self, value: Any) -> Any:
+        if self._check is None:
+            return value
+        runtime: Runtime = self.app.state.runtime
+        try:
+            return self._check.checked(value, runtime.limits)
+        except RequestValidationError as error:
+            self.refusal = error
+            return NO_BODY
 
     @property
     def _pool(self) -> Pool:
@@ -61,9 +87,12 @@ class JsonRoute(APIRoute):
         """The handler of this route."""
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
+        check = None if self.body_field is None else BodyCheck(self.body_field.field_info.annotation)
+        parameters = QueryParameters(self)
 
         async def handle_json(request: Request) -> Response:
-            request = JsonRequest(request.scope, request.receive)
+            request = JsonRequest(request.scope, request.receive, check)
+            parameters.check(request)
             if takes_body and await request.body() and not is_json(request.headers.get("content-type")):
                 given = request.headers.get("content-type", "none")[:100]
                 return Failure(
@@ -72,7 +101,12 @@ class JsonRoute(APIRoute):
                     "unsupported_content_type",
                 ).response()
             await request.scan()
-            return await handle(request)
+            try:
+                return await handle(request)
+            except RequestValidationError:
+                if request.refusal is not None:
+                    raise request.refusal from None
+                raise
 
         return handle_json
 

@@ -52,20 +52,20 @@ class SharedCalls(Generic[Result]):
     def __init__(self, call: Callable[[str], Result], pool: Pool) -> None:
         self._call = call
         self._pool = pool
-        self._running: dict[str, asyncio.Task[Result]] = {}
+        self._running: dict[str, asyncio.Future[Result]] = {}
 
     async def __call__(self, name: str) -> Result:
         """What the function gives or raises for the name."""
         earlier = self._running.get(name)
         if earlier is not None:
             await asyncio.wait([earlier])
-        task = self._running.get(name)
-        if task is None:
-            task = self._running[name] = asyncio.create_task(self._pool.run(self._call, name))
-            task.add_done_callback(lambda done: self._forget(name, done))
-        return await asyncio.shield(task)  # a caller that leaves takes nothing from the others
+        running = self._running.get(name)
+        if running is None:
+            running = self._running[name] = self._pool.submit(self._call, name)
+            running.add_done_callback(lambda done: self._forget(name, done))
+        return await asyncio.shield(running)  # a caller that leaves takes nothing from the others
 
-    def _forget(self, name: str, task: asyncio.Task[Result]) -> None:
+    def _forget(self, name: str, done: asyncio.Future[Result]) -> None:
         del self._running[name]
-        if not task.cancelled():
-            task.exception()  # else asyncio complains of one that no caller stayed to receive
+        if not done.cancelled():
+            done.exception()  # else asyncio complains of one that no caller stayed to receive

@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi import APIRouter, Depends, Header, Request, Response, params
 from pydantic import BaseModel
 
 from index.candidates import Weights
 from index.fusion import weights_preset
-from service.exceptions import InvalidRequestError, RequestTooLargeError
+from service.exceptions import InvalidRequestError
 from service.http.edge.keys import require_write
 from service.http.json_route import JsonRoute
 from service.load.deadlines import Deadline
@@ -37,7 +37,7 @@ OVERLOADED = 429
 RETRY_AFTER = {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}}
 # What a request may be answered before its route's handler runs; operations do without keys or limits on
 # requests in work.
-EDGE = (400, 401, 403, 413, OVERLOADED)
+EDGE = (400, 401, 403, 413, 422, OVERLOADED)
 
 
 async def _runtime(request: Request) -> Runtime:
@@ -72,13 +72,18 @@ TimeLimit = Annotated[Deadline, Depends(_deadline)]
 WRITE = [Depends(require_write)]
 
 
-def router(tag: str, *statuses: int, shape: type[BaseModel] = ErrorResponse) -> APIRouter:
+def router(
+    tag: str,
+    *statuses: int,
+    shape: type[BaseModel] = ErrorResponse,
+    dependencies: Sequence[params.Depends] = (),
+) -> APIRouter:
     """A group of routes.
 
     statuses: of errors that any of them may answer; by default `EDGE` and 503. shape: of these errors.
     """
     documented = errors(*(statuses or (*EDGE, 503)), shape=shape)
-    return APIRouter(tags=[tag], route_class=JsonRoute, responses=documented)
+    return APIRouter(tags=[tag], route_class=JsonRoute, responses=documented, dependencies=dependencies)
 
 
 def errors(*statuses: int, shape: type[BaseModel] = ErrorResponse) -> dict[int | str, dict[str, Any]]:
@@ -96,15 +101,6 @@ def errors(*statuses: int, shape: type[BaseModel] = ErrorResponse) -> dict[int |
 def json_response(value: Any, status: int = 200) -> Response:
     """A small JSON answer, without validation of what we made ourselves."""
     return Response(orjson.dumps(value), status, media_type="application/json")
-
-
-def check_count(texts: Sequence[object], limit: int, param: str, setting: str, what: str = "texts") -> None:
-    """Raises RequestTooLargeError where there are too many."""
-    if len(texts) > limit:
-        raise RequestTooLargeError(
-            f"{param} has {len(texts)} {what}; the limit is {limit} (setting {setting}): split the request",
-            param,
-        )
 
 
 def check_characters(texts: Sequence[str], limit: int, param: str) -> None:

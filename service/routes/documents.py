@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 from fastapi import Header, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from index.candidates import Document
 from index.documents.filters import parse_filter
@@ -38,6 +38,8 @@ from service.routes.common import (
     json_response,
     router,
 )
+from service.runtime import Runtime
+from service.schemas.base import too_many
 from service.schemas.documents import (
     DeleteDocumentsRequest,
     DeleteDocumentsResponse,
@@ -81,8 +83,7 @@ async def put_binary_documents(
 ) -> Response:
     """The same, of a body of safetensors."""
     body = await services.pools.bodies.run(BinaryBody.read, await request.body())
-    _check_count(body.lines(), services.limits.write_documents, "documents")
-    contents = await services.pools.bodies.run(_contents, body)
+    contents = await services.pools.bodies.run(_contents, body, services.limits)
     _check_texts(contents, services.limits)
     brought = BroughtArrays(body.arrays, [body.fingerprint], np.arange(len(contents)))
     given = one_key(header_key, body.metadata.get("idempotency_key"))
@@ -128,10 +129,9 @@ async def put_documents(
     will `idempotency_key` and `if_position`, in its metadata.
     """
     limits = services.limits
-    _check_count(body.documents, limits.write_documents, "documents")
     _check_texts(body.documents, limits)
     key = one_key(header_key, body.idempotency_key)
-    write = None if key is None else await services.pools.bodies.run(_put_key, key, name, body)
+    write = await _key(services, key, f"PUT {DOCUMENTS}", (name,), body)
     brought = None
     if any(each.representations is not None for each in body.documents):
         brought = await services.pools.bodies.run(_brought, body.documents)
@@ -185,11 +185,9 @@ async def delete_documents(
     """Delete documents by id or by filter. Ids that are not there are no error, and are not counted."""
     if (body.ids is None) == (body.filter is None):
         raise InvalidRequestError("give ids or filter: one of them", "ids")
-    content = body.model_dump(exclude={"idempotency_key"})
     given = one_key(header_key, body.idempotency_key)
-    key = write_key(given, f"POST {DOCUMENTS}/delete", (name,), content)
+    key = await _key(services, given, f"POST {DOCUMENTS}/delete", (name,), body)
     if body.ids is not None:
-        _check_count(body.ids, services.limits.write_documents, "ids")
         written = await services.writer.delete(name, body.ids, key)
     else:
         with _about_the_filter():
@@ -245,9 +243,8 @@ async def patch_document(
     header_key: KeyHeader = None,
 ) -> Response:
     """Replace a document's metadata; nothing is encoded again."""
-    content = body.model_dump(exclude={"idempotency_key"})
     given = one_key(header_key, body.idempotency_key)
-    key = write_key(given, f"PATCH {DOCUMENT}", (name, document_id), content)
+    key = await _key(services, given, f"PATCH {DOCUMENT}", (name, document_id), body)
     written = await services.writer.patch(name, document_id, body.metadata, body.if_position, key)
     return json_response({"position": written.position})
 
@@ -267,9 +264,14 @@ async def delete_document(
     return json_response({"deleted": written.documents, "position": written.position})
 
 
-def _put_key(key: str, name: str, body: PutDocumentsRequest) -> WriteKey | None:
-    content = body.model_dump(exclude={"idempotency_key"})
-    return write_key(key, f"PUT {DOCUMENTS}", (name,), content)
+async def _key(
+    services: Runtime, given: str | None, route: str, names: tuple[str, ...], body: BaseModel
+) -> WriteKey | None:
+    """The key of a write with a body that may be large; its own key is no part of what is compared."""
+    if given is None:
+        return None
+    content = {name: value for name, value in body if name != "idempotency_key"}
+    return await services.pools.bodies.run(write_key, given, route, names, content)
 
 
 def _document(content: DocumentContent) -> Document:
@@ -287,23 +289,18 @@ def _put_answer(outcome: PutOutcome) -> Response:
     return json_response(answer)
 
 
-def _contents(body: BinaryBody) -> list[DocumentContent]:
-    """The documents of a binary body. Raises RequestValidationError as a body of JSON would."""
+def _contents(body: BinaryBody, limits: RequestLimits) -> list[DocumentContent]:
+    """The documents of a binary body. Raises RequestTooLargeError, or what a body of JSON would."""
+    complaint = too_many(body.line_count, "write_documents", "items", limits)
+    if complaint is not None:
+        raise RequestTooLargeError(f"documents {complaint.message()}", "documents")
     values = body.values()
     try:
         return _CONTENTS.validate_python(values)
     except ValidationError as error:
-        details = [{**each, "loc": ("body", "documents", *each["loc"])} for each in error.errors()]
+        errors = error.errors(include_url=False)
+        details = [{**each, "loc": ("body", "documents", *each["loc"])} for each in errors]
         raise RequestValidationError(details, body={"documents": values}) from error
-
-
-def _check_count(items: Sequence[object], limit: int, param: str) -> None:
-    if len(items) > limit:
-        raise RequestTooLargeError(
-            f"{param} has {len(items)} items; the limit is {limit} (setting max_write_documents): split the "
-            "request",
-            param,
-        )
 
 
 def _check_texts(documents: Sequence[DocumentContent], limits: RequestLimits) -> None:

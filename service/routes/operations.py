@@ -11,8 +11,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from service.routes.common import Services, errors, json_response, router
 from service.schemas.operations import InfoResponse, StatusResponse
 
-open_routes = router("operations", 400, 403, 413)
-routes = router("operations", 400, 401, 403, 413)
+open_routes = router("operations", 400, 403, 413, 422)
+routes = router("operations", 400, 401, 403, 413, 422)
 
 
 @open_routes.get("/health", response_model=StatusResponse)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from fastapi import Response
 
 from service.routes.common import (
     Services,
     TimeLimit,
     check_characters,
-    check_count,
     errors,
     json_response,
     router,
@@ -29,7 +26,6 @@ routes = router("rerank")
 async def rerank(body: RerankRequest, services: Services, deadline: TimeLimit) -> Response:
     """Order texts by their three-way score with a query, of themselves or as documents of a collection."""
     limits = services.limits
-    check_count(body.documents, limits.documents, "documents", "max_documents")
     check_characters([body.query], limits.characters, "query")
     check_characters(body.documents, limits.characters, "documents")
     weights = None if body.weights is None else weights_of(body.weights)
@@ -63,7 +59,12 @@ async def rerank(body: RerankRequest, services: Services, deadline: TimeLimit) -
                 outcome.query_tokens, outcome.query_terms, truncated=outcome.query_truncated
             ),
             "results": [
-                {**asdict(result), "scores": sides_record(result.scores, bm25=False)}
+                {
+                    "index": result.index,
+                    "score": result.score,
+                    "scores": sides_record(result.scores, bm25=False),
+                    "truncated": result.truncated,
+                }
                 for result in outcome.results
             ],
             "usage": {"tokens": outcome.tokens},

@@ -22,7 +22,6 @@ from service.routes.common import (
     Services,
     TimeLimit,
     check_characters,
-    check_count,
     errors,
     router,
     weights_of,
@@ -60,7 +59,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
     `score` is the weighted sum of the scores; every part is in the answer. To `queries` the answer has
     `results`, one for each, in the place of `query` and `hits`.
     """
-    asked = _queries(body, services.limits)
+    asked = _queries(body)
     top_k = _top_k(body.top_k, len(asked), services.limits)
     info, limits = services.encoding.info, services.limits
     params = ["query"] if body.queries is None else [f"queries.{place}" for place in range(len(asked))]
@@ -138,8 +137,8 @@ async def _results(
     yield b"]}"
 
 
-def _queries(body: SearchRequest, limits: RequestLimits) -> Sequence[Asked]:
-    """All that is searched for. Raises InvalidRequestError or RequestTooLargeError."""
+def _queries(body: SearchRequest) -> Sequence[Asked]:
+    """All that is searched for. Raises InvalidRequestError."""
     if body.queries is None:
         if body.query is None:
             raise InvalidRequestError("query is missing; give it, or queries", "query", "missing_field")
@@ -148,7 +147,6 @@ def _queries(body: SearchRequest, limits: RequestLimits) -> Sequence[Asked]:
         raise InvalidRequestError("query and queries are both given; leave one out", "queries")
     if body.search_after is not None:
         raise InvalidRequestError("search_after goes with one query, not with queries", "search_after")
-    check_count(body.queries, limits.queries, "queries", "max_queries", "queries")
     return body.queries
 
 

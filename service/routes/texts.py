@@ -13,7 +13,7 @@ from service.encoding.slices import encode_slices
 from service.exceptions import InvalidRequestError
 from service.load.admission import Ticket
 from service.load.deadlines import Deadline
-from service.routes.common import check_characters, check_count
+from service.routes.common import check_characters
 from service.runtime import Runtime
 
 
@@ -41,11 +41,10 @@ async def encoded_texts(
 ) -> tuple[EncoderInfo, AsyncGenerator[Representations]]:
     """The encoder of the texts, at least one, and their representations as consecutive slices.
 
-    Raises RequestTooLargeError and InvalidRequestError, which name the field, here or at the first slice, and
-    what `encode_slices` raises.
+    Raises InvalidRequestError, which names the field, here or at the first slice, and what `encode_slices`
+    raises.
     """
     encoding, limits = services.encoding, services.limits
-    check_count(texts, limits.texts, fields.texts, "max_texts")
     check_characters(texts, limits.characters, fields.texts)
     info = await encoding.info_of(adapter)
     _check_against(info, fields, max_length, dimensions)

@@ -6,7 +6,7 @@ from fastapi import Response
 
 from service.routes.common import Services, router
 
-routes = router("worker", 400, 401, 403, 413, 503)
+routes = router("worker", 400, 401, 403, 413, 422, 503)
 
 
 @routes.get(

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from service.invalid_values import NONE_OF_THESE
+from service.settings import RequestLimits
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+# Types of complaints: about a list that is over a setting, and about token ids where texts are wanted.
+TOO_MANY, TOKEN_IDS = "too_many", "token_ids"
 
 
 def _whole(value: object) -> object:
@@ -30,6 +47,59 @@ def at_most(limit: int, what: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+CountLimit = Literal["texts", "documents", "write_documents", "queries"]
+"""A limit of `RequestLimits`; its setting is called so after `max_`."""
+
+
+def too_many(count: int, limit: CountLimit, what: str, limits: RequestLimits) -> PydanticCustomError | None:
+    """The complaint about so many of something; None within the limit."""
+    most = getattr(limits, limit)
+    if count <= most:
+        return None
+    return PydanticCustomError(
+        TOO_MANY,
+        "has {count} {what}; the limit is {limit} (setting {setting}): split the request",
+        {"count": count, "what": what, "limit": most, "setting": f"max_{limit}"},
+    )
+
+
+def counted(limit: CountLimit, what: str) -> BeforeValidator:
+    """Counts a list's items before any is checked. Last in an annotation.
+
+    The context of the validation is a `RequestLimits`; without one nothing is counted.
+    """
+
+    def check(value: object, info: ValidationInfo) -> object:
+        if isinstance(value, list) and info.context is not None:
+            complaint = too_many(len(value), limit, what, info.context)
+            if complaint is not None:
+                raise complaint
+        return value
+
+    return BeforeValidator(check)
+
+
+class _AnyOf:
+    """Describes alternatives without saying that only one may fit: an empty list fits several."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        described = handler(schema)
+        if "oneOf" in described:
+            described["anyOf"] = described.pop("oneOf")
+        return described
+
+
+def told_apart(kind: Callable[[Any], str], use: str) -> tuple[Discriminator, _AnyOf]:
+    """Annotates a union of tagged alternatives: a value is held against the one alone that it is meant to be.
+
+    A plain union checks all of them, and complains of each. kind: the tag of a value, another where it is
+    none of them; use: what may be given instead of such a one.
+    """
+    return Discriminator(kind, NONE_OF_THESE, use), _AnyOf()
+
+
 ADAPTER_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}(:[A-Za-z0-9][A-Za-z0-9_-]{0,63})?$"
 AdapterName = Annotated[
     str,
@@ -43,20 +113,38 @@ Text = Annotated[str, Field(description="A text; characters are limited by the s
 Texts = Annotated[list[Text], Field(min_length=1, fail_fast=True)]
 
 
-class Request(BaseModel):
-    """A request body: JSON types are taken as they are, unknown fields are errors."""
+class Body(BaseModel):
+    """An object of a request's body: JSON types are taken as they are, and `null` means the default."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _few_unknown(cls, value: object) -> object:
-        """Keeps one unknown field to complain of: a million of them would be a million complaints."""
-        if not isinstance(value, dict) or len(value) <= len(cls.model_fields):
+    def _plain(cls, value: object) -> object:
+        """Leaves out what is null and may be missing, and all unknown fields but one.
+
+        A million of them would be a million complaints.
+        """
+        if not isinstance(value, dict):
             return value
-        known = {name: value[name] for name in cls.model_fields if name in value}
-        unknown = next(name for name in value if name not in known)
-        return {**known, unknown: value[unknown]}
+        fields = cls.model_fields
+        if len(value) > len(fields):
+            known = {name: value[name] for name in fields if name in value}
+            unknown = next(name for name in value if name not in known)
+            value = {**known, unknown: value[unknown]}
+        if None in value.values():
+            value = {
+                name: inner
+                for name, inner in value.items()
+                if inner is not None or name not in fields or fields[name].is_required()
+            }
+        return value
+
+
+class Request(Body):
+    """A body of a route of our own: unknown fields are errors."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class Usage(BaseModel):

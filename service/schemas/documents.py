@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.schemas.base import WHOLE, Request, Text, Usage
+from service.schemas.base import WHOLE, Request, Text, Usage, counted
 from service.schemas.embed import PackedArray, SparseEmbedding
 from service.schemas.filters import FilterTree
 from service.schemas.search import MAX_ROWS, PackedVectors, SparseQuery, Vector
@@ -106,7 +106,11 @@ class PutDocumentsRequest(Request):
         }
     )
 
-    documents: Annotated[list[DocumentRequest], Field(min_length=1, fail_fast=True)] = Field(
+    documents: Annotated[
+        list[DocumentRequest],
+        Field(min_length=1, fail_fast=True),
+        counted("write_documents", "items"),
+    ] = Field(
         description="Their number is limited by the setting `max_write_documents`; no id may occur twice."
     )
     idempotency_key: Key | None = None
@@ -147,9 +151,9 @@ class DeleteDocumentsRequest(Request):
         json_schema_extra={"examples": [{"ids": ["draft-1", "draft-2"]}, {"filter": {"lt": {"year": 1900}}}]}
     )
 
-    ids: Annotated[list[str], Field(min_length=1, fail_fast=True)] | None = Field(
-        None, description="Their number is limited by the setting `max_write_documents`."
-    )
+    ids: (
+        Annotated[list[str], Field(min_length=1, fail_fast=True), counted("write_documents", "items")] | None
+    ) = Field(None, description="Their number is limited by the setting `max_write_documents`.")
     filter: FilterTree | None = Field(None, description="All documents that it allows.")
     idempotency_key: Key | None = None
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.representations import InputType, Output
-from service.schemas.base import WHOLE, AdapterName, Request, Text, Texts, Usage
+from service.schemas.base import WHOLE, AdapterName, Request, Text, Texts, Usage, counted
 
 
 class EmbedRequest(Request):
@@ -17,7 +17,7 @@ class EmbedRequest(Request):
         json_schema_extra={"examples": [{"inputs": ["Tea is brewed with hot water."], "outputs": ["dense"]}]}
     )
 
-    inputs: Text | Texts = Field(
+    inputs: Text | Annotated[Texts, counted("texts", "texts")] = Field(
         description="One text or several; their number is limited by the setting `max_texts`."
     )
     input_type: InputType | None = Field("document", description="Chooses the instruction prefix, if any.")

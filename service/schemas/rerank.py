@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
-from service.schemas.base import WHOLE, AdapterName, Request, Text, Texts, Usage
+from service.schemas.base import WHOLE, AdapterName, Request, Text, Texts, Usage, counted
 from service.schemas.search import CollectionName, PresetName, WeightsRequest
 from service.schemas.search_answers import QueryUsage, ScoresResponse
 
@@ -37,7 +37,9 @@ class RerankRequest(Request):
     )
 
     query: Text
-    documents: Texts = Field(description="Their number is limited by the setting `max_documents`.")
+    documents: Annotated[Texts, counted("documents", "texts")] = Field(
+        description="Their number is limited by the setting `max_documents`."
+    )
     top_n: Annotated[int, Field(ge=1), WHOLE] | None = Field(None, description="Results; all by default.")
     collection: CollectionName | None = Field(
         None,

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from index.search.query import MAX_FACET_VALUES
 from service.ready_representations import LARGEST_COMPONENT
-from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, at_most
+from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, at_most, counted
 from service.schemas.filters import FilterTree
 from service.search.pipeline import HitPart
 
@@ -148,7 +148,9 @@ class SearchRequest(Request):
 
     collection: CollectionName
     query: Query | None = Field(None, description="What to search for; or give `queries`.")
-    queries: Annotated[list[Query], Field(min_length=1, fail_fast=True)] | None = Field(
+    queries: (
+        Annotated[list[Query], Field(min_length=1, fail_fast=True), counted("queries", "queries")] | None
+    ) = Field(
         None,
         description="Several queries, answered alike and through one snapshot; their number is limited by "
         "the setting `max_queries`, and that of all hits by `max_query_hits`.",
@@ -182,7 +184,7 @@ class SearchRequest(Request):
     min_score: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
         None, description="Only hits of this weighted sum or more."
     )
-    include: Annotated[list[HitPart], Field(max_length=16)] | None = Field(
+    include: Annotated[list[HitPart], Field(max_length=16, fail_fast=True)] | None = Field(
         None,
         description="The parts of a hit beside its id and score, by default all. Without title, text and "
         "metadata no stored text is read.",

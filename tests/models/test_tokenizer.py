@@ -217,3 +217,25 @@ def test_many_texts_are_tokenized_as_each_alone(
     together = tokenizer.tokenize(texts, max_length=9)
     assert together.token_ids.tolist() == [id for batch in alone for id in batch.token_ids.tolist()]
     assert together.truncated.tolist() == [bool(batch.truncated[0]) for batch in alone]
+
+
+@pytest.mark.parametrize("what", ["spans", "text_of"])
+def test_long_texts_leave_the_interpreter_to_other_threads(embedded_checkpoint: Path, what: str) -> None:
+    tokenizer = Tokenizer.load(embedded_checkpoint, EncodingSettings(max_length=16))
+    ids = tokenizer.tokenize_whole(["tea "]).token_ids.tolist() * 300_000
+    turns: list[bool] = []
+    worked = threading.Event()
+
+    def work() -> None:
+        if what == "spans":
+            tokenizer.spans("tea hot water " * 100_000)
+        else:
+            tokenizer.text_of(ids)
+        worked.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not worked.wait(0.001):
+        turns.append(True)
+    thread.join()
+    assert len(turns) > 40  # of hundreds; all but a few come after it where the lock is held

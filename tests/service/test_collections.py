@@ -240,3 +240,31 @@ def test_what_is_removed_while_it_is_read_is_not_there(tmp_path: Path) -> None:
 
     assert _current(known, "demo", str(path), removed) is None
     assert not known
+
+
+async def test_no_file_is_looked_at_on_the_event_loop(
+    make_client: Any, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that hangs keeps those waiting who need it, and nobody else."""
+    looked: list[tuple[int, str]] = []
+    stat = os.stat
+
+    def seen(path: Any, *args: Any, **options: Any) -> os.stat_result:
+        if str(path).startswith(str(data)):
+            looked.append((threading.get_ident(), str(path)))
+        return stat(path, *args, **options)
+
+    async with make_client() as client:
+        assert (await client.put("/aliases/live", json={"collection": "demo"})).status_code == 200
+        monkeypatch.setattr(os, "stat", seen)
+        for name in ("demo", "live"):
+            query = {"collection": name, "query": "tea"}
+            assert (await client.post("/search", json=query)).status_code == 200
+            again = {"query": "tea", "documents": ["tea"], "collection": name}
+            assert (await client.post("/rerank", json=again)).status_code == 200
+            assert (await client.get(f"/collections/{name}/documents/tea")).status_code == 200
+            written = {"documents": [{"id": "new", "text": "tea"}]}
+            assert (await client.put(f"/collections/{name}/documents", json=written)).status_code == 200
+        monkeypatch.undo()
+    assert len(looked) > 20
+    assert [path for thread, path in looked if thread == threading.get_ident()] == []

@@ -1,0 +1,43 @@
+"""Parameters of a query that a route does not have: refused, since what they were to do would not be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fastapi import Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+from service.exceptions import InvalidRequestError
+
+SHOWN_CHARACTERS = 100
+
+
+class QueryParameters:
+    """Those that one route has, its dependencies' among them."""
+
+    def __init__(self, route: APIRoute) -> None:
+        self._known = tuple(sorted(set(_names(route.dependant))))
+
+    def check(self, request: Request) -> None:
+        """Raises InvalidRequestError for a parameter that is not known, or is given twice."""
+        if not request.scope["query_string"]:
+            return
+        seen: set[str] = set()
+        for name, _ in request.query_params.multi_items():
+            if name not in self._known:
+                known = ", ".join(self._known)
+                remedy = f"this path takes {known}" if known else "this path takes none: leave it out"
+                shown = name[:SHOWN_CHARACTERS]
+                raise InvalidRequestError(
+                    f"there is no query parameter {shown!r}; {remedy}", shown, "unknown_parameter"
+                )
+            if name in seen:
+                raise InvalidRequestError(f"{name} is given twice; give it once", name)
+            seen.add(name)
+
+
+def _names(dependant: Dependant) -> Iterator[str]:
+    yield from (parameter.alias for parameter in dependant.query_params)
+    for inner in dependant.dependencies:
+        yield from _names(inner)

@@ -1,0 +1,17 @@
+"""A server over the tiny encoder that tells for how long its event loop was held, in a process of its own."""
+
+from benchmarks.serving.watched import watch
+from service.app import create_app, run_server
+from service.settings import load_settings
+from tests.conftest import TinyEncoder
+
+
+def main() -> None:
+    settings = load_settings()
+    app = create_app(settings, TinyEncoder())
+    watch(app)
+    run_server(app, settings)
+
+
+if __name__ == "__main__":
+    main()
