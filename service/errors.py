@@ -211,11 +211,11 @@ def failure_of(error: Exception) -> Failure:
             "adapter_unusable",
             "adapter",
         )
-    if isinstance(error, EncoderFailedError):  # its message tells addresses of other machines
+    if isinstance(error, EncoderFailedError):  # its message may tell addresses of other machines
         return Failure(
             503,
-            "the encoder workers failed on this request; if it fails again, the logs of the server and of "
-            "its workers say why",
+            "the encoder failed on this request; if it fails again, the logs of the server and of its "
+            "encoder workers say why",
             "encoder_failed",
         )
     if isinstance(error, EncoderUnavailableError):  # the same

@@ -26,7 +26,7 @@ from service.exceptions import OverloadedError
 from service.load.admission import Ticket
 from service.load.concurrency import all_of
 from service.load.deadlines import NO_DEADLINE, Deadline
-from service.load.pools import text_pool
+from service.load.pools import Pool, text_pool
 from service.settings import WorkerAccess
 from service.workers.health import WorkerState
 from service.workers.worker import RemoteWorker
@@ -55,6 +55,7 @@ class RemoteEncoding:
         info: EncoderInfo,
         tokenizer: Tokenizer,
         adapters: Sequence[AdapterDescription],
+        pool: Pool,
     ) -> None:
         self._workers = workers
         self._client = client
@@ -62,7 +63,7 @@ class RemoteEncoding:
         self._tokenizer = tokenizer
         self._adapters = {adapter.name: adapter for adapter in adapters}
         self._turn = count()
-        self._pool = text_pool()
+        self._pool = pool
         self.slice_tokens = SLICE_TOKENS * len(workers)
         self._watches = [asyncio.create_task(worker.health.watch()) for worker in workers]
 
@@ -78,26 +79,30 @@ class RemoteEncoding:
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
             trust_env=False,
         )
-        workers = [RemoteWorker(url, client, access) for url in urls]
+        pool = text_pool()
+        workers = [RemoteWorker(url, client, access, pool) for url in urls]
         try:
-            return await cls._of_first(workers, client)
+            return await cls._of_first(workers, client, pool)
         except BaseException:
             await client.aclose()
+            pool.close()
             raise
 
     @classmethod
-    async def _of_first(cls, workers: list[RemoteWorker], client: httpx.AsyncClient) -> RemoteEncoding:
+    async def _of_first(
+        cls, workers: list[RemoteWorker], client: httpx.AsyncClient, pool: Pool
+    ) -> RemoteEncoding:
         for worker in workers:
             try:
                 found = await worker.describe()
-                tokenizer = await worker.tokenizer(found.settings)
+                tokenizer = await worker.tokenizer(found)
             except EncoderUnavailableError as error:
                 worker.health.fault = str(error)
                 continue
             for each in workers:
                 each.require(found.info.fingerprint)
             await asyncio.gather(*(each.health.ask() for each in workers))
-            return cls(workers, client, found.info, tokenizer, found.adapters)
+            return cls(workers, client, found.info, tokenizer, found.adapters, pool)
         raise _none_left(workers)
 
     @property
@@ -168,6 +173,8 @@ class RemoteEncoding:
         """Representations of at least one text, in order. tokens: of no use here, workers take texts."""
         info = await self.info_of(adapter)
         deadline = NO_DEADLINE if ticket is None else ticket.deadline
+        # Here, since a worker's 422 could not be told from one for what was made of the request.
+        self._tokenizer.length_limit(max_length)
         if not truncate:  # here, because a worker sees pieces and cannot say which text it is
             await self._pool.run(
                 self._tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=False
