@@ -52,6 +52,7 @@ from models.errors import (
     EncoderMemoryError,
     EncoderUnavailableError,
     TextTooLongError,
+    UnsoundRepresentationsError,
     UnsupportedError,
     UnsupportedWindowError,
 )
@@ -135,6 +136,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     EncoderMemoryError: (503, "out_of_memory"),
     EncoderUnavailableError: (503, "encoder_unavailable"),
     EncoderFailedError: (503, "encoder_failed"),
+    UnsoundRepresentationsError: (503, "encoder_failed"),
     StorageError: (503, "storage_unavailable"),
     StorageFullError: (507, "storage_full"),
     WriteUnknownError: (503, "write_unknown"),

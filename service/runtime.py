@@ -17,7 +17,7 @@ from models.encoder import Encoder
 from models.errors import EncoderUnavailableError
 from service.backups import CollectionBackups
 from service.collections import CollectionRegistry
-from service.data_root import LOOK_SECONDS, DataRoot
+from service.data_root import LOOK_SECONDS, DataRoot, WriteState
 from service.documents.writer import DocumentWriter
 from service.encoding.service import EncodingService, LocalEncoding, local_encoder
 from service.exceptions import NotReadyError, OverloadedError
@@ -155,10 +155,11 @@ class Runtime:
         self._heartbeat = asyncio.create_task(self.telemetry.watch_loop(), name="heartbeat")
         self._release = asyncio.create_task(self._release_superseded(), name="release")
 
-    async def ready(self) -> None:
-        """Raises NotReadyError before the encoder is warm, while it fails or hangs, and near the end.
+    async def ready(self) -> WriteState | None:
+        """What writes have; None where nothing is written here.
 
-        The same where the data root cannot be written to.
+        Raises NotReadyError before the encoder is warm, while it fails or hangs, and near the end; the same
+        where the data root cannot be read, or where writes are required and it cannot be written to.
         Raises EncoderUnavailableError where the encoder is elsewhere and no worker answers.
         """
         if self._draining:
@@ -168,8 +169,11 @@ class Runtime:
         if not self._ready:
             raise NotReadyError("the encoder is still loading; ask again in a moment")
         await self.encoding.check()
-        if self._searches:
-            self._data_root.require_writable()
+        if not self._searches:
+            return None
+        if self.settings.ready_requires == "writes":
+            self._data_root.require_writes()
+        return self._data_root.writes()
 
     def drain(self) -> None:
         """From now on the server is not ready, since its end is near; it serves as before."""
@@ -235,13 +239,13 @@ class Runtime:
     async def _look_at_data_root(self) -> None:
         """For ever."""
         while True:
-            await self.pools.operations.run(self._data_root.look)
+            await self.pools.readiness.run(self._data_root.look)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _open(self) -> None:
         try:
             if self._searches:
-                await self.pools.operations.run(self._data_root.hold)
+                await self.pools.readiness.run(self._data_root.hold)
                 self._look = asyncio.create_task(self._look_at_data_root(), name="data root")
                 written = asyncio.ensure_future(self.pools.operations.run(self.collections.open_written))
             self._encoding = encoding = await self._open_encoding()

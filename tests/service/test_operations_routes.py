@@ -52,7 +52,7 @@ def put_a_file_in_the_way(folder: Path) -> None:
 async def test_ready_needs_a_data_root_to_write_to(make_client: Any, data: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("service.runtime.LOOK_SECONDS", 0.01)
     async with make_client() as client:
-        assert (await client.get("/ready")).json() == {"status": "ready"}
+        assert (await client.get("/ready")).json() == {"status": "ready", "reads": "ready", "writes": "ready"}
         put_a_file_in_the_way(data)
         while (response := await client.get("/ready")).status_code == 200:
             await checkpoint()
