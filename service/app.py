@@ -137,6 +137,12 @@ def run_server(app: FastAPI, settings: Settings) -> None:
             "set api_keys_file or api_keys (TERCET_API_KEYS_FILE, TERCET_API_KEYS)",
             settings.host,
         )
+        if ANY in _names_of(settings):
+            log.warning(
+                "listening on %s for any name: a page elsewhere may reach this server through a name of its "
+                "own; set allowed_hosts (TERCET_ALLOWED_HOSTS) to the names that it has",
+                settings.host,
+            )
     allow_open_files()
     sys.setswitchinterval(SWITCH_SECONDS)
     runtime: Runtime = app.state.runtime

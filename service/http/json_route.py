@@ -10,10 +10,12 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from service.errors import Failure
+from service.http.hosts import is_foreign
 from service.http.json_body import LARGE_BYTES, parse, scan
 from service.load.pools import Pool
 from service.runtime import Runtime
 
+READING = {"GET", "HEAD", "OPTIONS"}
 REQUEST_ID = {
     "description": "The request's id in the server's log: the one that the request brought, or a new one.",
     "schema": {"type": "string"},
@@ -43,9 +45,10 @@ class JsonRequest(Request):
 
 
 class JsonRoute(APIRoute):
-    """Answers 400 to a body of another type.
+    """Answers 400 to a body of another type, and to what a page of another server changes without this type.
 
-    A browser may send `text/plain` to any server from any page without asking; it asks before JSON.
+    A browser may send `text/plain`, or nothing, to any server from any page without asking; it asks before
+    JSON.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -61,10 +64,13 @@ class JsonRoute(APIRoute):
         """The handler of this route."""
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
+        changes = not READING.issuperset(self.methods or ())
 
         async def handle_json(request: Request) -> Response:
             request = JsonRequest(request.scope, request.receive)
-            if takes_body and await request.body() and not _is_json(request.headers.get("content-type")):
+            if not _is_json(request.headers.get("content-type")) and (
+                (changes and _from_a_foreign_page(request)) or (takes_body and await request.body())
+            ):
                 given = request.headers.get("content-type", "none")[:100]
                 return Failure(
                     400,
@@ -75,6 +81,12 @@ class JsonRoute(APIRoute):
             return await handle(request)
 
         return handle_json
+
+
+def _from_a_foreign_page(request: Request) -> bool:
+    """Browsers say which page sends what changes something; others send no Origin."""
+    origin = request.headers.get("origin")
+    return origin is not None and is_foreign(origin, request.headers.get("host", ""))
 
 
 def _is_json(content_type: str | None) -> bool:
