@@ -54,7 +54,7 @@ from service.routes import (
 )
 from service.runtime import Runtime
 from service.settings import Settings
-from service.telemetry import Telemetry
+from service.telemetry import Telemetry, threads
 from service.tracing.tracing import Tracing
 
 # Python's own 5 ms are long for an event loop that waits for its turn several times a request, behind threads
@@ -302,3 +302,11 @@ def _watch(runtime: Runtime) -> None:
     telemetry.writes.watch(runtime.collections.all_statistics)
     telemetry.watch("tercet_jobs", "Index-build jobs.", "state", runtime.job_counts)
     telemetry.watch("tercet_encoder_worker_up", "Workers in use.", "url", runtime.worker_states)
+    telemetry.watch(
+        "tercet_encoder_worker_in_flight", "Requests that wait for a worker.", "url", runtime.worker_loads
+    )
+    telemetry.watch("tercet_ready", "What /ready says: reads, writes.", "operation", runtime.readiness)
+    telemetry.watch("tercet_open_collections", "Open collections.", "kind", runtime.open_collections)
+    telemetry.watch("tercet_backup_age_seconds", "Since the last backup.", "collection", runtime.backup_ages)
+    telemetry.watch_number("tercet_data_free_bytes", "Of the data root's disk.", runtime.free_bytes)
+    telemetry.watch_number("tercet_threads", "Threads of the process.", threads)

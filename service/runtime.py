@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
@@ -96,6 +97,8 @@ class Runtime:
         self._heartbeat: asyncio.Task[None] | None = None
         self._release: asyncio.Task[None] | None = None
         self._look: asyncio.Task[None] | None = None
+        self._readiness = {"reads": 0.0, **({"writes": 0.0} if searches else {})}
+        self._readiness_watch: asyncio.Task[None] | None = None
 
     @property
     def limits(self) -> RequestLimits:
@@ -154,6 +157,7 @@ class Runtime:
         self._opening = asyncio.create_task(self._open(), name="opening")
         self._heartbeat = asyncio.create_task(self.telemetry.watch_loop(), name="heartbeat")
         self._release = asyncio.create_task(self._release_superseded(), name="release")
+        self._readiness_watch = asyncio.create_task(self._watch_readiness(), name="readiness")
 
     async def ready(self) -> WriteState | None:
         """What writes have; None where nothing is written here.
@@ -181,7 +185,7 @@ class Runtime:
 
     async def stop(self) -> None:
         """Finishes what was accepted and closes everything."""
-        tasks = (self._opening, self._heartbeat, self._release, self._look)
+        tasks = (self._opening, self._heartbeat, self._release, self._look, self._readiness_watch)
         background = [task for task in tasks if task is not None]
         for task in background:
             task.cancel()
@@ -214,6 +218,27 @@ class Runtime:
         states = self._encoding.states if isinstance(self._encoding, RemoteEncoding) else {}
         return [(url, float(used)) for url, used in states.items()]
 
+    def worker_loads(self) -> Iterable[tuple[str, float]]:
+        """Requests that wait for each encoder worker; none with an encoder here."""
+        return self._encoding.in_flight.items() if isinstance(self._encoding, RemoteEncoding) else []
+
+    def open_collections(self) -> Iterable[tuple[str, float]]:
+        """Collections that are open, by what for."""
+        return self.collections.open_counts
+
+    def backup_ages(self) -> Iterable[tuple[str, float]]:
+        """Seconds since the last backup of each collection that has any."""
+        return self._backups.ages()
+
+    def free_bytes(self) -> float:
+        """Of the data root's disk, by the last look at it."""
+        free = self._data_root.last.free_bytes
+        return math.nan if free is None else free
+
+    def readiness(self) -> Iterable[tuple[str, float]]:
+        """1 for what was ready at the last look, else 0; an encoder worker only reads."""
+        return self._readiness.items()
+
     def pending_tokens(self) -> int:
         """Tokens accepted and not yet encoded."""
         return 0 if self._encoding is None else self._encoding.pending_tokens
@@ -235,6 +260,16 @@ class Runtime:
         while True:
             await asyncio.sleep(RELEASE_SECONDS)
             await self.pools.operations.run(self.collections.release_superseded)
+
+    async def _watch_readiness(self) -> None:
+        """For ever: what metrics tell, since they cannot wait for it."""
+        while True:
+            try:
+                writes = await self.ready()
+                self._readiness = {"reads": 1.0, **({} if writes is None else {"writes": writes == "ready"})}
+            except (NotReadyError, EncoderUnavailableError):
+                self._readiness = dict.fromkeys(self._readiness, 0.0)
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _look_at_data_root(self) -> None:
         """For ever."""
@@ -286,12 +321,21 @@ class Runtime:
                 observe=self.telemetry.observe_batch,
                 stall_seconds=settings.stall_seconds,
             )
-        return await patiently(lambda: RemoteEncoding.connect(settings.encoder_urls, settings.worker_access))
+        return await patiently(
+            lambda: RemoteEncoding.connect(
+                settings.encoder_urls, settings.worker_access, self.telemetry.workers
+            )
+        )
 
     async def _open_services(self, encoding: EncodingService) -> SearchServices:
         data = self.settings.data
         jobs = JobManager(
-            data, self.collections, encoding.info_of, self.settings.encoder_environment, self.pools.operations
+            data,
+            self.collections,
+            encoding.info_of,
+            self.settings.encoder_environment,
+            self.pools.operations,
+            self.telemetry.count_job,
         )
         await jobs.start()
         try:

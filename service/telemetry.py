@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
+from pathlib import Path
 
 from prometheus_client import (
     CollectorRegistry,
@@ -22,6 +24,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 
 from service.exceptions import RefusalReason
+from service.jobs.store import ENDED, JobState
+from service.workers.telemetry import WorkerTelemetry
 from service.write_telemetry import WriteTelemetry
 
 Samples = Callable[[], Iterable[tuple[str, float]]]  # label value and number
@@ -38,6 +42,7 @@ class Telemetry:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.writes = WriteTelemetry(self.registry)
+        self.workers = WorkerTelemetry(self.registry)
         self.requests = Counter(
             "tercet_requests", "Requests answered.", ["route", "method", "status"], registry=self.registry
         )
@@ -64,6 +69,11 @@ class Telemetry:
             ["reason"],
             registry=self.registry,
         )
+        self._jobs_ended = Counter(
+            "tercet_jobs_ended", "Jobs that ended, by state.", ["state"], registry=self.registry
+        )
+        for state in ENDED:  # a rise from nothing is none
+            self._jobs_ended.labels(state)
         self._audit_failures = Counter(
             "tercet_audit_failures", "Audit entries that could not be written.", registry=self.registry
         )
@@ -100,6 +110,10 @@ class Telemetry:
         """Counts a request that was answered 429."""
         self._refused.labels(reason).inc()
 
+    def count_job(self, state: JobState) -> None:
+        """Counts a job that has ended."""
+        self._jobs_ended.labels(state).inc()
+
     def count_audit_failure(self) -> None:
         """Counts an entry that is missing from the audit log."""
         self._audit_failures.inc()
@@ -128,6 +142,10 @@ class Telemetry:
         gauge = Gauge("tercet_queue_tokens", "Tokens accepted, not yet encoded.", registry=self.registry)
         gauge.set_function(tokens)
 
+    def watch_number(self, name: str, description: str, number: Callable[[], float]) -> None:
+        """Shows one number, asked at each scrape; NaN is not known."""
+        Gauge(name, description, registry=self.registry).set_function(number)
+
     def watch(self, name: str, description: str, label: str, samples: Samples) -> None:
         """Shows one number for each label value, asked at each scrape."""
         self.registry.register(_Watched(name, description, label, samples))
@@ -135,6 +153,14 @@ class Telemetry:
     def render(self) -> bytes:
         """The text that Prometheus reads."""
         return generate_latest(self.registry)
+
+
+def threads() -> float:
+    """Threads of this process, those of compiled libraries among them where the system tells."""
+    try:
+        return sum(1 for _ in Path("/proc/self/task").iterdir())
+    except OSError:
+        return threading.active_count()
 
 
 class _Watched:

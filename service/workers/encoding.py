@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
@@ -29,6 +30,7 @@ from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool, text_pool
 from service.settings import WorkerAccess
 from service.workers.health import WorkerState
+from service.workers.telemetry import Unobserved, WorkerObserver
 from service.workers.worker import RemoteWorker
 
 PIECE_TEXTS = 256  # a large request travels in pieces, so that all workers share it
@@ -56,8 +58,10 @@ class RemoteEncoding:
         tokenizer: Tokenizer,
         adapters: Sequence[AdapterDescription],
         pool: Pool,
+        observer: WorkerObserver,
     ) -> None:
         self._workers = workers
+        self._observer = observer
         self._client = client
         self._info = info
         self._tokenizer = tokenizer
@@ -68,9 +72,12 @@ class RemoteEncoding:
         self._watches = [asyncio.create_task(worker.health.watch()) for worker in workers]
 
     @classmethod
-    async def connect(cls, urls: Sequence[str], access: WorkerAccess) -> RemoteEncoding:
+    async def connect(
+        cls, urls: Sequence[str], access: WorkerAccess, observer: WorkerObserver | None = None
+    ) -> RemoteEncoding:
         """Asks the workers, in order, what they are; the first that answers says what all must be.
 
+        observer: is told how each fares.
         Raises EncoderUnavailableError where none gives an answer that can be used.
         """
         client = httpx.AsyncClient(
@@ -81,8 +88,11 @@ class RemoteEncoding:
         )
         pool = text_pool()
         workers = [RemoteWorker(url, client, access, pool) for url in urls]
+        observer = Unobserved() if observer is None else observer
+        for url in urls:
+            observer.known(url)
         try:
-            return await cls._of_first(workers, client, pool)
+            return await cls._of_first(workers, client, pool, observer)
         except BaseException:
             await client.aclose()
             pool.close()
@@ -90,7 +100,7 @@ class RemoteEncoding:
 
     @classmethod
     async def _of_first(
-        cls, workers: list[RemoteWorker], client: httpx.AsyncClient, pool: Pool
+        cls, workers: list[RemoteWorker], client: httpx.AsyncClient, pool: Pool, observer: WorkerObserver
     ) -> RemoteEncoding:
         for worker in workers:
             try:
@@ -102,7 +112,7 @@ class RemoteEncoding:
             for each in workers:
                 each.require(found.info.fingerprint)
             await asyncio.gather(*(each.health.ask() for each in workers))
-            return cls(workers, client, found.info, tokenizer, found.adapters, pool)
+            return cls(workers, client, found.info, tokenizer, found.adapters, pool, observer)
         raise _none_left(workers)
 
     @property
@@ -152,6 +162,11 @@ class RemoteEncoding:
 
     def require_room(self, tokens: int, deadline: Deadline) -> None:
         """Always: the workers refuse what would wait too long."""
+
+    @property
+    def in_flight(self) -> dict[str, int]:
+        """Requests that wait for each worker's answer, by its address."""
+        return {worker.url: worker.in_flight for worker in self._workers}
 
     @property
     def states(self) -> dict[str, bool]:
@@ -223,12 +238,18 @@ class RemoteEncoding:
         refusals: list[Exception] = []
         while worker := self._next_worker(asked):
             asked.append(worker)
+            began = time.monotonic()
             try:
-                return await worker.encode(texts, input_type, outputs, max_length, truncate, info, deadline)
-            except REFUSALS as error:
-                refusals.append(error)
-            except EncoderUnavailableError:
-                continue
+                found = await worker.encode(texts, input_type, outputs, max_length, truncate, info, deadline)
+            except Exception as error:
+                self._observer.refused(worker.url, error)
+                if isinstance(error, REFUSALS):
+                    refusals.append(error)
+                elif not isinstance(error, EncoderUnavailableError):
+                    raise
+            else:
+                self._observer.answered(worker.url, time.monotonic() - began)
+                return found
         # What will pass soonest comes before what another try may not help.
         raise min(refusals, key=_patience, default=_none_left(self._workers))
 

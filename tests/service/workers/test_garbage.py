@@ -18,6 +18,7 @@ from models.errors import EncoderFailedError, EncoderUnavailableError
 from service.app import create_app, create_worker_app
 from service.exceptions import OverloadedError
 from service.settings import Settings, WorkerAccess
+from service.telemetry import Telemetry
 from service.workers.encoding import RemoteEncoding
 from service.workers.health import WorkerState
 
@@ -234,6 +235,33 @@ async def test_what_a_worker_says_of_itself_is_checked(garbling: Any, change: An
     with pytest.raises(EncoderUnavailableError, match=r"info is not that|its tokenizer has"):
         async with connected(url):
             pass
+
+
+async def test_metrics_tell_of_each_worker(garbling: Any) -> None:
+    (bad, wire), (good, _) = garbling(), garbling()
+    telemetry = Telemetry()
+    remote = await RemoteEncoding.connect((bad, good), ACCESS, telemetry.workers)
+
+    def total(url: str, reason: str) -> float | None:
+        labels = {"url": url, "reason": reason}
+        return telemetry.registry.get_sample_value("tercet_encoder_worker_refusals_total", labels)
+
+    try:
+        assert total(bad, "unsound") == total(good, "overloaded") == 0
+        wire["change"] = GARBAGE["dense NaN"]
+        for _ in range(2):
+            await remote.encode(["hot tea"])
+        assert remote.in_flight == {bad: 0, good: 0}
+        wire |= {"start": {"status": 429, "headers": []}, "change": lambda _: b""}
+        for worker in remote._workers:
+            worker.health.state = WorkerState.UP
+        for _ in range(2):
+            await remote.encode(["hot tea"])
+    finally:
+        await remote.close()
+    assert (total(bad, "unsound"), total(bad, "overloaded"), total(good, "unsound")) == (1, 1, 0)
+    count = telemetry.registry.get_sample_value("tercet_encoder_worker_seconds_count", {"url": good})
+    assert count == 4
 
 
 async def test_a_wait_without_end_is_cut(garbling: Any) -> None:
