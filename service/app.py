@@ -38,6 +38,7 @@ from service.http.wire.protocol import MAX_HEAD_BYTES, HttpProtocol
 from service.http.wire.server import DrainingServer
 from service.logs import configure_logging
 from service.open_files import allow_open_files
+from service.page import description
 from service.page import routes as page
 from service.routes import (
     aliases,
@@ -63,7 +64,7 @@ SWITCH_SECONDS = 0.001
 
 log = logging.getLogger("tercet")
 
-OPEN_ROUTES = (operations.open_routes, tei.open_routes, page.routes)
+OPEN_ROUTES = (operations.open_routes, tei.open_routes, page.routes, description.routes)
 
 TAGS = [
     {"name": "embed", "description": "Texts to dense, sparse and ColBERT representations."},
@@ -106,6 +107,7 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
             cohere.routes,
             jina.routes,
             page.routes,
+            description.routes,
         ],
     )
     app.mount(page.FILES, page.PageFiles())
@@ -118,7 +120,7 @@ def create_worker_app(settings: Settings, encoder: Encoder | None = None) -> Fas
     return _build(
         settings,
         Runtime(settings, Telemetry(), searches=False, encoder=encoder, tracing=tracing),
-        [embed.routes, worker.routes, operations.routes, operations.open_routes],
+        [embed.routes, worker.routes, operations.routes, operations.open_routes, description.routes],
     )
 
 
@@ -225,6 +227,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         generate_unique_id_function=lambda route: route.name,  # what generated clients call an operation
         lifespan=lifespan,
         redirect_slashes=False,
+        docs_url=None,
         redoc_url=None,
         # Metrics and logs are ours; to ask for OpenTelemetry at each request costs a sixth of the framework.
         telemetry={"tracing": False, "metrics": False, "logs": False},
