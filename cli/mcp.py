@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,9 +12,14 @@ import typer
 from cli import options
 from cli.remote import Remote, RemoteError, path_of
 from service.exceptions import SettingsError
+from service.http.asgi import Receive, Scope, Send, header
+from service.http.hosts import AllowedHosts
+from service.http.wire.listening import is_loopback
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
+
+    from service.http.asgi import Application
 
 INSTRUCTIONS = (
     "Search the collections of a Tercet server. Look at list_collections first, search in one of them, and "
@@ -40,9 +46,53 @@ def mcp(
     with Remote(url, settings, reads=True) as remote:
         server = mcp_server(remote)
         if http:
-            server.run("streamable-http", host=host, port=port, stateless_http=True, json_response=True)
+            serve_http(server, host, port, settings.allowed_hosts)
         else:
             server.run()
+
+
+def serve_http(server: MCPServer, host: str, port: int, names: Sequence[str]) -> None:
+    """Serves at /mcp until a signal ends it.
+
+    names: that requests may give in Host beside the address, `localhost` and all addresses; whoever passes
+    may read all that the key of this command may.
+    """
+    import uvicorn
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    app = server.streamable_http_app(
+        stateless_http=True,
+        json_response=True,
+        # It knows no list of "all addresses", and checks nothing where the address is not this machine's.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    if not is_loopback(host):
+        typer.echo(
+            f"listening on {host}: whoever reaches this address may search and read with this command's key",
+            err=True,
+        )
+    uvicorn.run(of_known_hosts(app, AllowedHosts([host, *names])), host=host, port=port, log_level="warning")
+
+
+def of_known_hosts(app: Application, hosts: AllowedHosts) -> Application:
+    """The application for requests that name one of the hosts, and are not of pages of others."""
+    from service.errors import Failure
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        host, origin = header(scope, b"host") or "", header(scope, b"origin")
+        if not hosts.serves(host):
+            problem = f"this server is not called {host[:200]!r}; name it in the setting allowed_hosts"
+            await Failure(403, problem, "host_not_allowed").response()(scope, receive, send)
+        elif origin is not None and not hosts.trusts(origin, host):
+            problem = f"pages of {origin[:200]!r} may not ask; name their host in the setting allowed_hosts"
+            await Failure(403, problem, "origin_not_allowed").response()(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return answer
 
 
 def mcp_server(remote: Remote) -> MCPServer:

@@ -30,16 +30,18 @@ from ingest.errors import BuildCancelledError, SourceError
 from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, RecordChecks
 from ingest.target import chosen_adapter, exists, open_or_create, remove_unpublished
-from ingest.unit_vectors import rows_not_of_unit_length
 from models.encoder import EncoderInfo
 from models.representations import (
+    OUTPUTS,
     Int64,
+    Output,
     Representations,
     SparseRows,
     TokenVectors,
     offsets_of,
     ragged_positions,
 )
+from models.soundness import Expected, faults
 
 # What a new collection takes over from the one that its documents come from.
 TAKEN_OVER = ("token_codec", "token_pooling", "lexical", "bm25", "bm25_language", "window", "fields")
@@ -92,22 +94,21 @@ class ReadyBatch:
             self.representations.take(texts),
         )
 
-    def documents_not_of_unit_length(self) -> dict[int, InvalidDocumentError]:
-        """The documents with a vector whose length is not 1, and what to say of each."""
+    def unsound_documents(self, settings: CollectionSettings, name: str) -> dict[int, InvalidDocumentError]:
+        """The documents whose representations cannot be used, and what to say of each.
+
+        name: of the source. Raises SourceError where the arrays as a whole are not those of the settings.
+        """
         found: dict[int, InvalidDocumentError] = {}
         texts = np.repeat(np.arange(len(self.documents)), np.diff(self.offsets))
-        sides = []
+        outputs: tuple[Output, ...] = ("dense", "sparse")
         if self.representations.colbert is not None:
-            owners = np.repeat(texts, np.diff(self.representations.colbert.offsets))
-            sides.append(("token", self.representations.colbert.vectors, owners))
-        if self.representations.dense is not None:
-            sides.append(("dense", self.representations.dense, texts))
-        for side, vectors, owners in sides:
-            wrong, lengths = rows_not_of_unit_length(vectors)
-            for row, length in zip(owners[wrong].tolist(), lengths.tolist(), strict=True):
-                found[row] = InvalidDocumentError(
-                    f"a {side} vector has length {length:.4g}; give unit vectors, as the encoder makes them"
-                )
+            outputs = OUTPUTS
+        for fault in faults(self.representations, Expected(len(texts), outputs, settings)):
+            if fault.text is None:
+                raise SourceError(f"{name}: {fault}")
+            error = InvalidDocumentError(f"{fault.array} {fault.problem}")
+            found.setdefault(int(texts[fault.text]), error)
         return found
 
 
@@ -233,11 +234,11 @@ class _ReadyBuild:
         )
 
     def _sound(self, batch: ReadyBatch) -> ReadyBatch:
-        """The documents that the index takes by themselves, and whose vectors are of unit length."""
-        lengths = batch.documents_not_of_unit_length()
+        """The documents that the index takes by themselves, and whose representations are sound."""
+        unsound = batch.unsound_documents(self._source.settings, self._source.name)
         kept = []
         for row, (position, document) in enumerate(zip(batch.positions, batch.documents, strict=True)):
-            problem = lengths.get(row) or self._checks.problem(document, position)
+            problem = unsound.get(row) or self._checks.problem(document, position)
             if problem is None:
                 kept.append(row)
             else:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
+from models.errors import UnsoundRepresentationsError
 from models.representations import OUTPUTS, InputType, LexicalKind, Output, Representations, TokenBatch
+from models.soundness import LARGEST_SIZE, Expected, first_fault
 from models.tokenizer import Tokenizer
 
 Engine = Literal["onnx", "torch"]
@@ -31,6 +33,23 @@ class EncoderInfo:
     adapter: str | None = None
     lexical: LexicalKind = "plain"
 
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> EncoderInfo:
+        """What another process says of its encoder. Raises ValueError that names what cannot be so."""
+        info = EncoderInfo(**values)
+        for name in ("name", "fingerprint", "engine", "precision", "pooling"):
+            if not (isinstance(getattr(info, name), str) and getattr(info, name)):
+                raise ValueError(f"{name} is {getattr(info, name)!r}; it must be text")
+        for name in ("dense_dimension", "colbert_dimension", "vocabulary_size", "max_length"):
+            value = getattr(info, name)
+            if type(value) is not int or not 1 <= value <= LARGEST_SIZE:
+                raise ValueError(f"{name} is {value!r}; it must be a whole number from 1 to {LARGEST_SIZE}")
+        if info.adapter is not None and not isinstance(info.adapter, str):
+            raise ValueError(f"adapter is {info.adapter!r}; it must be text or null")
+        if info.lexical not in get_args(LexicalKind):
+            raise ValueError(f"lexical is {info.lexical!r}; it must be one of {get_args(LexicalKind)}")
+        return info
+
 
 @dataclass(frozen=True, slots=True)
 class AdapterDescription:
@@ -47,6 +66,19 @@ class AdapterDescription:
     domain: str | None = None
     problem: str | None = None
     router: Mapping[str, Any] | None = None
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> AdapterDescription:
+        """What another process says of an adapter. Raises ValueError that names what cannot be so."""
+        found = AdapterDescription(**values)
+        if not (isinstance(found.name, str) and found.name):
+            raise ValueError(f"name of an adapter is {found.name!r}; it must be text")
+        for name in ("kind", "fingerprint", "description", "language", "domain", "problem"):
+            if not isinstance(getattr(found, name), str | None):
+                raise ValueError(f"{name} of adapter {found.name!r} must be text or null")
+        if not isinstance(found.router, dict | None):
+            raise ValueError(f"router of adapter {found.name!r} must be an object or null")
+        return found
 
 
 class Encoder(Protocol):
@@ -155,7 +187,42 @@ def encode(
     """Tokenizes and encodes texts, in input order.
 
     Raises TextTooLongError where `truncate` is false and a text exceeds `max_length`
-    (by default the encoder's own limit).
+    (by default the encoder's own limit), and as `encode_tokens` does.
     """
     batch = encoder.tokenizer.tokenize(texts, input_type, max_length=max_length, truncate=truncate)
-    return encoder.encode_tokens(batch, outputs)
+    return encode_tokens(encoder, batch, outputs)
+
+
+def encode_tokens(
+    encoder: Encoder,
+    batch: TokenBatch,
+    outputs: Sequence[Output] = OUTPUTS,
+    adapters: Sequence[str | None] | None = None,
+) -> Representations:
+    """As `Encoder.encode_tokens`, and checked: hardware and weights fail in ways that engines do not notice.
+
+    Raises UnsoundRepresentationsError where the encoder made something that cannot be used.
+    """
+    found = encoder.encode_tokens(batch, outputs, adapters)
+    require_sound(found, len(batch), outputs, encoder.info, encoder.info.max_length, encoder.info.name)
+    return found
+
+
+def require_sound(
+    found: Representations,
+    texts: int,
+    outputs: Sequence[Output],
+    info: EncoderInfo,
+    max_length: int,
+    made_by: str,
+) -> None:
+    """Raises UnsoundRepresentationsError where what an encoder made is not what was asked of it.
+
+    max_length: tokens of a text at most; made_by: what messages call the encoder.
+    """
+    fault = first_fault(found, Expected(texts, outputs, info, max_length))
+    if fault is not None:
+        raise UnsoundRepresentationsError(
+            f"{made_by} made representations that cannot be used: {fault}; try again, and if that goes on "
+            "check its device and its checkpoint"
+        )

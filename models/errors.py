@@ -11,6 +11,7 @@ ModelError
 ├── EncoderMemoryError   a text needs more memory than the encoder's device has left
 └── EncoderUnavailableError  no encoder can answer now; trying later may help
     └── EncoderFailedError   an encoder was reached, and failed on these texts
+        └── UnsoundRepresentationsError  what it made of them cannot be used
 """
 
 from typing import Literal
@@ -66,4 +67,8 @@ class EncoderUnavailableError(ModelError):
 
 
 class EncoderFailedError(EncoderUnavailableError):
-    """An encoder elsewhere was reached, and failed on these texts; others it may encode."""
+    """An encoder was reached, and failed on these texts; others it may encode."""
+
+
+class UnsoundRepresentationsError(EncoderFailedError):
+    """What an encoder made cannot be used: other shapes than were asked for, or values out of range."""

@@ -123,7 +123,7 @@ class Tokenizer:
         Raises TextTooLongError instead where `truncate` is false, and UnsupportedError for a
         `max_length` outside what the checkpoint allows.
         """
-        limit = self._limit(max_length)
+        limit = self.length_limit(max_length)
         room = self._room(limit)
         instruction = self.instruction(input_type)
         contents = self._contents([valid_text(instruction + text) for text in texts], room)
@@ -179,7 +179,10 @@ class Tokenizer:
         instruction = self._vocabulary.encode(self.settings.document_instruction, add_special_tokens=False)
         return self._room(limit) - len(instruction)
 
-    def _limit(self, max_length: int | None) -> int:
+    def length_limit(self, max_length: int | None) -> int:
+        """Tokens of a text at most. Raises UnsupportedError for a `max_length` that the checkpoint does not
+        allow.
+        """
         most = self.settings.max_length
         least = len(self._prefix) + len(self._suffix) + 1
         limit = most if max_length is None else max_length

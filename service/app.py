@@ -35,6 +35,7 @@ from service.http.wire.protocol import HttpProtocol
 from service.http.wire.server import DrainingServer
 from service.logs import configure_logging
 from service.open_files import allow_open_files
+from service.page import description
 from service.page import routes as page
 from service.routes import (
     aliases,
@@ -51,7 +52,7 @@ from service.routes import (
 )
 from service.runtime import Runtime
 from service.settings import Settings
-from service.telemetry import Telemetry
+from service.telemetry import Telemetry, threads
 from service.tracing.tracing import Tracing
 
 # Python's own 5 ms are long for an event loop that waits for its turn several times a request, behind threads
@@ -60,7 +61,7 @@ SWITCH_SECONDS = 0.001
 
 log = logging.getLogger("tercet")
 
-OPEN_ROUTES = (operations.open_routes, tei.open_routes, page.routes)
+OPEN_ROUTES = (operations.open_routes, tei.open_routes, page.routes, description.routes)
 
 TAGS = [
     {"name": "embed", "description": "Texts to dense, sparse and ColBERT representations."},
@@ -103,6 +104,7 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
             cohere.routes,
             jina.routes,
             page.routes,
+            description.routes,
         ],
     )
     app.mount(page.FILES, page.PageFiles())
@@ -115,7 +117,7 @@ def create_worker_app(settings: Settings, encoder: Encoder | None = None) -> Fas
     return _build(
         settings,
         Runtime(settings, Telemetry(), searches=False, encoder=encoder, tracing=tracing),
-        [embed.routes, worker.routes, operations.routes, operations.open_routes],
+        [embed.routes, worker.routes, operations.routes, operations.open_routes, description.routes],
     )
 
 
@@ -147,6 +149,12 @@ def _run(app: FastAPI, settings: Settings) -> None:
             "set api_keys_file or api_keys (TERCET_API_KEYS_FILE, TERCET_API_KEYS)",
             settings.host,
         )
+        if ANY in _names_of(settings):
+            log.warning(
+                "listening on %s for any name: a page elsewhere may reach this server through a name of its "
+                "own; set allowed_hosts (TERCET_ALLOWED_HOSTS) to the names that it has",
+                settings.host,
+            )
     allow_open_files()
     sys.setswitchinterval(SWITCH_SECONDS)
     runtime: Runtime = app.state.runtime
@@ -227,6 +235,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         generate_unique_id_function=lambda route: route.name,  # what generated clients call an operation
         lifespan=lifespan,
         redirect_slashes=False,
+        docs_url=None,
         redoc_url=None,
         # Metrics and logs are ours; to ask for OpenTelemetry at each request costs a sixth of the framework.
         telemetry={"tracing": False, "metrics": False, "logs": False},
@@ -322,3 +331,11 @@ def _watch(runtime: Runtime) -> None:
     telemetry.writes.watch(runtime.collections.all_statistics)
     telemetry.watch("tercet_jobs", "Index-build jobs.", "state", runtime.job_counts)
     telemetry.watch("tercet_encoder_worker_up", "Workers in use.", "url", runtime.worker_states)
+    telemetry.watch(
+        "tercet_encoder_worker_in_flight", "Requests that wait for a worker.", "url", runtime.worker_loads
+    )
+    telemetry.watch("tercet_ready", "What /ready says: reads, writes.", "operation", runtime.readiness)
+    telemetry.watch("tercet_open_collections", "Open collections.", "kind", runtime.open_collections)
+    telemetry.watch("tercet_backup_age_seconds", "Since the last backup.", "collection", runtime.backup_ages)
+    telemetry.watch_number("tercet_data_free_bytes", "Of the data root's disk.", runtime.free_bytes)
+    telemetry.watch_number("tercet_threads", "Threads of the process.", threads)

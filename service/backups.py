@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from index.backups.making import make_backup
@@ -23,6 +25,15 @@ class CollectionBackups:
         """folder: `backups/` of the data root."""
         self._collections = collections
         self._store = BackupStore(folder)
+
+    def ages(self) -> Sequence[tuple[str, float]]:
+        """Seconds since the last backup of each collection that is there and has any."""
+        now = datetime.now(UTC)
+        return [
+            (name, (now - begun).total_seconds())
+            for name, begun in sorted(self._store.newest().items())
+            if (self._collections.root / name).is_dir()
+        ]
 
     def list(self, name: str) -> list[Backup]:
         """The newest first, also of a collection that was deleted.

@@ -2,7 +2,7 @@
 
 While a batch is encoded in a worker thread, requests gather; its end begins the next one, so an idle batcher
 never waits. `service/encoding/text_queue.py` says who comes next. Each caller gets its own result, or its
-batch's error; one text too many for the memory is its own caller's error.
+batch's error; a text too large for the memory, or one that comes out unsound, is its own caller's error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from models.errors import EncoderMemoryError
+from models.errors import EncoderMemoryError, UnsoundRepresentationsError
 from models.representations import OUTPUTS, Output, Representations, TokenBatch
 from service.encoding.health import EncoderHealth
 from service.encoding.text_queue import QueuedCall, Slice, TextQueue
@@ -64,7 +64,7 @@ class Batcher:
         self._pace = Pace(FIRST_TOKENS_PER_SECOND)
         self._running_tokens = 0
         self._running_since = 0.0
-        self._again: deque[list[Slice]] = deque()  # parts of a batch for which memory did not suffice
+        self._again: deque[list[Slice]] = deque()  # parts of a batch that failed for one of them
         self._running: asyncio.Future[list[Representations]] | None = None
         self._closing = False
         self._closed = asyncio.Event()
@@ -197,7 +197,7 @@ class Batcher:
             self._measured(batch, time.monotonic() - self._running_since)
             for part, representations in zip(batch, encoded.result(), strict=True):
                 part.call.add(representations)
-        elif isinstance(error, EncoderMemoryError) and len(batch) > 1:
+        elif isinstance(error, EncoderMemoryError | UnsoundRepresentationsError) and len(batch) > 1:
             self._again.extend([part] for part in batch)
         else:
             # A panic of compiled code is no Exception, and would end whoever awaits it.

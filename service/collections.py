@@ -226,6 +226,11 @@ class CollectionRegistry:
         """Opens what holds acknowledged writes that are not published yet, so that searches see them."""
         self._live.open_left()
 
+    @property
+    def open_counts(self) -> tuple[tuple[str, int], ...]:
+        """How many collections are open for searches alone, and how many are written here."""
+        return ("read", len(self._opened)), ("written", len(self._live))
+
     def describe(self, name: str) -> CollectionDescription:
         """Settings, defaults and state, without opening the snapshot.
 

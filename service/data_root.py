@@ -1,10 +1,15 @@
-"""The data root of a search server: its own while it runs, and writable."""
+"""The data root of a search server: its own while it runs, and what can be done there."""
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from index.errors import CollectionBusyError
 from index.files.lock import ExclusiveLock
@@ -12,6 +17,22 @@ from service.exceptions import DataRootInUseError, NotReadyError
 
 LOOK_SECONDS = 1.0  # between two looks at whether it can be written to
 LATE_SECONDS = 5.0  # without a look, after which its disk counts as hanging
+TRIED_BYTES = 65_536  # written at each look: a full disk still takes names of empty files
+
+WriteState = Literal["ready", "storage_full", "unavailable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look found. problem: why it cannot be read either; reason: why it cannot be written to.
+
+    free_bytes: of its disk, for this process; None where that is not known.
+    """
+
+    problem: str | None = None
+    writes: WriteState = "ready"
+    reason: str = ""
+    free_bytes: int | None = None
 
 
 class DataRoot:
@@ -23,7 +44,7 @@ class DataRoot:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = ExclusiveLock(folder / "service.lock", f"data root {folder}")
-        self._problem: str | None = None
+        self._last = Look()
         self._looked = time.monotonic()
 
     def hold(self) -> None:
@@ -44,19 +65,49 @@ class DataRoot:
         """Lets another server have it."""
         self._lock.release()
 
+    @property
+    def last(self) -> Look:
+        """What the last look found."""
+        return self._last
+
     def look(self) -> None:
-        """Tries to write, for `require_writable` to tell."""
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self._folder):
-                self._problem = None
-        except OSError as error:
-            self._problem = f"cannot be written to ({error.strerror})"
+        """Tries to read and to write, for `writes` to tell."""
+        self._last = self._look()
         self._looked = time.monotonic()
 
-    def require_writable(self) -> None:
-        """Raises NotReadyError by the last look, so that nobody waits for a disk that hangs."""
+    def writes(self) -> WriteState:
+        """Whether writes have what they need, by the last look, so that nobody waits for a disk that hangs.
+
+        Raises NotReadyError where not even searches have.
+        """
         if time.monotonic() - self._looked > LATE_SECONDS:
             raise NotReadyError(f"the data root has not answered for {LATE_SECONDS:g} s")
-        if self._problem is not None:
-            raise NotReadyError(f"the data root {self._problem}")
+        if self._last.problem is not None:
+            raise NotReadyError(f"the data root {self._last.problem}")
+        return self._last.writes
+
+    def require_writes(self) -> None:
+        """Raises NotReadyError where writes have not what they need."""
+        if self.writes() != "ready":
+            raise NotReadyError(
+                f"the data root cannot be written to ({self._last.reason}), and this server is ready only "
+                "where it can (setting ready_requires)"
+            )
+
+    def _look(self) -> Look:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with os.scandir(self._folder) as entries:
+                next(entries, None)
+            free_bytes = shutil.disk_usage(self._folder).free
+        except OSError as error:
+            reason = error.strerror or str(error)
+            return Look(f"cannot be written to or read ({reason})", "unavailable", reason)
+        try:
+            with tempfile.TemporaryFile(dir=self._folder, buffering=0) as file:
+                file.write(bytes(TRIED_BYTES))
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            reason = error.strerror or str(error)
+            return Look(None, "storage_full" if full else "unavailable", reason, free_bytes)
+        return Look(None, "ready", "", free_bytes)

@@ -52,6 +52,7 @@ from models.errors import (
     EncoderMemoryError,
     EncoderUnavailableError,
     TextTooLongError,
+    UnsoundRepresentationsError,
     UnsupportedError,
     UnsupportedWindowError,
 )
@@ -138,6 +139,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     EncoderMemoryError: (503, "out_of_memory"),
     EncoderUnavailableError: (503, "encoder_unavailable"),
     EncoderFailedError: (503, "encoder_failed"),
+    UnsoundRepresentationsError: (503, "encoder_failed"),
     StorageError: (503, "storage_unavailable"),
     TooManyFilesError: (503, "too_many_files"),
     StorageFullError: (507, "storage_full"),
@@ -222,11 +224,11 @@ def failure_of(error: Exception) -> Failure:
             "adapter_unusable",
             "adapter",
         )
-    if isinstance(error, EncoderFailedError):  # its message tells addresses of other machines
+    if isinstance(error, EncoderFailedError):  # its message may tell addresses of other machines
         return Failure(
             503,
-            "the encoder workers failed on this request; if it fails again, the logs of the server and of "
-            "its workers say why",
+            "the encoder failed on this request; if it fails again, the logs of the server and of its "
+            "encoder workers say why",
             "encoder_failed",
         )
     if isinstance(error, EncoderUnavailableError):  # the same

@@ -173,6 +173,9 @@ class LiveCollections:
         self._locks: dict[str, threading.Lock] = {}
         self._closed = False
 
+    def __len__(self) -> int:
+        return len(self._opened)
+
     def get(self, name: str) -> OpenedCollection | None:
         """The collection where it is open here."""
         opened = self._opened.get(name)

@@ -5,27 +5,27 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
-from models.representations import Float32, SparseRows, TokenVectors
+from models.representations import OUTPUTS, Float32, Output, Representations, SparseRows, TokenVectors
+from models.soundness import (
+    LARGEST_COMPONENT,
+    Expected,
+    Sizes,
+    as_token_ids,
+    columns_problem,
+    first_fault,
+)
 from service.exceptions import InvalidRequestError
 
-LARGEST_COMPONENT = 1e4  # beyond it a float32 sum could overflow; unit vectors are far below
-
-
-class Sizes(Protocol):
-    """What representations must fit: those of an encoder, or of a collection."""
-
-    @property
-    def dense_dimension(self) -> int: ...
-    @property
-    def colbert_dimension(self) -> int: ...
-    @property
-    def vocabulary_size(self) -> int: ...
-    @property
-    def name(self) -> str: ...
+# Array of one text → where it is in JSON, below the text.
+PATHS = {
+    "dense": "dense",
+    "sparse_indptr": "sparse",
+    "sparse_token_ids": "sparse.token_ids",
+    "sparse_weights": "sparse.weights",
+}
 
 
 def unpacked(data: str, shape: Sequence[int], axes: int, param: str) -> Float32:
@@ -46,50 +46,60 @@ def unpacked(data: str, shape: Sequence[int], axes: int, param: str) -> Float32:
     return values.reshape(shape).astype(np.float32)
 
 
-def dense_of(values: Sequence[float] | Float32, sizes: Sizes, param: str) -> Float32:
-    """A dense vector float32[D]. Raises InvalidRequestError, naming `param`, where it has another length."""
-    if len(values) != sizes.dense_dimension:
-        raise InvalidRequestError(
-            f"{param} has {len(values)} values; {sizes.name} has {sizes.dense_dimension}", param
-        )
-    return np.array(values, np.float32)
+def ready_text(
+    dense: Sequence[float] | Float32 | None,
+    sparse: tuple[Sequence[int], Sequence[float]] | None,
+    colbert: Sequence[Sequence[float]] | Float32 | None,
+    sizes: Sizes,
+    param: str,
+    *,
+    needed: Sequence[Output] = (),
+    unit: bool = True,
+) -> Representations:
+    """Those of one text, from lists or arrays of finite numbers, checked.
 
-
-def sparse_of(token_ids: Sequence[int], weights: Sequence[float], sizes: Sizes, param: str) -> SparseRows:
-    """One row of lexical weights, in order of its ids, without those that weigh 0.
-
-    Raises InvalidRequestError, naming `param`, for ids that occur twice or are none of the vocabulary's.
+    sparse: token ids and weights, in any order; those that weigh 0 are left out. needed: sides that must be
+    there; unit: whether vectors must be of unit length. Raises InvalidRequestError that names the value below
+    `param` that is missing or wrong.
     """
+    given: dict[Output, object] = {"dense": dense, "sparse": sparse, "colbert": colbert}
+    for side in needed:
+        if given[side] is None:
+            raise InvalidRequestError(f"{param}.{side} is missing; give it", f"{param}.{side}")
+    found = Representations(
+        np.zeros(1, np.int64),
+        np.zeros(1, np.bool_),
+        None if dense is None else np.array(dense, np.float32)[None, :],
+        None if sparse is None else _sparse_row(*sparse, f"{param}.sparse"),
+        None if colbert is None else _token_vectors(colbert, sizes, f"{param}.colbert"),
+    )
+    outputs = [side for side in OUTPUTS if given[side] is not None]
+    fault = first_fault(found, Expected(1, outputs, sizes, unit=unit))
+    if fault is not None:
+        path = f"{param}.{PATHS.get(fault.array, fault.array)}"
+        raise InvalidRequestError(f"{path} {fault.problem}", path)
+    return found
+
+
+def _sparse_row(token_ids: Sequence[int], weights: Sequence[float], param: str) -> SparseRows:
+    """One row of lexical weights, in order of its ids, without those that weigh 0."""
     if len(token_ids) != len(weights):
         raise InvalidRequestError(
             f"{param} has {len(token_ids)} token_ids and {len(weights)} weights; give one weight for each",
             param,
         )
     ids, values = np.array(token_ids, np.int64), np.array(weights, np.float32)
-    beyond = ids[ids >= sizes.vocabulary_size]
-    if len(beyond):
-        raise InvalidRequestError(
-            f"{param}.token_ids holds {beyond[0]}; {sizes.name} has {sizes.vocabulary_size} tokens",
-            f"{param}.token_ids",
-        )
-    unique, counts = np.unique(ids, return_counts=True)
-    if len(unique) != len(ids):
-        repeated = unique[counts > 1][0]
-        raise InvalidRequestError(f"{param}.token_ids holds {repeated} twice", f"{param}.token_ids")
-    order = np.argsort(ids)
-    order = order[values[order] > 0]
-    return SparseRows(np.array([0, len(order)]), ids[order].astype(np.int32), values[order])
+    order = np.argsort(ids, kind="stable")
+    order = order[values[order] != 0]
+    return SparseRows(np.array([0, len(order)]), as_token_ids(ids[order]), values[order])
 
 
-def colbert_of(rows: Sequence[Sequence[float]] | Float32, sizes: Sizes, param: str) -> TokenVectors:
-    """The token vectors of one text.
-
-    Raises InvalidRequestError, naming `param`, where one has another length.
-    """
+def _token_vectors(rows: Sequence[Sequence[float]] | Float32, sizes: Sizes, param: str) -> TokenVectors:
+    """The token vectors of one text; lists may be of different lengths, which arrays cannot be."""
     for position, row in enumerate(rows):
         if len(row) != sizes.colbert_dimension:
-            raise InvalidRequestError(
-                f"{param}.{position} has {len(row)} values; {sizes.name} has {sizes.colbert_dimension}",
-                f"{param}.{position}",
-            )
-    return TokenVectors(np.array(rows, np.float32), np.array([0, len(rows)]))
+            problem = columns_problem(len(row), sizes.colbert_dimension, sizes.name)
+            raise InvalidRequestError(f"{param}.{position} {problem}", f"{param}.{position}")
+    return TokenVectors(
+        np.array(rows, np.float32).reshape(len(rows), sizes.colbert_dimension), np.array([0, len(rows)])
+    )

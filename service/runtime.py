@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
@@ -17,7 +18,7 @@ from models.encoder import Encoder
 from models.errors import EncoderUnavailableError
 from service.backups import CollectionBackups
 from service.collections import CollectionRegistry
-from service.data_root import LOOK_SECONDS, DataRoot
+from service.data_root import LOOK_SECONDS, DataRoot, WriteState
 from service.documents.writer import DocumentWriter
 from service.encoding.service import EncodingService, LocalEncoding, local_encoder
 from service.exceptions import NotReadyError, OverloadedError
@@ -99,6 +100,8 @@ class Runtime:
         self._opening: asyncio.Task[None] | None = None
         self._release: asyncio.Task[None] | None = None
         self._look: asyncio.Task[None] | None = None
+        self._readiness = {"reads": 0.0, **({"writes": 0.0} if searches else {})}
+        self._readiness_watch: asyncio.Task[None] | None = None
 
     @property
     def limits(self) -> RequestLimits:
@@ -157,11 +160,13 @@ class Runtime:
         self._opening = asyncio.create_task(self._open(), name="opening")
         self.loop_delay.start()
         self._release = asyncio.create_task(self._release_superseded(), name="release")
+        self._readiness_watch = asyncio.create_task(self._watch_readiness(), name="readiness")
 
-    async def ready(self) -> None:
-        """Raises NotReadyError before the encoder is warm, while it fails or hangs, and near the end.
+    async def ready(self) -> WriteState | None:
+        """What writes have; None where nothing is written here.
 
-        The same where the data root cannot be written to.
+        Raises NotReadyError before the encoder is warm, while it fails or hangs, and near the end; the same
+        where the data root cannot be read, or where writes are required and it cannot be written to.
         Raises EncoderUnavailableError where the encoder is elsewhere and no worker answers.
         """
         if self._draining:
@@ -171,8 +176,11 @@ class Runtime:
         if not self._ready:
             raise NotReadyError("the encoder is still loading; ask again in a moment")
         await self.encoding.check()
-        if self._searches:
-            self._data_root.require_writable()
+        if not self._searches:
+            return None
+        if self.settings.ready_requires == "writes":
+            self._data_root.require_writes()
+        return self._data_root.writes()
 
     def drain(self) -> None:
         """From now on the server is not ready, since its end is near; it serves as before."""
@@ -180,7 +188,7 @@ class Runtime:
 
     async def stop(self) -> None:
         """Finishes what was accepted and closes everything."""
-        tasks = (self._opening, self._release, self._look)
+        tasks = (self._opening, self._release, self._look, self._readiness_watch)
         background = [task for task in tasks if task is not None]
         for task in background:
             task.cancel()
@@ -214,6 +222,27 @@ class Runtime:
         states = self._encoding.states if isinstance(self._encoding, RemoteEncoding) else {}
         return [(url, float(used)) for url, used in states.items()]
 
+    def worker_loads(self) -> Iterable[tuple[str, float]]:
+        """Requests that wait for each encoder worker; none with an encoder here."""
+        return self._encoding.in_flight.items() if isinstance(self._encoding, RemoteEncoding) else []
+
+    def open_collections(self) -> Iterable[tuple[str, float]]:
+        """Collections that are open, by what for."""
+        return self.collections.open_counts
+
+    def backup_ages(self) -> Iterable[tuple[str, float]]:
+        """Seconds since the last backup of each collection that has any."""
+        return self._backups.ages()
+
+    def free_bytes(self) -> float:
+        """Of the data root's disk, by the last look at it."""
+        free = self._data_root.last.free_bytes
+        return math.nan if free is None else free
+
+    def readiness(self) -> Iterable[tuple[str, float]]:
+        """1 for what was ready at the last look, else 0; an encoder worker only reads."""
+        return self._readiness.items()
+
     def pending_tokens(self) -> int:
         """Tokens accepted and not yet encoded."""
         return 0 if self._encoding is None else self._encoding.pending_tokens
@@ -238,16 +267,26 @@ class Runtime:
             await asyncio.sleep(RELEASE_SECONDS)
             await self.pools.operations.run(self.collections.release_superseded)
 
+    async def _watch_readiness(self) -> None:
+        """For ever: what metrics tell, since they cannot wait for it."""
+        while True:
+            try:
+                writes = await self.ready()
+                self._readiness = {"reads": 1.0, **({} if writes is None else {"writes": writes == "ready"})}
+            except (NotReadyError, EncoderUnavailableError):
+                self._readiness = dict.fromkeys(self._readiness, 0.0)
+            await asyncio.sleep(LOOK_SECONDS)
+
     async def _look_at_data_root(self) -> None:
         """For ever."""
         while True:
-            await self.pools.operations.run(self._data_root.look)
+            await self.pools.readiness.run(self._data_root.look)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _open(self) -> None:
         try:
             if self._searches:
-                await self.pools.operations.run(self._data_root.hold)
+                await self.pools.readiness.run(self._data_root.hold)
                 self._look = asyncio.create_task(self._look_at_data_root(), name="data root")
                 written = asyncio.ensure_future(self.pools.operations.run(self.collections.open_written))
             self._encoding = encoding = await self._open_encoding()
@@ -288,12 +327,21 @@ class Runtime:
                 observe=self.telemetry.observe_batch,
                 stall_seconds=settings.stall_seconds,
             )
-        return await patiently(lambda: RemoteEncoding.connect(settings.encoder_urls, settings.worker_access))
+        return await patiently(
+            lambda: RemoteEncoding.connect(
+                settings.encoder_urls, settings.worker_access, self.telemetry.workers
+            )
+        )
 
     async def _open_services(self, encoding: EncodingService) -> SearchServices:
         data = self.settings.data
         jobs = JobManager(
-            data, self.collections, encoding.info_of, self.settings.encoder_environment, self.pools.operations
+            data,
+            self.collections,
+            encoding.info_of,
+            self.settings.encoder_environment,
+            self.pools.operations,
+            self.telemetry.count_job,
         )
         await jobs.start()
         try:

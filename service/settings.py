@@ -218,6 +218,9 @@ class Settings(BaseSettings):
     trace_sampling: float = Field(
         1, ge=0, le=1, description="Share of requests traced, of those that bring no decision of their own."
     )
+    ready_requires: Literal["reads", "writes"] = Field(
+        "reads", description="What /ready asks for: reads (searching), or also writes (a disk with room)."
+    )
     stall_seconds: float = Field(
         60, gt=0, description="Longest time of one batch in the encoder; past it /ready says no."
     )

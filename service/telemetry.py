@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 
 from prometheus_client import (
     CollectorRegistry,
@@ -22,6 +24,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 
 from service.exceptions import RefusalReason
+from service.jobs.store import ENDED, JobState
+from service.workers.telemetry import WorkerTelemetry
 from service.write_telemetry import WriteTelemetry
 
 Samples = Callable[[], Iterable[tuple[str, float]]]  # label value and number
@@ -37,6 +41,7 @@ class Telemetry:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.writes = WriteTelemetry(self.registry)
+        self.workers = WorkerTelemetry(self.registry)
         self.requests = Counter(
             "tercet_requests", "Requests answered.", ["route", "method", "status"], registry=self.registry
         )
@@ -70,6 +75,11 @@ class Telemetry:
             ["reason"],
             registry=self.registry,
         )
+        self._jobs_ended = Counter(
+            "tercet_jobs_ended", "Jobs that ended, by state.", ["state"], registry=self.registry
+        )
+        for state in ENDED:  # a rise from nothing is none
+            self._jobs_ended.labels(state)
         self._audit_failures = Counter(
             "tercet_audit_failures", "Audit entries that could not be written.", registry=self.registry
         )
@@ -111,6 +121,10 @@ class Telemetry:
         """Counts a request that was answered 429."""
         self._refused.labels(reason).inc()
 
+    def count_job(self, state: JobState) -> None:
+        """Counts a job that has ended."""
+        self._jobs_ended.labels(state).inc()
+
     def count_audit_failures(self, entries: int) -> None:
         """Counts entries that are missing from the audit log."""
         self._audit_failures.inc(entries)
@@ -139,7 +153,7 @@ class Telemetry:
             self.observe_stage(stage, time.perf_counter() - started)
 
     def watch_number(self, name: str, description: str, number: Callable[[], float]) -> None:
-        """Shows one number, asked at each scrape."""
+        """Shows one number, asked at each scrape; NaN is not known."""
         Gauge(name, description, registry=self.registry).set_function(number)
 
     def watch(self, name: str, description: str, label: str, samples: Samples) -> None:
@@ -149,6 +163,14 @@ class Telemetry:
     def render(self) -> bytes:
         """The text that Prometheus reads."""
         return generate_latest(self.registry)
+
+
+def threads() -> float:
+    """Threads of this process, those of compiled libraries among them where the system tells."""
+    try:
+        return sum(1 for _ in Path("/proc/self/task").iterdir())
+    except OSError:
+        return threading.active_count()
 
 
 class _Watched:

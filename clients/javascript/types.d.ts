@@ -454,6 +454,13 @@ export interface QueryUsage {
   terms?: QueryTermsResponse | null;
 }
 
+/** What is ready; an encoder worker, which has no documents, says `status` alone. */
+export interface ReadyResponse {
+  status: "ready";
+  reads?: "ready";
+  writes?: "ready" | "storage_full" | "unavailable";
+}
+
 /** Ready representations of a query, made with the collection's encoder: an item of `embeddings` as
 `/embed` gives it for `"input_type": "query"`.
 
@@ -607,7 +614,7 @@ export interface StatisticsResponse {
 
 /** The process answers. */
 export interface StatusResponse {
-  status: "ok" | "ready";
+  status: "ok";
 }
 
 /** A stored document as the query: its representations, and its text for BM25. It is no hit itself. */

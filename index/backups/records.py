@@ -16,6 +16,7 @@ from index.files.storage import missing, read_json_object, write_json_atomically
 FORMAT_VERSION = 1
 FILE = "backup.json"
 _ID = re.compile(r"[0-9]{8}t[0-9]{6}-[0-9a-f]{4}")
+_ID_TIME = "%Y%m%dt%H%M%S"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,17 @@ class Backup:
 
 def new_id() -> str:
     """The id of a backup that begins now, such as `20261123t024501-ab12`."""
-    return f"{datetime.now(UTC):%Y%m%dt%H%M%S}-{secrets.token_hex(2)}"
+    return f"{datetime.now(UTC).strftime(_ID_TIME)}-{secrets.token_hex(2)}"
 
 
 def is_id(text: str) -> bool:
     """Whether this is a backup's id, and so no path."""
     return _ID.fullmatch(text) is not None
+
+
+def time_of(id: str) -> datetime:
+    """When the backup of an id was begun. Raises ValueError for a time that no calendar has."""
+    return datetime.strptime(id.partition("-")[0], _ID_TIME).replace(tzinfo=UTC)
 
 
 def time_now() -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 
-from index.backups.records import FILE, Backup, is_id
+from index.backups.records import FILE, Backup, is_id, time_of
 from index.catalog.layout import CollectionLayout
 from index.catalog.settings import check_collection_name
 from index.errors import BackupNotFoundError, DamagedIndexError
@@ -41,6 +42,16 @@ class BackupStore:
                 except DamagedIndexError as error:
                     log.error("a backup is left out of the list: %s", error)
         return sorted(found, key=lambda backup: backup.id, reverse=True)
+
+    def newest(self) -> dict[str, datetime]:
+        """When the last backup of each collection that has any was begun; no file is read."""
+        found: dict[str, datetime] = {}
+        for path in self._folder.glob("*/*"):
+            if is_id(path.name):
+                with suppress(ValueError):  # somebody else's folder
+                    begun, name = time_of(path.name), path.parent.name
+                    found[name] = max(begun, found.get(name, begun))
+        return found
 
     def get(self, collection: str, id: str) -> Backup:
         """Raises InvalidNameError, BackupNotFoundError or DamagedIndexError."""

@@ -26,8 +26,8 @@ from safetensors.numpy import load
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
 from models.representations import Float32, Int64, Representations, SparseRows, TokenVectors
+from models.soundness import Expected, as_token_ids, first_fault, offsets_problem
 from service.documents.batch import EncodedDocuments, stored_outputs
-from service.documents.brought import require_unit
 from service.exceptions import InvalidRequestError, MalformedBodyError
 from service.http.json_body import scan
 
@@ -150,18 +150,25 @@ class BroughtArrays:
         dense = _floats(self.arrays, "dense")
         texts = len(dense)
         offsets, spans = self._windows(documents, settings, texts)
-        _require_columns("dense", dense, settings.dense_dimension, settings)
-        ids, weights = _given(self.arrays, "sparse_token_ids"), _floats(self.arrays, "sparse_weights")
-        sparse = SparseRows(_offsets(self.arrays, "sparse_indptr", texts, len(ids)), ids, weights)
+        outputs = stored_outputs(settings)
+        sparse = SparseRows(
+            _integers(self.arrays, "sparse_indptr"),
+            as_token_ids(_given(self.arrays, "sparse_token_ids")),
+            _floats(self.arrays, "sparse_weights"),
+        )
         colbert = None
-        if "colbert" in stored_outputs(settings):
+        if "colbert" in outputs:
             vectors = _floats(self.arrays, "colbert")
-            _require_columns("colbert", vectors, settings.colbert_dimension, settings)
-            colbert = TokenVectors(vectors, _offsets(self.arrays, "colbert_offsets", texts, len(vectors)))
+            colbert = TokenVectors(vectors, _integers(self.arrays, "colbert_offsets"))
         encoded = Representations(
             np.zeros(texts, np.int64), np.zeros(texts, np.bool_), dense, sparse, colbert
         )
-        require_unit(encoded, lambda text: f"documents.{int(np.searchsorted(offsets, text, 'right')) - 1}")
+        fault = first_fault(encoded, Expected(texts, outputs, settings))
+        if fault is not None:
+            name = fault.array
+            if fault.text is not None:
+                name = f"documents.{int(np.searchsorted(offsets, fault.text, 'right')) - 1}.{name}"
+            raise InvalidRequestError(f"{name} {fault.problem}", name)
         return EncodedDocuments(self.places, encoded, offsets, spans)
 
     def _windows(
@@ -181,7 +188,10 @@ class BroughtArrays:
                 f"collection {settings.name!r} has no windows; leave window_offsets and window_spans out",
                 "window_offsets",
             )
-        offsets = _offsets(self.arrays, "window_offsets", len(documents), texts)
+        offsets = _integers(self.arrays, "window_offsets")
+        problem = offsets_problem(offsets, len(documents), texts)
+        if problem is not None:
+            raise InvalidRequestError(f"window_offsets {problem}", "window_offsets")
         spans = _given(self.arrays, "window_spans")
         if spans.shape != (texts, 2):
             raise InvalidRequestError(
@@ -200,13 +210,6 @@ def _require_kind(name: str, array: Array) -> None:
         )
 
 
-def _require_columns(name: str, array: Float32, columns: int, settings: CollectionSettings) -> None:
-    if array.shape[1] != columns:
-        raise InvalidRequestError(
-            f"{name} has {array.shape[1]} values a row; collection {settings.name!r} has {columns}", name
-        )
-
-
 def _given(arrays: Mapping[str, Array], name: str) -> Array:
     if name not in arrays:
         raise InvalidRequestError(f"{name} is missing; give it", name, "missing_field")
@@ -217,10 +220,5 @@ def _floats(arrays: Mapping[str, Array], name: str) -> Float32:
     return _given(arrays, name).astype(np.float32, copy=False)
 
 
-def _offsets(arrays: Mapping[str, Array], name: str, rows: int, items: int) -> Int64:
-    """Boundaries of so many rows. Raises InvalidRequestError where they do not divide the items."""
-    offsets = _given(arrays, name).astype(np.int64, copy=False)
-    sound = len(offsets) == rows + 1 and offsets[0] == 0 and offsets[-1] == items
-    if not sound or (np.diff(offsets) < 0).any():
-        raise InvalidRequestError(f"{name} must ascend from 0 to {items} in {rows + 1} steps", name)
-    return offsets
+def _integers(arrays: Mapping[str, Array], name: str) -> Int64:
+    return _given(arrays, name).astype(np.int64, copy=False)

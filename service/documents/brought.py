@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
-from ingest.unit_vectors import rows_not_of_unit_length
-from models.representations import (
-    Float32,
-    Int64,
-    Representations,
-    SparseRows,
-    TokenVectors,
-    offsets_of,
-)
+from models.representations import Float32, Int64, Representations, offsets_of
 from service.documents.batch import EncodedDocuments, stored_outputs
 from service.exceptions import InvalidRequestError
-from service.ready_representations import colbert_of, dense_of, sparse_of
-
-NameOf = Callable[[int], str]
-"""The name of an encoded text, by its number."""
+from service.ready_representations import ready_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,57 +55,18 @@ class BroughtTexts:
             for end, some in zip(whole, self.texts, strict=True)
             for text in some
         ]
-        representations = _joined(texts, settings)
-        require_unit(representations, lambda text: texts[text].param)
+        needed = stored_outputs(settings)
+        representations = Representations.concatenate(
+            [
+                ready_text(text.dense, text.sparse, text.colbert, settings, text.param, needed=needed).keep(
+                    needed
+                )
+                for text in texts
+            ]
+        )
         return EncodedDocuments(
             self.places,
             representations,
             offsets_of(np.array([len(some) for some in self.texts])),
             np.array(spans, np.int64),
-        )
-
-
-def _joined(texts: Sequence[BroughtText], settings: CollectionSettings) -> Representations:
-    """What the collection stores of each text. Raises InvalidRequestError for a side that is missing."""
-    outputs = stored_outputs(settings)
-    dense, sparse, colbert = [], [], []
-    for text in texts:
-        for side in outputs:
-            if getattr(text, side) is None:
-                raise InvalidRequestError(f"{text.param}.{side} is missing; give it", f"{text.param}.{side}")
-        if text.dense is not None:
-            dense.append(dense_of(text.dense, settings, f"{text.param}.dense"))
-        if text.sparse is not None:
-            sparse.append(sparse_of(*text.sparse, settings, f"{text.param}.sparse"))
-        if text.colbert is not None and "colbert" in outputs:
-            colbert.append(colbert_of(text.colbert, settings, f"{text.param}.colbert"))
-    return Representations(
-        np.zeros(len(texts), np.int64),
-        np.zeros(len(texts), np.bool_),
-        np.stack(dense),
-        SparseRows.concatenate(sparse),
-        TokenVectors.concatenate(colbert) if colbert else None,
-    )
-
-
-def require_unit(representations: Representations, name_of: NameOf) -> None:
-    """Raises InvalidRequestError for the first text with a dense or token vector that is not of unit length.
-
-    Scores of other vectors would not be comparable, and searches rely on it. name_of: what a text is called.
-    """
-    texts = np.arange(len(representations))
-    if representations.dense is not None:
-        _require_unit_rows(representations.dense, texts, name_of, "dense")
-    if representations.colbert is not None:
-        owners = np.repeat(texts, np.diff(representations.colbert.offsets))
-        _require_unit_rows(representations.colbert.vectors, owners, name_of, "colbert")
-
-
-def _require_unit_rows(vectors: Float32, owners: Int64, name_of: NameOf, side: str) -> None:
-    wrong, lengths = rows_not_of_unit_length(vectors)
-    if len(wrong):
-        param = f"{name_of(int(owners[wrong[0]]))}.{side}"
-        raise InvalidRequestError(
-            f"{param} has a vector of length {lengths[0]:.4g}; give unit vectors, as /embed does",
-            param,
         )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
-from models.encoder import AdapterDescription, Encoder, EncoderInfo, with_adapter
+from models.encoder import AdapterDescription, Encoder, EncoderInfo, encode_tokens, with_adapter
 from models.loader import load_encoder
 from models.representations import OUTPUTS, InputType, Output, Representations, TokenBatch
 from models.tokenizer import Tokenizer
@@ -137,7 +137,7 @@ class LocalEncoding:
         self._pool = text_pool()
         self.slice_tokens = min(SLICE_BATCHES * batch_tokens, queue_tokens)
         self._batcher = Batcher(
-            encoder.encode_tokens,
+            partial(encode_tokens, encoder),
             self._pool,
             batch_tokens=batch_tokens,
             queue_tokens=queue_tokens,

@@ -11,6 +11,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+READING = {"GET", "HEAD", "OPTIONS"}  # methods that change nothing
+
 
 def header(scope: Scope, name: bytes) -> str | None:
     """The first request header of this lower-case name."""

@@ -30,12 +30,20 @@ class AllowedHosts:
 
     def trusts(self, origin: str, host: str) -> bool:
         """Whether a request to a host may come from a page of this origin, as `http://localhost:3000`."""
-        authority = origin.lower().partition("://")[2]
-        name = _name_of(authority)
-        if name is None or authority == host.lower():
+        name = _name_of(_authority_of(origin))
+        if name is None or not is_foreign(origin, host):
             return name is not None
         address = _address(name)
         return name in self._names or (address is not None and address.is_loopback)
+
+
+def is_foreign(origin: str, host: str) -> bool:
+    """Whether a page of this origin, as `http://localhost:3000`, is another server's than this host."""
+    return _authority_of(origin) != host.lower()
+
+
+def _authority_of(origin: str) -> str:
+    return origin.lower().partition("://")[2]
 
 
 def _name_of(authority: str) -> str | None:

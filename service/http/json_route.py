@@ -11,8 +11,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from service.errors import Failure
-from service.http.asgi import Receive, Scope
+from service.http.asgi import READING, Receive, Scope
 from service.http.body_check import BodyCheck
+from service.http.hosts import is_foreign
 from service.http.json_body import LARGE_BYTES, parse, scan
 from service.http.query_parameters import QueryParameters
 from service.load.pools import Pool
@@ -69,9 +70,10 @@ class JsonRequest(Request):
 
 
 class JsonRoute(APIRoute):
-    """Answers 400 to a body of another type.
+    """Answers 400 to a body of another type, and to what a page of another server changes without this type.
 
-    A browser may send `text/plain` to any server from any page without asking; it asks before JSON.
+    A browser may send `text/plain`, or nothing, to any server from any page without asking; it asks before
+    JSON.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -89,11 +91,14 @@ class JsonRoute(APIRoute):
         takes_body = self.body_field is not None
         check = None if self.body_field is None else BodyCheck(self.body_field.field_info.annotation)
         parameters = QueryParameters(self)
+        changes = not READING.issuperset(self.methods or ())
 
         async def handle_json(request: Request) -> Response:
             request = JsonRequest(request.scope, request.receive, check)
             parameters.check(request)
-            if takes_body and await request.body() and not is_json(request.headers.get("content-type")):
+            if not is_json(request.headers.get("content-type")) and (
+                (changes and _from_a_foreign_page(request)) or (takes_body and await request.body())
+            ):
                 given = request.headers.get("content-type", "none")[:100]
                 return Failure(
                     400,
@@ -109,6 +114,12 @@ class JsonRoute(APIRoute):
                 raise
 
         return handle_json
+
+
+def _from_a_foreign_page(request: Request) -> bool:
+    """Browsers say which page sends what changes something; others send no Origin."""
+    origin = request.headers.get("origin")
+    return origin is not None and is_foreign(origin, request.headers.get("host", ""))
 
 
 def is_json(content_type: str | None) -> bool:

@@ -8,7 +8,7 @@ import logging
 import os
 import uuid
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,16 +60,18 @@ class JobManager:
         info_of: InfoOf,
         environment: Mapping[str, str],
         pool: Pool,
+        ended: Callable[[JobState], None] = lambda _: None,
     ) -> None:
         """data: the data root; collections: those of it, which builds are taken over by; info_of: what the
         service encodes with, by adapter; environment: variables that make a child use the same encoder and
-        adapters; pool: for reading and writing files.
+        adapters; pool: for reading and writing files; ended: is told how each job ends.
         """
         self._data = data.resolve()
         self._collections = collections
         self._info_of = info_of
         self._environment = environment
         self._pool = pool
+        self._ended = ended
         self._store = JobStore(self._data / "jobs")
         self._build_lock = BuildLock(self._data / "jobs")
         self._queue: deque[str] = deque()
@@ -155,7 +157,7 @@ class JobManager:
         job = self.get(job_id)
         if job.state == "queued" and job_id in self._queue:
             self._queue.remove(job_id)
-            await self._save(job.ended("cancelled"))
+            await self._record(job.ended("cancelled"))
         elif not job.finished:
             self._cancelled.add(job_id)
             if self._running is not None and self._running[0] == job_id:
@@ -169,6 +171,7 @@ class JobManager:
             await self._save(job)
         except OSError as error:
             self._store.keep(job.ended("failed", f"its record cannot be written: {error.strerror}"))
+            self._ended("failed")
             raise
         self._queue.append(job.id)
         self._wake.set()
@@ -269,6 +272,7 @@ class JobManager:
 
     async def _record(self, job: Job) -> None:
         """Saves the end of a job; it has ended even where that cannot be written."""
+        self._ended(job.state)
         try:
             await self._save(job)
         except OSError as error:

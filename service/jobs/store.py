@@ -10,11 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+import orjson
+
 from index.files.storage import write_json_atomically
 from index.live.adoption import AdoptionMode
 from ingest.sources.checks import OnError
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+ENDED: tuple[JobState, ...] = ("succeeded", "failed", "cancelled")
 KEPT_JOBS = 500
 
 log = logging.getLogger("tercet")
@@ -52,7 +55,11 @@ class Job:
 
     @property
     def finished(self) -> bool:
-        return self.state in ("succeeded", "failed", "cancelled")
+        return self.state in ENDED
+
+    def to_json(self) -> bytes:
+        """As answers show it: without the copies that a dictionary of it would take."""
+        return orjson.dumps(self)
 
     def ended(self, state: JobState, error: str | None = None) -> Job:
         """The same job, finished now."""

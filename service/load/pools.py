@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -52,15 +52,17 @@ class Pools:
     """What the routes of one server share.
 
     search: retrieving and scoring. bodies: reading and gathering large ones. codings: compressing and
-    decompressing them. operations: collections, jobs, readiness, metrics. writes: documents, on their way to
-    the disk. backups: making and restoring them. Beside them the encoding service has threads for texts, and
-    the collections for opening them.
+    decompressing them. operations: collections and jobs. readiness: looks at the data root. metrics: showing
+    them. writes: documents, on their way to the disk. backups: making and restoring them. Beside them the
+    encoding service has threads for texts, and the collections for opening them.
     """
 
     search: Pool
     bodies: Pool
     codings: Pool
     operations: Pool
+    readiness: Pool
+    metrics: Pool
     writes: Pool
     backups: Pool
 
@@ -72,13 +74,16 @@ class Pools:
             bodies=Pool("bodies", usable_cores()),
             codings=Pool("codings", usable_cores()),
             operations=Pool("operations", OPERATIONS_THREADS),
+            readiness=Pool("readiness", 1),
+            metrics=Pool("metrics", 1),
             writes=Pool("writes", WRITES_THREADS),
             backups=Pool("backups", BACKUP_THREADS),
         )
 
     def close(self) -> None:
         """Closes all of them."""
-        for pool in (self.search, self.bodies, self.codings, self.operations, self.writes, self.backups):
+        for each in fields(self):
+            pool: Pool = getattr(self, each.name)
             pool.close()
 
 

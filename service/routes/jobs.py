@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import Path, Response
 
+from service.jobs.store import Job
 from service.routes.collections import Name
-from service.routes.common import WRITE, Services, errors, json_response, router
+from service.routes.common import WRITE, Services, errors, router
 from service.schemas.jobs import JobList, JobRequest, JobResponse
 
 JobId = Annotated[str, Path(description="A job's id.")]
@@ -31,19 +32,19 @@ async def submit_job(name: Name, body: JobRequest, services: Services) -> Respon
     job = await services.jobs.submit(
         name, body.source, body.encoder, body.on_error or "stop", body.adapter, body.mode or "replace"
     )
-    return json_response(asdict(job), 202)
+    return _response(job.to_json(), 202)
 
 
 @routes.get("/jobs", response_model=JobList)
 async def list_jobs(services: Services) -> Response:
     """All jobs, the newest first."""
-    return json_response({"jobs": [asdict(job) for job in services.jobs.list()]})
+    return _response(await services.pools.operations.run(_listed, services.jobs.list()))
 
 
 @routes.get("/jobs/{job_id}", response_model=JobResponse, responses=errors(404, 422))
 async def get_job(job_id: JobId, services: Services) -> Response:
     """A job's progress and outcome."""
-    return json_response(asdict(services.jobs.get(job_id)))
+    return _response(services.jobs.get(job_id).to_json())
 
 
 @routes.delete(
@@ -54,4 +55,12 @@ async def get_job(job_id: JobId, services: Services) -> Response:
 )
 async def cancel_job(job_id: JobId, services: Services) -> Response:
     """Cancel a queued or running job and return it; a finished one stays as it is."""
-    return json_response(asdict(await services.jobs.cancel(job_id)))
+    return _response((await services.jobs.cancel(job_id)).to_json())
+
+
+def _listed(jobs: Iterable[Job]) -> bytes:
+    return b'{"jobs":[%b]}' % b",".join(job.to_json() for job in jobs)
+
+
+def _response(content: bytes, status: int = 200) -> Response:
+    return Response(content, status, media_type="application/json")

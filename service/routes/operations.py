@@ -9,7 +9,7 @@ from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from service.routes.common import Services, errors, json_response, router
-from service.schemas.operations import InfoResponse, StatusResponse
+from service.schemas.operations import InfoResponse, ReadyResponse, StatusResponse
 
 open_routes = router("operations", 400, 403, 413, 422)
 routes = router("operations", 400, 401, 403, 413, 422)
@@ -21,11 +21,15 @@ async def health() -> Response:
     return json_response({"status": "ok"})
 
 
-@open_routes.get("/ready", response_model=StatusResponse, responses=errors(503))
+@open_routes.get("/ready", response_model=ReadyResponse, responses=errors(503))
 async def ready(services: Services) -> Response:
-    """Whether the encoder is warm or a worker answers, and the data root can be written to. Needs no key."""
-    await services.ready()
-    return json_response({"status": "ready"})
+    """Whether the encoder is warm or a worker answers, and the data root can be read. Needs no key.
+
+    `writes` says whether it can be written to, too; with the setting `ready_requires = "writes"` it must be.
+    """
+    writes = await services.ready()
+    searches = {} if writes is None else {"reads": "ready", "writes": writes}
+    return json_response({"status": "ready", **searches})
 
 
 @routes.get("/info", response_model=InfoResponse, responses=errors(503))
@@ -56,5 +60,5 @@ async def info(services: Services) -> Response:
 )
 async def metrics(services: Services) -> Response:
     """Counters and timers in Prometheus' text format."""
-    content = await services.pools.operations.run(services.telemetry.render)
+    content = await services.pools.metrics.run(services.telemetry.render)
     return Response(content, media_type=CONTENT_TYPE_LATEST)

@@ -12,7 +12,19 @@ from models.representations import LexicalKind
 class StatusResponse(BaseModel):
     """The process answers."""
 
-    status: Literal["ok", "ready"]
+    status: Literal["ok"]
+
+
+class ReadyResponse(BaseModel):
+    """What is ready; an encoder worker, which has no documents, says `status` alone."""
+
+    status: Literal["ready"]
+    reads: Literal["ready"] = Field(default="ready", description="Searches and reading documents.")
+    writes: Literal["ready", "storage_full", "unavailable"] = Field(
+        default="ready",
+        description="Writing: `storage_full` where the disk is full and writes are 507, `unavailable` where "
+        "the data root cannot be written to at all.",
+    )
 
 
 class EncoderResponse(BaseModel):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from index.search.query import MAX_FACET_VALUES
-from service.ready_representations import LARGEST_COMPONENT
+from models.soundness import LARGEST_COMPONENT, LARGEST_WEIGHT
 from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, at_most, counted
 from service.schemas.filters import FilterTree
 from service.search.pipeline import HitPart
@@ -20,7 +20,7 @@ MAX_ROWS = 65_536
 MAX_OFFSET = 1_000_000
 MAX_FACETS = 32
 Vector = Annotated[list[Component], Field(min_length=1, max_length=MAX_ROWS, fail_fast=True)]
-LexicalWeight = Annotated[float, Field(ge=0, le=1e4, allow_inf_nan=False)]
+LexicalWeight = Annotated[float, Field(ge=0, le=LARGEST_WEIGHT, allow_inf_nan=False)]
 TokenId = Annotated[int, Field(ge=0, lt=2**31), WHOLE]
 Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 CollectionName = Annotated[str, Field(pattern=NAME_PATTERN, description="A collection.")]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from index.candidates import CandidateLimits, Weights
 from models.encoder import EncoderInfo
-from models.representations import Float32, Representations, TokenVectors
+from models.representations import Float32, Representations
 from service.exceptions import InvalidRequestError
-from service.ready_representations import colbert_of, dense_of, sparse_of
+from service.ready_representations import ready_text
 
 
 def ready_query(
@@ -22,15 +20,15 @@ def ready_query(
 ) -> Representations:
     """One query from lists or arrays of finite numbers; sparse is token ids and weights, param its name.
 
+    Its vectors may have any length, as means of several texts' have: that changes no order within a side.
     Raises InvalidRequestError that names the side whose shape or ids do not fit the encoder.
     """
-    return Representations(
-        np.zeros(1, np.int64),
-        np.zeros(1, np.bool_),
-        None if dense is None else dense_of(dense, info, f"{param}.dense")[None, :],
-        None if sparse is None else sparse_of(*sparse, info, f"{param}.sparse"),
-        None if colbert is None else _colbert(colbert, info, f"{param}.colbert"),
-    )
+    if colbert is not None and len(colbert) > info.max_length:
+        raise InvalidRequestError(
+            f"{param}.colbert has {len(colbert)} vectors; {info.name} makes at most {info.max_length}",
+            f"{param}.colbert",
+        )
+    return ready_text(dense, sparse, colbert, info, param, unit=False)
 
 
 def require_sides(
@@ -56,11 +54,3 @@ def require_sides(
                 "" if side == "colbert" else f" and candidates.{side} to 0"
             )
             raise InvalidRequestError(f"{param}.{side} is missing: give it, or {remedy}", f"{param}.{side}")
-
-
-def _colbert(rows: Sequence[Sequence[float]] | Float32, info: EncoderInfo, param: str) -> TokenVectors:
-    if len(rows) > info.max_length:
-        raise InvalidRequestError(
-            f"{param} has {len(rows)} vectors; {info.name} makes at most {info.max_length}", param
-        )
-    return colbert_of(rows, info, param)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
@@ -26,9 +27,10 @@ from service.exceptions import OverloadedError
 from service.load.admission import Ticket
 from service.load.concurrency import all_of
 from service.load.deadlines import NO_DEADLINE, Deadline
-from service.load.pools import text_pool
+from service.load.pools import Pool, text_pool
 from service.settings import WorkerAccess
 from service.workers.health import WorkerState
+from service.workers.telemetry import Unobserved, WorkerObserver
 from service.workers.worker import RemoteWorker
 
 PIECE_TEXTS = 256  # a large request travels in pieces, so that all workers share it
@@ -55,21 +57,27 @@ class RemoteEncoding:
         info: EncoderInfo,
         tokenizer: Tokenizer,
         adapters: Sequence[AdapterDescription],
+        pool: Pool,
+        observer: WorkerObserver,
     ) -> None:
         self._workers = workers
+        self._observer = observer
         self._client = client
         self._info = info
         self._tokenizer = tokenizer
         self._adapters = {adapter.name: adapter for adapter in adapters}
         self._turn = count()
-        self._pool = text_pool()
+        self._pool = pool
         self.slice_tokens = SLICE_TOKENS * len(workers)
         self._watches = [asyncio.create_task(worker.health.watch()) for worker in workers]
 
     @classmethod
-    async def connect(cls, urls: Sequence[str], access: WorkerAccess) -> RemoteEncoding:
+    async def connect(
+        cls, urls: Sequence[str], access: WorkerAccess, observer: WorkerObserver | None = None
+    ) -> RemoteEncoding:
         """Asks the workers, in order, what they are; the first that answers says what all must be.
 
+        observer: is told how each fares.
         Raises EncoderUnavailableError where none gives an answer that can be used.
         """
         client = httpx.AsyncClient(
@@ -78,26 +86,33 @@ class RemoteEncoding:
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
             trust_env=False,
         )
-        workers = [RemoteWorker(url, client, access) for url in urls]
+        pool = text_pool()
+        workers = [RemoteWorker(url, client, access, pool) for url in urls]
+        observer = Unobserved() if observer is None else observer
+        for url in urls:
+            observer.known(url)
         try:
-            return await cls._of_first(workers, client)
+            return await cls._of_first(workers, client, pool, observer)
         except BaseException:
             await client.aclose()
+            pool.close()
             raise
 
     @classmethod
-    async def _of_first(cls, workers: list[RemoteWorker], client: httpx.AsyncClient) -> RemoteEncoding:
+    async def _of_first(
+        cls, workers: list[RemoteWorker], client: httpx.AsyncClient, pool: Pool, observer: WorkerObserver
+    ) -> RemoteEncoding:
         for worker in workers:
             try:
                 found = await worker.describe()
-                tokenizer = await worker.tokenizer(found.settings)
+                tokenizer = await worker.tokenizer(found)
             except EncoderUnavailableError as error:
                 worker.health.fault = str(error)
                 continue
             for each in workers:
                 each.require(found.info.fingerprint)
             await asyncio.gather(*(each.health.ask() for each in workers))
-            return cls(workers, client, found.info, tokenizer, found.adapters)
+            return cls(workers, client, found.info, tokenizer, found.adapters, pool, observer)
         raise _none_left(workers)
 
     @property
@@ -149,6 +164,11 @@ class RemoteEncoding:
         """Always: the workers refuse what would wait too long."""
 
     @property
+    def in_flight(self) -> dict[str, int]:
+        """Requests that wait for each worker's answer, by its address."""
+        return {worker.url: worker.in_flight for worker in self._workers}
+
+    @property
     def states(self) -> dict[str, bool]:
         """Whether each worker, by its address, is used now."""
         return {worker.url: worker.health.state is not WorkerState.DOWN for worker in self._workers}
@@ -168,6 +188,8 @@ class RemoteEncoding:
         """Representations of at least one text, in order. tokens: of no use here, workers take texts."""
         info = await self.info_of(adapter)
         deadline = NO_DEADLINE if ticket is None else ticket.deadline
+        # Here, since a worker's 422 could not be told from one for what was made of the request.
+        self._tokenizer.length_limit(max_length)
         if not truncate:  # here, because a worker sees pieces and cannot say which text it is
             await self._pool.run(
                 self._tokenizer.tokenize, texts, input_type, max_length=max_length, truncate=False
@@ -216,12 +238,18 @@ class RemoteEncoding:
         refusals: list[Exception] = []
         while worker := self._next_worker(asked):
             asked.append(worker)
+            began = time.monotonic()
             try:
-                return await worker.encode(texts, input_type, outputs, max_length, truncate, info, deadline)
-            except REFUSALS as error:
-                refusals.append(error)
-            except EncoderUnavailableError:
-                continue
+                found = await worker.encode(texts, input_type, outputs, max_length, truncate, info, deadline)
+            except Exception as error:
+                self._observer.refused(worker.url, error)
+                if isinstance(error, REFUSALS):
+                    refusals.append(error)
+                elif not isinstance(error, EncoderUnavailableError):
+                    raise
+            else:
+                self._observer.answered(worker.url, time.monotonic() - began)
+                return found
         # What will pass soonest comes before what another try may not help.
         raise min(refusals, key=_patience, default=_none_left(self._workers))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import httpx
 
 from models.checkpoint import EncodingSettings
-from models.encoder import AdapterDescription, EncoderInfo
+from models.encoder import AdapterDescription, EncoderInfo, require_sound
 from models.errors import (
     AdapterNotFoundError,
     AdapterUnusableError,
@@ -18,11 +19,11 @@ from models.errors import (
     EncoderMemoryError,
     EncoderUnavailableError,
     ModelError,
-    TextTooLongError,
+    UnsoundRepresentationsError,
 )
-from models.representations import InputType, Output, Representations
+from models.representations import OUTPUTS, InputType, Output, Representations
 from models.tokenizer import Tokenizer, valid_text
-from service.answers.binary import MEDIA_TYPE, from_bytes
+from service.answers.binary import MEDIA_TYPE, SMALL_BYTES, from_bytes
 from service.exceptions import (
     DeadlineExceededError,
     InvalidRequestError,
@@ -32,9 +33,13 @@ from service.exceptions import (
 )
 from service.load.admission import too_late
 from service.load.deadlines import NO_DEADLINE, Deadline
+from service.load.pools import Pool
 from service.settings import WorkerAccess
 from service.tracing.request import call
 from service.workers.health import WorkerHealth, WorkerState
+
+LONGEST_RETRY_SECONDS = 3600.0
+PROBE_TEXT = "probe"
 
 # What ends a connection before its answer came, such as one that the worker closed while it was kept alive.
 BROKEN = (httpx.NetworkError, httpx.RemoteProtocolError)
@@ -52,12 +57,14 @@ class WorkerDescription:
 class RemoteWorker:
     """A worker: its health, its requests under way, and how it is asked."""
 
-    def __init__(self, url: str, client: httpx.AsyncClient, access: WorkerAccess) -> None:
-        """client: sends the key, and has no timeouts of its own."""
+    def __init__(self, url: str, client: httpx.AsyncClient, access: WorkerAccess, pool: Pool) -> None:
+        """client: sends the key, and has no timeouts of its own; pool: where large answers are read."""
         self.url = url
         self.health = WorkerHealth(url, self._probe, access.probe_seconds, self._give_up)
         self._client = client
         self._access = access
+        self._pool = pool
+        self._unsound = False
         self._waits: set[asyncio.Timeout] = set()
         self._fingerprint: str | None = None
 
@@ -76,22 +83,28 @@ class RemoteWorker:
         try:
             values = answer.json()
             return WorkerDescription(
-                EncoderInfo(**values["encoder"]),
+                EncoderInfo.from_json(values["encoder"]),
                 EncodingSettings.from_json(values["encoding_settings"]),
-                [AdapterDescription(**each) for each in values.get("adapters", ())],
+                [AdapterDescription.from_json(each) for each in values.get("adapters", ())],
             )
-        except (ValueError, KeyError, TypeError, AttributeError, ModelError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ModelError) as error:
             raise EncoderUnavailableError(
                 f"its /info is not that of a tercet encoder ({type(error).__name__}: {error})"
             ) from None
 
-    async def tokenizer(self, settings: EncodingSettings) -> Tokenizer:
+    async def tokenizer(self, described: WorkerDescription) -> Tokenizer:
         """Its tokenizer. Raises EncoderUnavailableError."""
         content = (await self._ask("/tokenizer", self._access.timeout_seconds)).content
         try:
-            return Tokenizer.from_bytes(content, settings)
+            found = Tokenizer.from_bytes(content, described.settings)
         except ModelError as error:
             raise EncoderUnavailableError(f"its tokenizer cannot be used: {error}") from None
+        if found.vocabulary_size != described.info.vocabulary_size:
+            raise EncoderUnavailableError(
+                f"its tokenizer has {found.vocabulary_size} tokens, its encoder "
+                f"{described.info.vocabulary_size}"
+            )
+        return found
 
     async def encode(
         self,
@@ -106,6 +119,7 @@ class RemoteWorker:
         """Representations of the texts; refuses an answer made with another encoder or adapter.
 
         info: the encoder, with its adapter, that the texts are for; deadline: for it to begin.
+        Raises UnsoundRepresentationsError for an answer that cannot be used.
         """
         body = {
             "inputs": [valid_text(text) for text in texts],  # JSON's bytes cannot hold lone surrogates
@@ -135,21 +149,60 @@ class RemoteWorker:
         if response.status_code != httpx.codes.OK:
             raise self._refusal(response)
         try:
-            representations, metadata = from_bytes(response.content)
-        except ValueError as error:
-            raise EncoderFailedError(f"{self.url}: {error}") from None
+            return await self._read(response.content, len(texts), outputs, max_length, info)
+        except UnsoundRepresentationsError as error:
+            self._unsound = True
+            self.health.suspect(str(error))
+            raise
+
+    async def _read(
+        self,
+        content: bytes,
+        texts: int,
+        outputs: Sequence[Output],
+        max_length: int | None,
+        info: EncoderInfo,
+    ) -> Representations:
+        """What an answer says, checked. Raises as `encode`."""
+
+        def read() -> tuple[Representations, dict[str, str]]:
+            try:
+                found, metadata = from_bytes(content)
+            except ValueError as error:
+                raise UnsoundRepresentationsError(f"{self.url}: {error}") from None
+            if metadata.get("fingerprint") == info.fingerprint:  # another one is another fault
+                require_sound(found, texts, outputs, info, max_length or info.max_length, self.url)
+            return found, metadata
+
+        found, metadata = read() if len(content) <= SMALL_BYTES else await self._pool.run(read)
         self._check_fingerprint(metadata.get("fingerprint"), info)
-        if len(representations) != len(texts):
-            raise EncoderFailedError(f"{self.url}: it answered {len(representations)} of {len(texts)} texts")
-        return representations
+        return found
 
     async def _probe(self, state: WorkerState) -> None:
         """Raises EncoderUnavailableError where it could encode nothing for us now."""
         await self._ask("/ready", self._access.probe_timeout_seconds)
         if state is not WorkerState.UP:  # another checkpoint may have come back under its address
-            found = (await self.describe()).info.fingerprint
-            if found != self._fingerprint:
-                raise EncoderUnavailableError(_other_encoder(found, self._fingerprint))
+            info = (await self.describe()).info
+            if info.fingerprint != self._fingerprint:
+                raise EncoderUnavailableError(_other_encoder(info.fingerprint, self._fingerprint))
+            if self._unsound:
+                await self._try_encoding(info)
+
+    async def _try_encoding(self, info: EncoderInfo) -> None:
+        """Raises UnsoundRepresentationsError while what it makes of a short text cannot be used.
+
+        A refusal says nothing of that; what comes after it will.
+        """
+        response = await self._send(
+            "POST",
+            "/embed",
+            asyncio.timeout(self._access.probe_timeout_seconds),
+            json={"inputs": [PROBE_TEXT]},
+            headers={"Accept": MEDIA_TYPE},
+        )
+        if response.status_code == httpx.codes.OK:
+            await self._read(response.content, 1, OUTPUTS, None, info)
+            self._unsound = False
 
     def _give_up(self) -> None:
         """Ends the wait of all requests: each can still be answered by another worker."""
@@ -200,26 +253,27 @@ class RemoteWorker:
         raise EncoderUnavailableError(fault)
 
     def _refusal(self, response: httpx.Response) -> Exception:
-        """The exception that an error answer stands for."""
+        """The exception that an error answer stands for.
+
+        What we send is sound, so only what a worker's own limits and engine refuse is the client's to mend.
+        """
         error = _error_of(response)
-        message, code = str(error.get("message") or "no message"), error.get("code")
+        message, code = str(error.get("message") or "no message"), str(error.get("code"))
         match response.status_code:
             case 429 if code == "deadline_exceeded":
                 return DeadlineExceededError(message, _retry_after_seconds(response))
             case 429:
                 return OverloadedError(message, _retry_after_seconds(response), "worker")
             case 413:
-                return RequestTooLargeError(message, error.get("param"))
+                return RequestTooLargeError(message, _param_of(error))
             case 404 if code == "adapter_not_found":
                 return AdapterNotFoundError(message)
             case 503 if code == "adapter_unusable":
                 return AdapterUnusableError(f"encoder worker {self.url}: {message}")
             case 503 if code == "out_of_memory":
                 return EncoderMemoryError(message)
-            case 422 if code == "text_too_long":
-                return TextTooLongError(message)
-            case 422:
-                return InvalidRequestError(message, error.get("param"), str(code))
+            case 422 if code == "adapter_not_served":
+                return InvalidRequestError(message, _param_of(error), code)
         fault = f"/embed: status {response.status_code}: {message}"
         if code in ("key_required", "not_ready"):  # of concern to all requests: its probe will find it too
             self.health.suspect(fault)
@@ -237,13 +291,19 @@ def _other_encoder(found: str | None, wanted: str | None) -> str:
 def _error_of(response: httpx.Response) -> dict[str, Any]:
     try:
         error = response.json()["error"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return {}
     return error if isinstance(error, dict) else {}
 
 
+def _param_of(error: dict[str, Any]) -> str | None:
+    param = error.get("param")
+    return param if isinstance(param, str) else None
+
+
 def _retry_after_seconds(response: httpx.Response) -> float:
     try:
-        return max(1.0, float(response.headers.get("Retry-After", "1")))
+        seconds = float(response.headers.get("Retry-After", "1"))
     except ValueError:
         return 1.0
+    return 1.0 if math.isnan(seconds) else min(max(1.0, seconds), LONGEST_RETRY_SECONDS)

@@ -7,9 +7,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import httpx
 import pytest
 
 from cli.mcp import LARGEST_TOP_K
@@ -60,25 +61,60 @@ async def test_over_standard_input_and_output(server: str, environment: dict[str
         await asyncio.wait_for(check_tools(session), SECONDS)
 
 
-async def test_over_http(server: str, start: Callable[..., subprocess.Popen[str]]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    process = start("mcp", "--url", server, "--http", "--port", str(port), TERCET_API_KEYS="secret")
-    url, deadline = f"http://127.0.0.1:{port}/mcp", time.monotonic() + SECONDS
-    try:
+@pytest.fixture
+async def over_http(
+    server: str, start: Callable[..., subprocess.Popen[str]]
+) -> AsyncIterator[Callable[..., Awaitable[int]]]:
+    """Starts `tercet mcp --http` with options and variables, and gives its port once it listens."""
+    processes = []
+
+    async def begin(*options: str, **variables: str) -> int:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port: int = listener.getsockname()[1]
+        process = start("mcp", "--url", server, "--http", "--port", str(port), *options, **variables)
+        processes.append(process)
+        deadline = time.monotonic() + SECONDS
         while True:
             assert time.monotonic() < deadline
             assert process.poll() is None
             try:
                 socket.create_connection(("127.0.0.1", port)).close()
-                break
+                return port
             except OSError:
                 await asyncio.sleep(0.1)
-        async with streamable_http_client(url) as streams, ClientSession(*streams[:2]) as session:
-            await asyncio.wait_for(check_tools(session), SECONDS)
-    finally:
+
+    yield begin
+    for process in processes:
         process.terminate()
         process.communicate(timeout=SECONDS)
+
+
+async def test_over_http(over_http: Callable[..., Awaitable[int]]) -> None:
+    port = await over_http(TERCET_API_KEYS="secret")
+    async with (
+        streamable_http_client(f"http://127.0.0.1:{port}/mcp") as streams,
+        ClientSession(*streams[:2]) as session,
+    ):
+        await asyncio.wait_for(check_tools(session), SECONDS)
+
+
+async def test_no_page_elsewhere_reaches_it_on_any_address(over_http: Callable[..., Awaitable[int]]) -> None:
+    port = await over_http("--host", "0.0.0.0", TERCET_ALLOWED_HOSTS="tercet.lan")  # noqa: S104
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+
+        async def status(host: str, origin: str | None = None) -> int:
+            headers = {**accept, "Host": host, **({} if origin is None else {"Origin": origin})}
+            return (await client.post("/mcp", json=call, headers=headers)).status_code
+
+        for host in (f"127.0.0.1:{port}", "localhost", "tercet.lan:8765", "192.168.0.7"):
+            assert await status(host) == 200
+        assert await status("tercet.lan", "http://tercet.lan") == 200
+        assert await status("rebound.example:8765") == 403
+        assert await status("rebound.example", "http://rebound.example") == 403
+        for origin in ("http://elsewhere.example", "null", "http://192.168.0.9"):
+            assert await status("127.0.0.1", origin) == 403
 
 
 def test_what_cannot_be_is_one_line(tercet: Callable[..., subprocess.CompletedProcess[str]]) -> None:

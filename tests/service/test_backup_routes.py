@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,32 @@ async def test_a_key_that_may_read_lists_backups_and_makes_none(make_client: Any
         assert (await client.post(f"{BACKUPS}/{backup['id']}/restore")).status_code == 403
         assert (await client.delete(f"{BACKUPS}/{backup['id']}")).status_code == 403
         assert (await client.get(BACKUPS)).json() == {"backups": [backup]}
+
+
+async def test_a_page_of_another_server_changes_nothing_without_json(make_client: Any) -> None:
+    """A browser sends a request without a body from any page; before JSON it asks the server."""
+    other, own = {"Origin": "http://localhost:3000"}, {"Origin": "http://localhost"}
+    json = {"Content-Type": "application/json"}
+    async with make_client() as client:
+        backup = (await client.post(BACKUPS)).json()["id"]
+        for path in (f"{BACKUPS}/{backup}/restore", BACKUPS):
+            refused = await client.post(path, headers=other)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (400, "unsupported_content_type")
+            assert (await client.post(path, headers=other | json)).status_code in (200, 201)
+            assert (await client.post(path, headers=own)).status_code in (200, 201)
+        assert (await client.get(BACKUPS, headers=other)).status_code == 200
+
+
+async def test_every_route_that_changes_something_asks_pages_of_others_for_json(make_client: Any) -> None:
+    async with make_client() as client:
+        paths = (await client.get("/openapi.json")).json()["paths"]
+        asked = 0
+        for path, methods in paths.items():
+            for method in methods:
+                if method != "get":
+                    url = re.sub(r"{\w+}", "x", path)
+                    answer = await client.request(method, url, headers={"Origin": "http://localhost:3000"})
+                    assert answer.status_code in (400, 422), (method, path)  # TEI's clients know no 400
+                    assert "Content-Type: application/json" in answer.text, (method, path)
+                    asked += 1
+        assert asked > 20

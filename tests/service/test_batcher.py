@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from models.errors import EncoderMemoryError
+from models.errors import EncoderMemoryError, UnsoundRepresentationsError
 from models.representations import (
     OUTPUTS,
     Output,
@@ -68,6 +68,8 @@ class Counter:
             raise ValueError("token 13 cannot be encoded")
         if 17 in tokens.token_ids:
             raise EncoderMemoryError("a text does not fit")
+        if 19 in tokens.token_ids:
+            raise UnsoundRepresentationsError("a vector is NaN")
         return Representations(
             tokens.lengths,
             tokens.truncated,
@@ -224,19 +226,22 @@ async def test_a_failing_batch_answers_every_waiter_and_the_next_one_works() -> 
     await batcher.close()
 
 
-async def test_a_text_for_which_memory_does_not_suffice_fails_its_own_request_alone() -> None:
+@pytest.mark.parametrize(("token", "error"), [(17, EncoderMemoryError), (19, UnsoundRepresentationsError)])
+async def test_a_text_for_which_memory_does_not_suffice_fails_its_own_request_alone(
+    token: int, error: type[Exception]
+) -> None:
     encoder = Counter(held=True)
     batcher = Batcher(encoder, POOL, batch_tokens=100, queue_tokens=1000)
     first = await running(batcher, encoder)
-    waiting = [asyncio.create_task(batcher.submit(texts(ids))) for ids in ([2, 3], [17], [4])]
+    waiting = [asyncio.create_task(batcher.submit(texts(ids))) for ids in ([2, 3], [token], [4])]
     await asyncio.sleep(0)
     encoder.gate.set()
     good, bad, other = await asyncio.gather(*waiting, return_exceptions=True)
-    assert isinstance(bad, EncoderMemoryError)
+    assert isinstance(bad, error)
     assert (good.dense[0, 0], other.dense[0, 0]) == (5, 4)
     await first
-    assert sorted(encoder.batches[1]) == [[2, 3], [4], [17]]
-    assert sorted(encoder.batches[2:]) == [[[2, 3]], [[4]], [[17]]]
+    assert sorted(encoder.batches[1]) == [[2, 3], [4], [token]]
+    assert sorted(encoder.batches[2:]) == [[[2, 3]], [[4]], [[token]]]
     assert batcher.pending_tokens == 0
     await batcher.close()
 

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from models.checkpoint import EncodingSettings
 from service.app import create_app
+from service.jobs.store import KEPT_JOBS, Job, now
 from service.load.loop import BEAT_SECONDS
 from service.logs import configure_logging
 from service.runtime import Runtime
@@ -53,7 +54,7 @@ def put_a_file_in_the_way(folder: Path) -> None:
 async def test_ready_needs_a_data_root_to_write_to(make_client: Any, data: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("service.runtime.LOOK_SECONDS", 0.01)
     async with make_client() as client:
-        assert (await client.get("/ready")).json() == {"status": "ready"}
+        assert (await client.get("/ready")).json() == {"status": "ready", "reads": "ready", "writes": "ready"}
         put_a_file_in_the_way(data)
         while (response := await client.get("/ready")).status_code == 200:
             await checkpoint()
@@ -110,6 +111,61 @@ async def test_the_page_lists_every_metric(client: httpx.AsyncClient, repository
     assert {name.removesuffix("_total") for name in documented} == {
         name for name in rendered if not name.endswith("_created")
     }
+
+
+def value_of(text: str, sample: str) -> float:
+    """The value of a sample, by its name and labels as they are shown."""
+    (value,) = re.findall(rf"^{re.escape(sample)} (\S+)$", text, re.M)
+    return float(value)
+
+
+async def test_metrics_tell_what_an_operator_needs(make_client: Any, data: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("service.runtime.LOOK_SECONDS", 0.01)
+    async with make_client() as client:
+        before = (await client.get("/metrics")).text
+        for state in (
+            "succeeded",
+            "failed",
+            "cancelled",
+        ):  # there from the start, so that the first is a rise
+            assert value_of(before, f'tercet_jobs_ended_total{{state="{state}"}}') == 0
+        assert "tercet_backup_age_seconds{" not in before
+        assert value_of(before, 'tercet_open_collections{kind="written"}') == 0
+        (data / "sources").mkdir(exist_ok=True)
+        (data / "sources" / "bad.jsonl").write_text("no JSON")
+        job = (await client.post("/collections/demo/jobs", json={"source": "bad.jsonl"})).json()
+        while (await client.get(f"/jobs/{job['id']}")).json()["state"] != "failed":
+            await checkpoint()
+        await client.put("/collections/demo/documents", json={"documents": [{"id": "x", "text": "tea"}]})
+        assert (await client.post("/collections/demo/backups")).status_code == 201
+        while value_of((text := (await client.get("/metrics")).text), 'tercet_ready{operation="reads"}') != 1:
+            await checkpoint()
+        assert value_of(text, 'tercet_ready{operation="writes"}') == 1
+        assert value_of(text, 'tercet_jobs_ended_total{state="failed"}') == 1
+        assert value_of(text, 'tercet_open_collections{kind="written"}') == 1
+        assert 0 <= value_of(text, 'tercet_backup_age_seconds{collection="demo"}') < 600
+        assert 1 <= value_of(text, "tercet_threads") < 1000
+        assert value_of(text, "tercet_data_free_bytes") > 2**20
+        await client.delete("/collections/demo")
+        assert "tercet_backup_age_seconds{" not in (await client.get("/metrics")).text
+        put_a_file_in_the_way(data)
+        while value_of((await client.get("/metrics")).text, 'tercet_ready{operation="reads"}') != 0:
+            await checkpoint()
+
+
+async def test_a_long_list_of_jobs_is_cheap(make_client: Any) -> None:
+    async with make_client() as client:
+        jobs = client._transport.app.state.runtime.jobs
+        for number in range(KEPT_JOBS):
+            skips = [f"sources/a.jsonl line {line}: text is missing" for line in range(20)]
+            job = Job(f"{number:032}", "demo", "a.jsonl", now(), "failed", skips=skips, error="x" * 200)
+            jobs._store.keep(job)
+        began = time.process_time()
+        answer = await client.get("/jobs")
+        seconds = time.process_time() - began
+        assert [job["id"] for job in answer.json()["jobs"]][::499] == [f"{499:032}", f"{0:032}"]
+        assert answer.json()["jobs"][0]["skips"] == skips
+        assert seconds < 0.1
 
 
 async def test_metrics_tell_requests_in_progress_and_how_each_ended(make_client: Any, held: Any) -> None:

@@ -1,7 +1,11 @@
 """What `/ready` says of an encoder or a disk that fails or hangs, and that a server so hung still ends."""
 
 import asyncio
+import shutil
+import subprocess
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +14,7 @@ from anyio.lowlevel import checkpoint
 from index.errors import StorageFullError
 from service.data_root import DataRoot
 from service.encoding.health import FAILURES
+from service.load.pools import OPERATIONS_THREADS
 
 
 async def test_ready_says_no_while_every_batch_fails(
@@ -75,6 +80,63 @@ async def test_ready_does_not_wait_for_a_disk_that_hangs(
         gate.set()
     assert response.status_code == 503
     assert "has not answered for 0.2 s" in response.json()["error"]["message"]
+
+
+async def test_ready_and_metrics_do_not_wait_behind_other_operations(
+    make_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while many clients list many collections."""
+    gate = threading.Event()
+    monkeypatch.setattr("service.runtime.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("service.data_root.LATE_SECONDS", 0.5)
+    async with make_client() as client:
+        pool = client._transport.app.state.runtime.pools.operations
+        waiting = [pool.submit(gate.wait, 20) for _ in range(OPERATIONS_THREADS)]
+        behind = pool.submit(lambda: None)
+        await asyncio.sleep(1)
+        answers = [await client.get(path) for path in ("/health", "/ready", "/metrics")]
+        assert not behind.done()
+        gate.set()
+        await asyncio.gather(*waiting, behind)
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 4 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    try:
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], check=True, capture_output=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this user cannot mount")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+async def test_a_full_disk_is_said_and_counts_where_writes_are_required(
+    make_client: Any, data: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.runtime.LOOK_SECONDS", 0.01)
+    root = shutil.copytree(data, small_disk / "data")
+    for required, status in (("reads", 200), ("writes", 503)):
+        async with make_client(data=root, ready_requires=required) as client:
+            search = {"collection": "demo", "query": "tea"}
+            assert (await client.get("/ready")).json()["writes"] == "ready"
+            (small_disk / "filler").write_bytes(bytes(shutil.disk_usage(small_disk).free))
+            while (response := await client.get("/ready")).json().get("writes") == "ready":
+                await checkpoint()
+            assert response.status_code == status
+            if required == "reads":
+                assert response.json() == {"status": "ready", "reads": "ready", "writes": "storage_full"}
+            else:
+                assert "(setting ready_requires)" in response.json()["error"]["message"]
+            assert (await client.post("/search", json=search)).status_code == 200
+            (small_disk / "filler").unlink()
+            while (await client.get("/ready")).json().get("writes") != "ready":
+                await checkpoint()
 
 
 async def test_a_hung_encoder_does_not_keep_the_server_from_ending(make_client: Any, held: Any) -> None:

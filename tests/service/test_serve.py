@@ -328,8 +328,26 @@ def test_a_download_does_not_keep_the_server_from_ending(serve: Serve, tmp_path:
 def test_binding_elsewhere_without_a_key_warns(serve: Serve, tmp_path: Path) -> None:
     process, client = serve("serve", "--host", "0.0.0.0", "--checkpoint", "not-there")  # noqa: S104
     process.wait(60)
-    assert any("without a key" in line["message"] for line in logged_until_end(tmp_path))
+    messages = [line["message"] for line in logged_until_end(tmp_path)]
+    assert any("without a key" in message for message in messages)
+    assert any("for any name" in message and "allowed_hosts" in message for message in messages)
     assert client.base_url
+
+
+def test_a_server_of_known_names_does_not_warn_of_others(serve: Serve, tmp_path: Path) -> None:
+    process, _ = serve(
+        "serve",
+        "--host",
+        "0.0.0.0",  # noqa: S104
+        "--allowed-hosts",
+        "tercet",
+        "--checkpoint",
+        "not-there",
+    )
+    process.wait(60)
+    messages = [line["message"] for line in logged_until_end(tmp_path)]
+    assert any("without a key" in message for message in messages)
+    assert not any("for any name" in message for message in messages)
 
 
 def logged_until_end(folder: Path) -> list[dict[str, Any]]:

@@ -186,13 +186,13 @@ BAD: dict[str, tuple[Any, str]] = {
     "id": ("", '"id" is empty'),
     "metadata": ("{", "not valid JSON"),
     "dense": ([1.0, 0.0], "dense has not 8 values"),
-    "dense ": ([2.0] + [0.0] * 7, "a dense vector has length 2"),
+    "dense ": ([2.0] + [0.0] * 7, "dense has a vector of length 2"),
     "dense  ": ([None] + [0.0] * 7, "dense is null, or a value of it is"),
-    "dense   ": ([float("nan")] * 8, "a dense vector has length nan"),
+    "dense   ": ([float("nan")] * 8, "dense has a vector of length nan"),
     "sparse_token_ids": ([3], "have not as many values"),
     "sparse_weights": (None, "sparse_weights is null"),
     "colbert": ([[1.0, 0.0]], "a vector in colbert has not 4 values"),
-    "colbert ": ([[3.0, 0.0, 0.0, 0.0]], "a token vector has length 3"),
+    "colbert ": ([[3.0, 0.0, 0.0, 0.0]], "colbert has a vector of length 3"),
     "colbert  ": (None, "colbert is null"),
 }
 
@@ -217,7 +217,7 @@ def test_a_malformed_row_stops_the_build_or_is_listed(
     assert verify(root, "back") == []
 
 
-def test_rows_that_only_the_index_refuses(make: Any, tiny: Any, file: Path, tmp_path: Path) -> None:
+def test_rows_with_values_out_of_range(make: Any, tiny: Any, file: Path, tmp_path: Path) -> None:
     exported(make("plain"), file)
     change(file, 2, {"sparse_token_ids": [5, 5], "sparse_weights": [1.0, 1.0]})
     change(file, 3, {"sparse_token_ids": [5, 900], "sparse_weights": [1.0, 1.0]})
@@ -228,9 +228,9 @@ def test_rows_that_only_the_index_refuses(make: Any, tiny: Any, file: Path, tmp_
     assert (report.documents, report.skipped) == (52, 5)
     said = " ".join(skip.reason for skip in report.skips)
     for reason in (
-        "do not ascend",
-        "outside the vocabulary",
-        "not finite and above 0",
+        "holds 5 twice",
+        "holds 900; ",
+        "holds -1.0; a weight is above 0",
         "integer",
         "occurs already",
     ):

@@ -190,7 +190,7 @@ def test_malformed_points_stop_the_build_or_are_listed(
     source.close()
     assert (report.documents, report.skipped) == (54, 3)
     said = " ".join(map(str, report.skips))
-    for reason in ('"id" (or "_id") is missing', "it has no vector dense", "a dense vector has length 3"):
+    for reason in ('"id" (or "_id") is missing', "it has no vector dense", "dense has a vector of length 3"):
         assert reason in said
 
 

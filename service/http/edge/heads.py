@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from service.errors import Failure
-from service.http.asgi import Scope, header, headers
+from service.http.asgi import READING, Scope, header, headers
 from service.http.hosts import AllowedHosts
-
-READING = {"GET", "HEAD", "OPTIONS"}
 
 
 def refusal_of_head(scope: Scope, hosts: AllowedHosts) -> Failure | None:

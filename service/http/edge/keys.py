@@ -14,8 +14,8 @@ from service.audit import AuditLog
 from service.exceptions import ForbiddenError, UnauthenticatedError
 
 Access = Literal["read", "write"]
-OPEN_PATHS = {"/", "/health", "/ready", "/tei/health"}
-OPEN_FILES = "/page/"  # of the page, which has no data
+OPEN_PATHS = {"/", "/health", "/ready", "/tei/health", "/docs"}
+OPEN_FILES = ("/page/", "/docs/static/")  # of the pages, which have no data
 
 KEY_ID_DIGITS = 12  # of a key's SHA-256 in hexadecimal: tells keys apart, and gives none away
 

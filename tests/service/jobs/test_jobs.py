@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import psutil
@@ -131,6 +131,36 @@ async def test_a_failed_job_says_why_in_the_clients_words(manager: JobManager, d
     assert done.error is not None
     assert done.error.startswith('bad.jsonl line 2: "text" is missing')
     assert not (data / "collections" / "articles").exists()
+
+
+async def test_the_end_of_each_job_is_told_once(
+    data: Path, collections: CollectionRegistry, info: EncoderInfo
+) -> None:
+    """Also of one that an earlier service left, and of one that is cancelled as it waits."""
+    told: list[str] = []
+    pool = Pool("operations", 2)
+
+    async def info_of(*_: object) -> EncoderInfo:
+        return info
+
+    left = Job("left", "x", "short.jsonl", now())
+    before = JobStore(data / "jobs")
+    before.load()
+    before.write(left)
+    manager = JobManager(data, collections, info_of, {"TERCET_CHECKPOINT": "nowhere"}, pool, told.append)
+    await manager.start()
+    try:
+        assert told == ["failed"]
+        failing = await manager.submit("x", "short.jsonl")
+        waiting = await manager.submit("x", "short.jsonl")
+        await manager.cancel(waiting.id)
+        assert told == ["failed", "cancelled"]
+        await finished(manager, failing)
+        assert told == ["failed", "cancelled", "failed"]
+    finally:
+        await manager.stop()
+        pool.close()
+    assert len(told) == 3
 
 
 async def test_bad_records_are_skipped_where_asked_for(manager: JobManager, data: Path) -> None:
@@ -401,6 +431,12 @@ def test_records_are_bounded_and_damaged_ones_are_left_alone(
     again.load()
     assert {job.id for job in again.list()} == {"j3", "j4", "running"}
     assert (tmp_path / "broken.json").exists()
+
+
+def test_the_json_of_a_job_is_that_of_its_fields() -> None:
+    job = Job("id", "docs", "a.jsonl", now(), skips=['line 1: a "quote"', "줄 2"], truncated=3)
+    assert json.loads(job.to_json()) == asdict(job)
+    assert list(json.loads(job.to_json())) == list(asdict(job))
 
 
 async def test_writes_beside_a_job_survive_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -42,7 +43,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(15_000)
-        host = url.split("/#")[0].rstrip("/")
+        host = re.match(r"\w+://[^/]+", url)[0]
 
         def console(message: Any) -> None:
             if message.type in ("error", "warning") and OF_ANSWERS not in message.text:

@@ -23,9 +23,10 @@ from models.errors import (
     AdapterUnusableError,
     EncoderUnavailableError,
     TextTooLongError,
+    UnsupportedError,
 )
 from service.app import create_app, create_worker_app
-from service.exceptions import InvalidRequestError, OverloadedError, RequestTooLargeError
+from service.exceptions import OverloadedError, RequestTooLargeError
 from service.settings import Settings, WorkerAccess
 from service.workers import encoding as remote_encoding
 from service.workers.encoding import RemoteEncoding
@@ -128,9 +129,8 @@ async def test_refusals_of_a_worker_are_raised_as_they_are(make_worker: Any) -> 
                 await remote.encode(["tea", "tea " * 20], max_length=10, truncate=False)
             with pytest.raises(RequestTooLargeError, match="at most 20"):
                 await remote.encode(["tea"] * 10)
-            with pytest.raises(InvalidRequestError, match="max_length") as error:
+            with pytest.raises(UnsupportedError, match="max_length"):
                 await remote.encode(["tea"], max_length=1)
-            assert error.value.param == "max_length"
             assert len(await remote.encode(["tea"])) == 1
 
 

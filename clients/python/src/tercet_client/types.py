@@ -622,6 +622,16 @@ QueryUsage = TypedDict(
     },
 )
 
+# What is ready; an encoder worker, which has no documents, says `status` alone.
+ReadyResponse = TypedDict(
+    "ReadyResponse",
+    {
+        "status": "Literal['ready']",
+        "reads": "NotRequired[Literal['ready']]",
+        "writes": "NotRequired[Literal['ready', 'storage_full', 'unavailable']]",
+    },
+)
+
 # Ready representations of a query, made with the collection's encoder: an item of `embeddings` as
 # `/embed` gives it for `"input_type": "query"`.  A side may be missing only where its weight and its
 # number of candidates are 0.
@@ -824,7 +834,7 @@ StatisticsResponse = TypedDict(
 StatusResponse = TypedDict(
     "StatusResponse",
     {
-        "status": "Literal['ok', 'ready']",
+        "status": "Literal['ok']",
     },
 )
 

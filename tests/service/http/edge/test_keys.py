@@ -21,6 +21,7 @@ async def test_without_a_known_key_only_health_and_ready_answer(make_client: Any
     async with make_client(**KEYS) as client:
         assert (await client.get("/health", headers=headers)).status_code == 200
         assert (await client.get("/ready", headers=headers)).status_code == 200
+        assert (await client.get("/docs", headers=headers)).status_code == 200
         for method, path in [
             ("POST", "/search"),
             ("GET", "/collections"),
