@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import orjson
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
+from index.documents.json_values import loads
 from service.errors import Failure
 from service.http.json_body import LARGE_BYTES, parse, scan
 from service.load.pools import Pool
@@ -21,7 +21,7 @@ REQUEST_ID = {
 
 
 class JsonRequest(Request):
-    """A request whose body orjson reads: no NaN, no bad UTF-8, no lone surrogates, bounded depth."""
+    """A request whose body is strict JSON: no NaN, no bad UTF-8, no lone surrogates, bounded depth."""
 
     async def scan(self) -> None:
         """Counts what a large body holds. Raises RequestTooLargeError."""
@@ -34,7 +34,7 @@ class JsonRequest(Request):
         body = await self.body()
         if len(body) > LARGE_BYTES:
             return await self._pool.run(parse, body, self._structure)
-        return orjson.loads(body)
+        return loads(body)
 
     @property
     def _pool(self) -> Pool:

@@ -14,6 +14,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from index.candidates import Document
 from index.documents.filters import parse_filter
+from index.documents.json_values import loads
+from index.documents.metadata import require_metadata
 from index.errors import DocumentNotFoundError, InvalidQueryError
 from index.live.records import WriteKey
 from models.representations import Float32
@@ -185,15 +187,18 @@ async def delete_documents(
     """Delete documents by id or by filter. Ids that are not there are no error, and are not counted."""
     if (body.ids is None) == (body.filter is None):
         raise InvalidRequestError("give ids or filter: one of them", "ids")
+    with _about_the_filter():  # before the key, whose digest can hold only what a filter may
+        tree = None if body.filter is None else parse_filter(body.filter)
     content = body.model_dump(exclude={"idempotency_key"})
     given = one_key(header_key, body.idempotency_key)
     key = write_key(given, f"POST {DOCUMENTS}/delete", (name,), content)
-    if body.ids is not None:
-        _check_count(body.ids, services.limits.write_documents, "ids")
-        written = await services.writer.delete(name, body.ids, key)
+    if tree is None:
+        ids = body.ids or ()
+        _check_count(ids, services.limits.write_documents, "ids")
+        written = await services.writer.delete(name, ids, key)
     else:
         with _about_the_filter():
-            written = await services.writer.delete_matching(name, parse_filter(body.filter), key)
+            written = await services.writer.delete_matching(name, tree, key)
     return json_response({"deleted": written.documents, "position": written.position})
 
 
@@ -245,9 +250,10 @@ async def patch_document(
     header_key: KeyHeader = None,
 ) -> Response:
     """Replace a document's metadata; nothing is encoded again."""
-    content = body.model_dump(exclude={"idempotency_key"})
     given = one_key(header_key, body.idempotency_key)
-    key = write_key(given, f"PATCH {DOCUMENT}", (name, document_id), content)
+    key = None
+    if given is not None:
+        key = await services.pools.bodies.run(_patch_key, given, name, document_id, body)
     written = await services.writer.patch(name, document_id, body.metadata, body.if_position, key)
     return json_response({"position": written.position})
 
@@ -268,8 +274,18 @@ async def delete_document(
 
 
 def _put_key(key: str, name: str, body: PutDocumentsRequest) -> WriteKey | None:
+    """Raises InvalidDocumentError for metadata that no digest can be taken of, as no document may have it."""
+    for document in body.documents:
+        require_metadata(f"document {document.id!r:.80}", document.metadata or {})
     content = body.model_dump(exclude={"idempotency_key"})
     return write_key(key, f"PUT {DOCUMENTS}", (name,), content)
+
+
+def _patch_key(key: str, name: str, id: str, body: PatchDocumentRequest) -> WriteKey | None:
+    """As `_put_key`."""
+    require_metadata(f"document {id!r:.80}", body.metadata)
+    content = body.model_dump(exclude={"idempotency_key"})
+    return write_key(key, f"PATCH {DOCUMENT}", (name, id), content)
 
 
 def _document(content: DocumentContent) -> Document:
@@ -314,7 +330,7 @@ def _check_texts(documents: Sequence[DocumentContent], limits: RequestLimits) ->
 
 def _json(text: str) -> Any:
     try:
-        return orjson.loads(text)
+        return loads(text.encode())
     except orjson.JSONDecodeError as error:
         raise InvalidRequestError(f"filter is not valid JSON: {error}", "filter", "invalid_filter") from error
 

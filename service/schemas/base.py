@@ -6,12 +6,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from index.documents.numbers import as_integer
+
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 
 
 def _whole(value: object) -> object:
     """JSON has one kind of number, so 3.0 is the integer 3."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return as_integer(value) if isinstance(value, float) else value
 
 
 # Last in an annotation: bounds that follow it are checked, but Pydantic does not describe them.

@@ -5,13 +5,16 @@ from __future__ import annotations
 from service.errors import Failure
 from service.http.asgi import Application, Receive, Scope, Send, header
 from service.http.hosts import AllowedHosts
+from service.http.paths import problem_of_target
 
 READING = {"GET", "HEAD", "OPTIONS"}
 CLOSING = (("Connection", "close"),)
 
 
 class HeadMiddleware:
-    """Refuses heads that two servers might read differently, foreign hosts, and writes of foreign pages."""
+    """Refuses heads that two servers might read differently, targets that are no text, foreign hosts, and
+    writes of foreign pages.
+    """
 
     def __init__(self, app: Application, hosts: AllowedHosts) -> None:
         self._app = app
@@ -28,6 +31,9 @@ class HeadMiddleware:
         if header(scope, b"content-length") is not None and header(scope, b"transfer-encoding") is not None:
             problem = "the head has both Content-Length and Transfer-Encoding; send one of them"
             return Failure(400, problem, "invalid_http", headers=CLOSING)
+        not_text = problem_of_target(scope)
+        if not_text is not None:
+            return Failure(400, not_text, "not_utf8")
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
         if len(hosts) != 1:
             return Failure(400, f"the head has {len(hosts)} Host headers; send one", "invalid_http")
