@@ -241,13 +241,16 @@ def _put_remote(
 
 
 def _batches(documents: Iterator[Document] | Any) -> Iterator[list[dict[str, Any]]]:
+    from index.documents.store import decode_document, encode_document
+
     batch: list[dict[str, Any]] = []
     characters = 0
     for document in documents:
         if batch and (len(batch) == BATCH_DOCUMENTS or characters + len(document.text) > BATCH_CHARACTERS):
             yield batch
             batch, characters = [], 0
-        batch.append(_record(document))
+        # What is stored of it: half a character in a text is replaced, which no request can hold.
+        batch.append(_record(decode_document(document.id, encode_document(document).content)))
         characters += len(document.text)
     if batch:
         yield batch
