@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli import options
+from cli.filters import filter_json as json_of
+from cli.filters import parse_filter
 from cli.output import console, error_console, print_json
 from cli.remote import Remote, Url, named_url, path_of
 from index.errors import DocumentNotFoundError
@@ -141,7 +142,7 @@ def delete(
         raise typer.BadParameter("give ids, or --filter: one of them")
     condition = None if filter_json is None else parse_filter(filter_json)
     if url is not None:
-        asked = {"ids": ids} if ids else {"filter": _json(filter_json or "")}
+        asked = {"ids": ids} if ids else {"filter": json_of(filter_json or "")}
         with _remote(url, data) as remote:
             key = {"idempotency_key": secrets.token_hex(16)}
             deleted = remote.ask("POST", path_of(collection, "documents", "delete"), json={**asked, **key})[
@@ -157,20 +158,6 @@ def delete(
             live.flush()
         deleted = written.documents
     console().print(f"{deleted:,} documents were deleted from collection {collection!r}.")
-
-
-def parse_filter(text: str) -> Filter:
-    """The filter of a flag. Raises typer.BadParameter or InvalidQueryError."""
-    from index.documents.filters import parse_filter as parsed
-
-    return parsed(_json(text))
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r:.80} is not JSON ({error})", param_hint="--filter") from error
 
 
 @contextmanager
@@ -254,13 +241,16 @@ def _put_remote(
 
 
 def _batches(documents: Iterator[Document] | Any) -> Iterator[list[dict[str, Any]]]:
+    from index.documents.store import decode_document, encode_document
+
     batch: list[dict[str, Any]] = []
     characters = 0
     for document in documents:
         if batch and (len(batch) == BATCH_DOCUMENTS or characters + len(document.text) > BATCH_CHARACTERS):
             yield batch
             batch, characters = [], 0
-        batch.append(_record(document))
+        # What is stored of it: half a character in a text is replaced, which no request can hold.
+        batch.append(_record(decode_document(document.id, encode_document(document).content)))
         characters += len(document.text)
     if batch:
         yield batch

@@ -400,11 +400,13 @@ def _print_report(done: BuildReport, folder: Path) -> None:
     if done.skipped:
         pairs["skipped"] = done.skipped
     print_pairs(pairs, console())
+    from ingest.sources.checks import LISTED_SKIPS
+
     remarks = error_console()
     for skip in done.skips:
         remarks.print(f"skipped {skip}", markup=False, soft_wrap=True)
-    if done.skipped > len(done.skips):
-        remarks.print(f"and {done.skipped - len(done.skips):,} more")
+    if done.skipped > LISTED_SKIPS:
+        remarks.print(f"and {done.skipped - LISTED_SKIPS:,} more")
 
 
 def folder_bytes(folder: Path) -> int:

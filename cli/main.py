@@ -28,6 +28,7 @@ import cli.search
 import cli.serve
 import cli.train
 import cli.tune
+from cli.arguments import require_text
 from cli.first_steps import print_first_steps
 from cli.key_flags import refuse_key_flags
 from cli.output import print_failure
@@ -109,6 +110,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     try:
         refuse_key_flags(arguments)
+        require_text(arguments)
         application(arguments)(args=arguments, prog_name="tercet")
     except SettingsError as error:
         print_failure(str(error))

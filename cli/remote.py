@@ -46,9 +46,16 @@ class Remote:
         keys = (settings.read_keys if reads else []) or settings.api_keys
         headers = {"Authorization": f"Bearer {keys[0].get_secret_value()}"} if keys else {}
         self._url = url.rstrip("/")
+        wrong = RemoteError(f"--url is {url!r}; give one such as http://127.0.0.1:8080")
         if not self._url.startswith(("http://", "https://")):
-            raise RemoteError(f"--url is {url!r}; give one such as http://127.0.0.1:8080")
-        self._client = httpx.Client(base_url=self._url, headers=headers, timeout=TIMEOUT_SECONDS)
+            raise wrong
+        try:
+            # Without the environment: its proxy would be sent the key, in the clear where the URL is http.
+            self._client = httpx.Client(
+                base_url=self._url, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False
+            )
+        except httpx.InvalidURL as error:
+            raise wrong from error
 
     def __enter__(self) -> Remote:
         return self
@@ -66,9 +73,13 @@ class Remote:
         for attempt in range(1, ATTEMPTS + 1):
             answer = self._answer(method, path, json, params)
             if answer.is_success:
-                return answer.json() if answer.content else None
-            waits = answer.headers.get("Retry-After")
-            if answer.status_code not in (BUSY, NOT_READY) or waits is None or attempt == ATTEMPTS:
+                return _value_of(answer)
+            waits = answer.headers.get("Retry-After", "")
+            if (
+                answer.status_code not in (BUSY, NOT_READY)
+                or not waits.strip().isdecimal()
+                or attempt == ATTEMPTS
+            ):
                 raise RemoteError(_message_of(answer))
             time.sleep(float(waits))
         raise AssertionError("unreachable")
@@ -80,6 +91,10 @@ class Remote:
 
         try:
             return self._client.request(method, path, json=json, params=dict(params or {}))
+        except UnicodeEncodeError as error:
+            raise RemoteError(
+                f"{error.object[:40]!r} is no UTF-8 text (half a character); nothing was sent"
+            ) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise RemoteError(
                 f"{self._url} does not answer ({error or type(error).__name__}); start a server there with "
@@ -88,8 +103,11 @@ class Remote:
 
 
 def path_of(collection: str, *parts: str) -> str:
-    """The path of a collection's route; parts may hold any characters."""
-    return "/".join(["/collections", *(quote(part, safe="") for part in (collection, *parts))])
+    """The path of a collection's route; parts may hold any characters. Raises RemoteError for half ones."""
+    try:
+        return "/".join(["/collections", *(quote(part, safe="") for part in (collection, *parts))])
+    except UnicodeEncodeError as error:
+        raise RemoteError(f"{error.object[:40]!r} is no UTF-8 text (half a character)") from error
 
 
 @contextmanager
@@ -101,6 +119,14 @@ def named_url() -> Iterator[None]:
         raise CollectionBusyError(
             f"{error}; where a server writes it, give that with --url, such as --url http://127.0.0.1:8080"
         ) from error
+
+
+def _value_of(answer: httpx.Response) -> Any:
+    """The JSON of an answer; None where it has none. Raises RemoteError."""
+    try:
+        return answer.json() if answer.content else None
+    except ValueError as error:
+        raise RemoteError(_message_of(answer)) from error
 
 
 def _message_of(answer: httpx.Response) -> str:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli import options
+from cli.filters import parse_filter
 from cli.output import console, error_console, print_hits, print_json, print_pairs
 
 FACET_VALUES = 10
 
 if TYPE_CHECKING:
     from index.candidates import Weights
-    from index.documents.filters import Filter
     from models.encoder import Encoder
     from service.search.pipeline import SearchOutcome, SearchQuery
     from service.settings import Settings
@@ -106,7 +105,7 @@ def search(
         wanted,
         top_k=top_k,
         weights=None if weights is None else parse_weights(weights),
-        filter=_parse_filter(filter_json),
+        filter=None if filter_json is None else parse_filter(filter_json),
         page=Page(offset=offset, min_score=min_score),
         group_by=group_by,
         facets=_parse_facets(facet),
@@ -223,14 +222,3 @@ def _parse_facets(given: list[str] | None) -> dict[str, int] | None:
 def _named(value: str | bool) -> str:
     """A value as JSON has it, but a string without quotes."""
     return value if isinstance(value, str) else str(value).lower()
-
-
-def _parse_filter(text: str | None) -> Filter | None:
-    from index.documents.filters import parse_filter
-
-    if text is None:
-        return None
-    try:
-        return parse_filter(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"not JSON: {error}", param_hint="--filter") from error

@@ -189,3 +189,31 @@ def test_index_needs_no_web_framework() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
+
+
+# What asks other machines → the keyword and value that keep proxies of the environment out.
+CLIENTS = {
+    "httpx": ("trust_env", "False"),
+    "QdrantClient": ("trust_env", "False"),
+    "MilvusClient": ("grpc_options", "{'grpc.enable_http_proxy': 0}"),
+}
+NO_CALLS = {"CloseError", "Limits", "Timeout", "Response", "Request", "URL"}
+
+
+def test_no_key_goes_to_a_proxy_of_the_environment() -> None:
+    found = 0
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            called = ast.unparse(node.func)
+            client = "httpx" if called.startswith("httpx.") else called
+            given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
+            if client not in CLIENTS or called.removeprefix("httpx.") in NO_CALLS or "path" in given:
+                continue
+            keyword, value = CLIENTS[client]
+            assert given.get(keyword) == value, f"{path}:{node.lineno} {called} needs {keyword}={value}"
+            found += 1
+        imported = {name.partition(".")[0] for name in imported_modules(path)}
+        assert not imported & {"requests", "urllib3", "aiohttp"}, path
+    assert found >= 6

@@ -75,7 +75,11 @@ class MilvusTarget:
         """Raises TargetExistsError or TransferError."""
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs what it raises
         with _milvus_errors(self.name):
-            self._client = MilvusClient(self._place.uri, token=self._place.token or "")
+            self._client = MilvusClient(
+                self._place.uri,
+                token=self._place.token or "",
+                grpc_options={"grpc.enable_http_proxy": 0},  # it would be sent the token
+            )
         self._make(self._client, description, overwrite=overwrite, resume=resume)
 
     def write(self, documents: StoredDocuments) -> None:

@@ -25,7 +25,10 @@ class RestServer:
             raise TransferError(f"--url is {url!r}; give one such as http://127.0.0.1:9200")
         headers = {} if authorization is None else {"Authorization": authorization}
         self._name = name
-        self.client = httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=TIMEOUT_SECONDS)
+        # Without the environment: its proxy would be sent the key, in the clear where the URL is http.
+        self.client = httpx.Client(
+            base_url=url.rstrip("/"), headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False
+        )
 
     def ask(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -16,9 +17,8 @@ from functools import reduce
 import numpy as np
 
 from index.documents.datetimes import microseconds_of
-from index.documents.fields import INT64_LIMIT, FieldType
+from index.documents.fields import FieldType
 from index.documents.filters import (
-    LARGEST_NUMBER,
     And,
     Comparison,
     Exists,
@@ -30,14 +30,16 @@ from index.documents.filters import (
     Value,
 )
 from index.documents.intervals import Intervals, Numbers
+from index.documents.numbers import INT64, exact_number
 from index.files.packed_bytes import PackedBytes
 
+_LARGEST = sys.float_info.max
 # The least and the greatest value of a field's type.
 _LIMITS: dict[FieldType, tuple[int | float, int | float]] = {
-    "integer": (-INT64_LIMIT, INT64_LIMIT - 1),
-    "datetime": (-INT64_LIMIT, INT64_LIMIT - 1),
+    "integer": INT64,
+    "datetime": INT64,
     "boolean": (0, 1),
-    "number": (-LARGEST_NUMBER, LARGEST_NUMBER),
+    "number": (-_LARGEST, _LARGEST),
 }
 
 
@@ -123,7 +125,7 @@ def condition_of(filter: Filter, fields: Mapping[str, FieldType]) -> Condition:
         return _within(filter.field, Intervals.of(_numbers(kind, filter.values)), kind)
     limit = _limit(kind, filter.limit)
     if kind == "number":
-        low, high = _float_limits(filter.comparison, limit)
+        low, high = _float_limits(filter.comparison, exact_number(limit))
     else:
         low, high = _whole_limits(filter.comparison, limit)
     if low > high:
@@ -265,28 +267,21 @@ def _limit(kind: FieldType, value: Value) -> int | float:
 def _numbers(kind: FieldType, values: Sequence[Value]) -> Numbers:
     """The values that a column can hold, as it holds them: int64, or float64 of numbers."""
     limits = [_limit(kind, value) for value in values]
-    if kind == "number":
-        exact = [float(value) for value in limits if float(value) == value]
-        return np.array(exact, np.float64) + 0.0  # of the two zeros, which are equal, the positive one
-    whole = [int(value) for value in limits if value == int(value)]
-    return np.array([value for value in whole if -INT64_LIMIT <= value < INT64_LIMIT], np.int64)
+    if kind == "number":  # of the two zeros, which are equal, the positive one
+        return np.array([exact_number(value) for value in limits], np.float64) + 0.0
+    return np.array([int(value) for value in limits if value == int(value)], np.int64)
 
 
 def _whole_limits(comparison: Comparison, limit: int | float) -> tuple[int, int]:
     """The least and the greatest of the whole numbers of 64 bits that it allows; the former more: none."""
-    least, most = -INT64_LIMIT, INT64_LIMIT - 1
+    least, most = INT64
     if comparison in ("gte", "gt"):
-        low = math.ceil(limit) if comparison == "gte" else math.floor(limit) + 1
-        return max(low, least), most
-    high = math.floor(limit) if comparison == "lte" else math.ceil(limit) - 1
-    return least, min(high, most)
+        return math.ceil(limit) if comparison == "gte" else math.floor(limit) + 1, most
+    return least, math.floor(limit) if comparison == "lte" else math.ceil(limit) - 1
 
 
-def _float_limits(comparison: Comparison, limit: int | float) -> tuple[float, float]:
-    """The least and the greatest finite float that it allows, compared exactly with a limit of any size."""
-    nearest = float(limit)
+def _float_limits(comparison: Comparison, limit: float) -> tuple[float, float]:
+    """The least and the greatest finite float that it allows; the former more: none."""
     if comparison in ("gte", "gt"):
-        allowed = nearest > limit or (comparison == "gte" and nearest == limit)
-        return (nearest if allowed else math.nextafter(nearest, math.inf)) + 0.0, LARGEST_NUMBER
-    allowed = nearest < limit or (comparison == "lte" and nearest == limit)
-    return -LARGEST_NUMBER, (nearest if allowed else math.nextafter(nearest, -math.inf)) + 0.0
+        return (limit if comparison == "gte" else math.nextafter(limit, math.inf)) + 0.0, _LARGEST
+    return -_LARGEST, (limit if comparison == "lte" else math.nextafter(limit, -math.inf)) + 0.0

@@ -1,15 +1,15 @@
 """Columns of the declared metadata fields of one segment, on which filters work.
 
-A field is `keyword` (one string or a list of strings), `integer` (64 bits), `number`, `boolean` or `datetime`
-(microseconds since 1970 in UTC); null or an absent key means the document has no value. Files carry the
-field's place in the sorted names, not its name: `field_000_values.npy` and `field_000_present.npy` for
-scalars; `field_000_strings.npy` (sorted distinct strings, with their offsets), `field_000_codes.npy` and
-`field_000_rows.npy` for keywords. `index.documents.fields_writer` writes them.
+A field is `keyword` (one string or a list of strings), `integer` (64 bits), `number` (float64), `boolean`
+or `datetime` (microseconds since 1970 in UTC); `index.documents.numbers` says which numbers they take. Null
+or an absent key means the document has no value. Files carry the field's place in the sorted names, not its
+name: `field_000_values.npy` and `field_000_present.npy` for scalars; `field_000_strings.npy` (sorted
+distinct strings, with their offsets), `field_000_codes.npy` and `field_000_rows.npy` for keywords.
+`index.documents.fields_writer` writes them.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from index.documents.datetimes import microseconds_of
 from index.documents.intervals import counted
+from index.documents.numbers import exact_integer, exact_number
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.arrays import ArraySource, open_rows
 from index.files.packed_bytes import PackedBytes
@@ -27,7 +28,6 @@ from models.representations import Bool, Int32, Int64
 FieldType = Literal["keyword", "integer", "number", "boolean", "datetime"]
 ScalarType = Literal["integer", "number", "boolean", "datetime"]
 MAX_KEYWORD_BYTES = 1024
-INT64_LIMIT = 2**63
 SCALAR_DTYPES: dict[ScalarType, npt.DTypeLike] = {
     "integer": np.int64,
     "number": np.float64,
@@ -68,10 +68,12 @@ class KeywordColumn:
 Column = ScalarColumn | KeywordColumn
 
 
-def field_values(name: str, kind: FieldType, value: object) -> list[Any]:
+def field_values(name: str, kind: FieldType, value: object, *, rounded: bool = False) -> list[Any]:
     """The values one document has in a field: none, one, or for keywords several (as UTF-8 bytes).
 
-    Raises InvalidDocumentError where a value has another type than the field.
+    rounded: whether a number may be an integer that it does not hold exactly, as in documents that were
+    written before this was refused. Raises InvalidDocumentError where a value has another type than the
+    field, or is none that it holds exactly.
     """
     if value is None:
         return []
@@ -80,14 +82,10 @@ def field_values(name: str, kind: FieldType, value: object) -> list[Any]:
         return [_keyword(name, member) for member in members]
     if kind == "boolean" and isinstance(value, bool):
         return [value]
-    if kind == "integer" and isinstance(value, int) and not isinstance(value, bool):
-        if not -INT64_LIMIT <= value < INT64_LIMIT:
-            raise InvalidDocumentError(
-                f"field {name!r}: {value!r:.80} does not fit in 64 bits; declare it as number"
-            )
-        return [value]
-    if kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
-        return [_finite(name, value)]
+    if kind in ("integer", "number") and isinstance(value, int | float) and not isinstance(value, bool):
+        if rounded and kind == "number":
+            return [float(value)]
+        return [_exact(name, kind, value)]
     if kind == "datetime" and isinstance(value, str):
         return [_moment(name, value)]
     raise InvalidDocumentError(
@@ -113,14 +111,11 @@ def _keyword(name: str, member: object) -> bytes:
     return encoded
 
 
-def _finite(name: str, value: int | float) -> float:
+def _exact(name: str, kind: FieldType, value: int | float) -> int | float:
     try:
-        number = float(value)
-    except OverflowError as error:
-        raise InvalidDocumentError(f"field {name!r}: {value!r:.80} is too large for a number") from error
-    if not math.isfinite(number):
-        raise InvalidDocumentError(f"field {name!r}: {value} is not finite; leave the field out instead")
-    return number
+        return exact_integer(value) if kind == "integer" else exact_number(value)
+    except ValueError as error:
+        raise InvalidDocumentError(f"field {name!r} is declared as {kind}, but {error}") from error
 
 
 def _moment(name: str, value: str) -> int:
@@ -147,9 +142,13 @@ def column_of(kind: FieldType, values: Sequence[list[Any]]) -> Column:
 
 
 def columns_of(
-    fields: Mapping[str, FieldType], ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]
+    fields: Mapping[str, FieldType],
+    ids: Sequence[str],
+    metadata: Sequence[Mapping[str, Any]],
+    *,
+    rounded: bool = False,
 ) -> dict[str, Column]:
-    """The columns of all fields from the metadata of each document.
+    """The columns of all fields from the metadata of each document. rounded: see `field_values`.
 
     Raises InvalidDocumentError, naming the document by its id, for a value of another type than its field.
     """
@@ -158,7 +157,7 @@ def columns_of(
         values = []
         for id, found in zip(ids, metadata, strict=True):
             try:
-                values.append(field_values(name, kind, found.get(name)))
+                values.append(field_values(name, kind, found.get(name), rounded=rounded))
             except InvalidDocumentError as error:
                 raise InvalidDocumentError(f"document {id!r:.80}: {error}") from error
         columns[name] = column_of(kind, values)

@@ -3,27 +3,28 @@
 `{"and": [F, …]}`, `{"or": [F, …]}`, `{"not": F}`, `{"eq": {"field": value}}`,
 `{"in": {"field": [value, …]}}`, `{"gte" | "gt" | "lte" | "lt": {"field": value}}`, `{"exists": "field"}`.
 A keyword field with several values matches where any of them does; strings compare by their UTF-8 bytes.
-A document without a value matches no comparison, and so matches its `not`.
+A document without a value matches no comparison, and so matches its `not`. Numbers are those that fields hold
+(`index.documents.numbers`); with an integer field a fraction is compared as well.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from index.documents.datetimes import microseconds_of
 from index.documents.fields import FieldType
+from index.documents.numbers import comparable_integer, exact_number, require_json_integer
 from index.errors import InvalidQueryError
 
 MAX_DEPTH = 16
 MAX_CONDITIONS = 1000
 MAX_VALUES = 10_000
-LARGEST_NUMBER = sys.float_info.max
 
 Value = str | int | float | bool
+Item = TypeVar("Item")
 Comparison = Literal["gte", "gt", "lte", "lt"]
 COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)
 _TYPES: dict[FieldType, tuple[type, ...]] = {
@@ -32,6 +33,11 @@ _TYPES: dict[FieldType, tuple[type, ...]] = {
     "number": (int, float),
     "boolean": (bool,),
     "datetime": (str,),
+}
+_CHECKS: dict[FieldType, Callable[[Any], object]] = {
+    "integer": comparable_integer,
+    "number": exact_number,
+    "datetime": microseconds_of,
 }
 
 
@@ -133,13 +139,13 @@ class _Parser:
             self._values += len(value)
             if self._values > MAX_VALUES:
                 raise InvalidQueryError(f"filter has more than {MAX_VALUES} values; send fewer")
-            if set(map(type, value)) <= {str, int, bool}:
-                return In(field, tuple(value))
-            return In(field, tuple(_scalar(member) for member in value))
+            for member in _decisive(value):
+                _require_scalar(member)
+            return In(field, tuple(value))
         if operation == "eq":
-            return In(field, (_scalar(value),))
+            return In(field, (_require_scalar(value),))
         comparison: Comparison = next(name for name in COMPARISONS if name == operation)
-        return Range(field, comparison, _scalar(value))
+        return Range(field, comparison, _require_scalar(value))
 
 
 def _only_entry(value: object, what: str) -> tuple[str, object]:
@@ -151,9 +157,21 @@ def _only_entry(value: object, what: str) -> tuple[str, object]:
     return key, inner
 
 
-def _scalar(value: object) -> Value:
+def _decisive(values: Sequence[Item]) -> Sequence[Item]:
+    """Those among values for which a rule of numbers holds if it holds for all."""
+    if set(map(type, values)) == {int}:
+        return [min(values), max(values)]  # type: ignore[type-var]  # integers
+    return values
+
+
+def _require_scalar(value: object) -> Value:
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidQueryError(f"filter value {value} is not finite; use finite numbers")
+    if isinstance(value, int):
+        try:
+            require_json_integer(value)
+        except ValueError as error:
+            raise InvalidQueryError(f"a filter compares with what no field holds: {error}") from error
     if isinstance(value, str | int | float):
         return value
     raise InvalidQueryError(f"a filter value is {type(value).__name__}; use a string, number or boolean")
@@ -185,13 +203,14 @@ def _check_values(field: str, kind: FieldType, values: Sequence[Value]) -> None:
     if others:
         value = next(value for value in values if type(value) in others)
         raise InvalidQueryError(f"field {field!r} is {kind}, but the filter compares it with {value!r:.80}")
-    for value in values if kind in ("integer", "number", "datetime") else ():
-        if not isinstance(value, str) and abs(value) > LARGEST_NUMBER:
-            raise InvalidQueryError(f"field {field!r} is compared with a number beyond {LARGEST_NUMBER:g}")
-        if kind == "datetime":
-            try:
-                microseconds_of(str(value))
-            except ValueError as error:
-                raise InvalidQueryError(
-                    f"field {field!r} is datetime, but the filter compares it with {value!r:.80}: {error}"
-                ) from error
+    check = _CHECKS.get(kind)
+    if check is None:
+        return
+    for value in _decisive(values):
+        try:
+            check(value)
+        except ValueError as error:
+            reason = f"{value!r:.80}: {error}" if isinstance(value, str) else str(error)
+            raise InvalidQueryError(
+                f"field {field!r} is {kind}, but the filter compares it with {reason}"
+            ) from error

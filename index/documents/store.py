@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,7 @@ import orjson
 
 from index.candidates import Document
 from index.documents.id_filter import IdFilter
+from index.documents.metadata import require_metadata
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.arrays import ArraySource, ArrayTarget, open_rows
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter, find_strings, order_of
@@ -23,8 +23,6 @@ from models.representations import Int64
 
 MAX_ID_BYTES = 512
 MAX_CONTENT_BYTES = 16 * 2**20
-MAX_METADATA_LEVELS = 64
-INTEGERS = (-(2**63), 2**64 - 1)  # from the smallest signed one to the largest unsigned one
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -49,13 +47,11 @@ def encode_document(document: Document) -> StoredDocument:
         raise InvalidDocumentError(f"{name}: text is {type(document.text).__name__}; give a string")
     if document.title is not None and not isinstance(document.title, str):
         raise InvalidDocumentError(f"{name}: title is {type(document.title).__name__}; give a string or null")
-    if not isinstance(document.metadata, Mapping):
-        raise InvalidDocumentError(f"{name}: metadata is {type(document.metadata).__name__}; give an object")
-    fields = {"text": document.text, "title": document.title, "metadata": dict(document.metadata)}
+    metadata = require_metadata(name, document.metadata)
+    fields = {"text": document.text, "title": document.title, "metadata": metadata}
     try:
-        _require_plain_json(fields["metadata"])
         content = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise InvalidDocumentError(
             f"{name}: metadata is not JSON ({error}); use finite JSON values of common size"
         ) from error
@@ -89,22 +85,6 @@ def encode_id(identifier: str) -> bytes:
         shown = identifier if len(identifier) <= 40 else identifier[:40] + "…"
         raise InvalidDocumentError(f"document id {shown!r} has {len(encoded)} bytes; use 1 to {MAX_ID_BYTES}")
     return encoded
-
-
-def _require_plain_json(value: object, level: int = 1) -> None:
-    """Refuses what `json` would write but other readers of JSON, the service's answers among them, do not."""
-    if level > MAX_METADATA_LEVELS:
-        raise ValueError(f"it is nested deeper than {MAX_METADATA_LEVELS} levels")
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            if not isinstance(key, str):
-                raise TypeError(f"key {key!r} is not a string")
-            _require_plain_json(inner, level + 1)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            _require_plain_json(inner, level + 1)
-    elif isinstance(value, int) and not INTEGERS[0] <= value <= INTEGERS[1]:
-        raise ValueError(f"an integer of {value.bit_length()} bits does not fit in 64")
 
 
 class DocumentWriter:

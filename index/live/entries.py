@@ -68,6 +68,7 @@ def decode_rows(payload: bytes, settings: CollectionSettings) -> DocumentRows:
                 settings.fields,
                 [ids[row].decode() for row in rows],
                 [orjson.loads(contents[row])["metadata"] for row in rows],
+                rounded=True,
             ),
             offsets,
             arrays["dense"],

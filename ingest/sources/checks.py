@@ -31,7 +31,7 @@ class Skipped:
 
 class RecordChecks:
     """The checks of one source, whose ids must differ. `skipped` counts the records left out, `skips` lists
-    the first of them.
+    the first of them, and what was left out of others.
 
     fields: the collection's declared fields, whose values must have the declared type.
     """
@@ -68,6 +68,13 @@ class RecordChecks:
         self.skipped += 1
         if len(self.skips) < LISTED_SKIPS:
             self.skips.append(Skipped(position, str(problem)[:LONGEST_REASON]))
+
+    def left_out(self, position: str, name: str, records: int) -> None:
+        """Lists a part of records, called so, that JSON has nothing for."""
+        reason = (
+            f"{name!r:.200} of {records:,} documents: JSON has nothing for its type; make it text to keep it"
+        )
+        self.skips.append(Skipped(position, reason))
 
     def close(self) -> None:
         """Forgets the ids."""

@@ -29,14 +29,16 @@ _THRIFT_LIMITS = {"thrift_string_size_limit": 2**24, "thrift_container_size_limi
 class ParquetRows:
     """Iterates once over (row number from 1, the row as a JSON object or why it is none).
 
-    A row of more bytes than the limit is none. Raises SourceError where the file is not Parquet, is damaged,
-    lacks an id or a text column, or takes more memory than MEMORY_BYTES.
+    A row of more bytes than the limit is none. `left_out` has, at the end, names of columns and fields that
+    JSON has nothing for, and of how many rows they were. Raises SourceError where the file is not Parquet, is
+    damaged, lacks an id or a text column, or takes more memory than MEMORY_BYTES.
     """
 
     def __init__(self, path: Path, limit_bytes: int) -> None:
         self.path = path
         self._limit_bytes = limit_bytes
         self._read = 0
+        self.left_out: dict[str, int] = {}
         try:
             with pyarrow.parquet.ParquetFile(path, **_THRIFT_LIMITS) as file:
                 self._total = int(file.metadata.num_rows)
@@ -66,6 +68,9 @@ class ParquetRows:
                     break  # cut off by the child's end, which is told then
                 if line.startswith(b"["):
                     raise SourceError(f"{self.path}: {orjson.loads(line)[0]} after row {self._read}")
+                if line.startswith(b"#"):
+                    self.left_out = orjson.loads(line[1:])
+                    break
                 self._read += 1
                 yield self._read, line if line.startswith(b"{") else InvalidDocumentError(orjson.loads(line))
 

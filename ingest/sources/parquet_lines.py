@@ -1,25 +1,33 @@
 """Prints the rows of a Parquet file, each on a line: `parquet_lines FILE ROW_BYTES MEMORY_BYTES`.
 
 A line is a JSON object, the row; or a string, why the row is none; or a list of one string, why the file
-cannot be read on. Whatever the file holds, the process takes no more than MEMORY_BYTES.
+cannot be read on; or `#` and an object, the last one: names of what JSON has nothing for, and of how many
+rows it was left out. Whatever the file holds, the process takes no more than MEMORY_BYTES.
 """
 
 from __future__ import annotations
 
-import datetime
-import math
+import json
 import resource
 import sys
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from importlib.abc import MetaPathFinder
 from typing import Any
 
 import orjson
 import pyarrow
 import pyarrow.parquet
+from pyarrow import types
+
+from index.documents.json_values import loads
+from index.documents.metadata import MAX_METADATA_LEVELS
+from ingest.sources.arrow_values import BadValueError, NoJsonError, json_value
 
 _BATCH_ROWS = 256
 DOCUMENT_COLUMNS = ("id", "title", "text", "metadata")
+_TEXT_COLUMNS = {*DOCUMENT_COLUMNS, "_id"}
+_COUNTED_NAMES = 100
 _BUFFER_BYTES = 2**20
 
 
@@ -54,11 +62,15 @@ def _end(reason: str) -> None:
 
 
 def _lines(path: str, row_bytes: int) -> Iterator[bytes]:
+    counts: Counter[str] = Counter()
     for row in _rows(path):
+        left_out: set[str] = set()
         try:
-            yield _line(row, row_bytes)
-        except _BadRowError as error:
+            yield _line(row, row_bytes, left_out)
+        except (_BadRowError, BadValueError) as error:
             yield orjson.dumps(str(error))
+        counts.update(name for name in left_out if name in counts or len(counts) < _COUNTED_NAMES)
+    yield b"#" + orjson.dumps(dict(sorted(counts.items())))
 
 
 def _rows(path: str) -> Iterator[pyarrow.RecordBatch]:
@@ -87,22 +99,30 @@ def _columns(schema: pyarrow.Schema) -> list[str] | None:
     return [name for name in schema.names if name in DOCUMENT_COLUMNS] if exported else None
 
 
-def _line(row: pyarrow.RecordBatch, limit_bytes: int) -> bytes:
-    """The row as JSON. Raises _BadRowError."""
+def _line(row: pyarrow.RecordBatch, limit_bytes: int, left_out: set[str]) -> bytes:
+    """The row as JSON; left_out gets names of what is. Raises _BadRowError or BadValueError."""
     too_long = f"longer than {limit_bytes} bytes, the limit for one document"
     try:
         cells = {name: _plain(column) for name, column in zip(row.schema.names, row.columns, strict=True)}
         if sum(cell.nbytes for cell in cells.values()) > limit_bytes:
             raise _BadRowError(too_long)
-        record = {name: _cell(name, cell) for name, cell in cells.items()}
-        line = orjson.dumps(_record(record))
+        line = _written(_record(cells, left_out))
     except MemoryError as error:
         raise _BadRowError(too_long) from error
-    except (TypeError, RecursionError) as error:
-        raise _BadRowError(f"a value of the row is none of JSON ({error})") from error
+    except RecursionError as error:
+        raise _BadRowError(
+            f"a value nests too deep; metadata may have {MAX_METADATA_LEVELS} levels: flatten it"
+        ) from error
     if len(line) > limit_bytes:
         raise _BadRowError(too_long)
     return line
+
+
+def _written(record: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(record)
+    except TypeError:  # what only Python writes is for the checks of documents to refuse by name
+        return json.dumps(record, allow_nan=False).encode()
 
 
 def _plain(column: pyarrow.Array) -> pyarrow.Array:
@@ -110,38 +130,35 @@ def _plain(column: pyarrow.Array) -> pyarrow.Array:
     return column.dictionary_decode() if pyarrow.types.is_dictionary(column.type) else column
 
 
-def _cell(name: str, column: pyarrow.Array) -> Any:
-    """The value of a column of one row, as JSON knows it."""
-    try:
-        (value,) = column.to_pylist(maps_as_pydicts="strict")
-    except (ValueError, OverflowError, KeyError) as error:  # as a time in nanoseconds
-        raise _BadRowError(f"a value of the row cannot be read ({error})") from error
-    return _json_value(name, value)
-
-
-def _record(cells: dict[str, Any]) -> dict[str, Any]:
-    metadata = cells.get("metadata")
+def _record(cells: dict[str, pyarrow.Array], left_out: set[str]) -> dict[str, Any]:
+    """Columns of one row as JSON knows them."""
+    record = {}
+    for name, cell in cells.items():
+        try:
+            record[name] = _cell(name, cell[0], left_out)
+        except NoJsonError as error:
+            left_out.add(str(error))
+    metadata = record.get("metadata")
     if isinstance(metadata, str):
         try:
-            return {**cells, "metadata": orjson.loads(metadata)}
+            record["metadata"] = loads(metadata.encode())
         except orjson.JSONDecodeError as error:
             raise _BadRowError(f'"metadata" is text but not JSON: {error.msg}') from error
-    return cells
+    return record
 
 
-def _json_value(key: str, value: Any) -> Any:
-    """A value as JSON knows it; dates and times become ISO 8601 text."""
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return {name: _json_value(f"{key}.{name}", item) for name, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_json_value(key, item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        raise _BadRowError(f'"{key}" is {value}: use null for an unknown number')
-    if value is not None and not isinstance(value, str | int | float):
-        raise _BadRowError(f'"{key}" holds {type(value).__name__}, which JSON cannot: drop the column')
-    return value
+def _cell(name: str, scalar: pyarrow.Scalar, left_out: set[str]) -> Any:
+    """A column's value. Many writers call text binary: in a document's own columns it is read as text."""
+    if name in _TEXT_COLUMNS and scalar.is_valid and _is_binary(scalar.type):
+        try:
+            return bytes(scalar.as_py()).decode()
+        except UnicodeDecodeError as error:
+            raise _BadRowError(f'"{name}" is binary, and no UTF-8 at byte {error.start + 1}') from error
+    return json_value(name, scalar, left_out)
+
+
+def _is_binary(kind: pyarrow.DataType) -> bool:
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
 
 
 if __name__ == "__main__":

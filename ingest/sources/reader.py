@@ -23,7 +23,7 @@ class DocumentReader:
     """Iterates once over a source's documents, in order, each such that the index accepts it.
 
     fields: the collection's declared fields, whose values must have the declared type.
-    `skipped` counts the records left out, `skips` lists the first of them.
+    `skipped` counts the records left out; `skips` lists the first of them, and what was left out of others.
     """
 
     def __init__(
@@ -71,6 +71,8 @@ class DocumentReader:
                         yield item
                     elif problem is not None:
                         checks.skip(position, problem)
+                for name, rows in part.left_out.items():
+                    checks.left_out(str(path), name, rows)
 
 
 def read_documents(source: Path, *, on_error: OnError = "stop") -> DocumentReader:
@@ -112,6 +114,7 @@ class _JsonLines:
 
     def __init__(self, path: Path, line_bytes: int) -> None:
         self.blank = 0
+        self.left_out: Mapping[str, int] = {}
         self._lines = LineFile(path, line_bytes)
 
     @property
@@ -155,6 +158,11 @@ class _ParquetDocuments:
     @property
     def fraction(self) -> float:
         return self._rows.fraction
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """Columns and fields that JSON has nothing for, and of how many rows they were."""
+        return self._rows.left_out
 
     def count(self) -> int | None:
         return self._rows.count()

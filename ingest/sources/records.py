@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from index.candidates import Document
+from index.documents.json_values import loads
 from index.errors import InvalidDocumentError
 
-_LONG_NUMBER = re.compile(rb"\d{20}")
 _OWN_KEYS = frozenset({"id", "_id", "text", "title", "metadata"})
 
 
@@ -27,22 +26,16 @@ def document_from_json(line: bytes) -> Document:
 
 def parse_json(line: bytes) -> Any:
     """The value that a line of JSON holds. Raises InvalidDocumentError saying why there is none."""
-    if _LONG_NUMBER.search(line):
-        return _with_python(line)
     try:
-        return orjson.loads(line)
+        return loads(line)
     except orjson.JSONDecodeError as error:
         if b"\\ud" in line.lower():
-            return _with_python(line)
+            return _with_half_characters(line)
         raise InvalidDocumentError(_why_not_json(line, error)) from error
 
 
-def _with_python(line: bytes) -> Any:
-    """As `parse_json`, for what orjson does otherwise.
-
-    Half a character, which it refuses, is let through for the index to replace; an integer beyond 64 bits,
-    which it would round, stays whole for the index to refuse.
-    """
+def _with_half_characters(line: bytes) -> Any:
+    """As `parse_json`, but lets half a character through, for the index to replace."""
     try:
         return json.loads(line, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

@@ -25,6 +25,7 @@ from safetensors.numpy import load
 
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
+from index.documents.json_values import loads
 from models.representations import Float32, Int64, Representations, SparseRows, TokenVectors
 from models.soundness import Expected, as_token_ids, first_fault, offsets_problem
 from service.documents.batch import EncodedDocuments, stored_outputs
@@ -129,7 +130,7 @@ class BinaryBody:
         values = []
         for number, line in enumerate(self.lines()):
             try:
-                values.append(orjson.loads(line))
+                values.append(loads(line))
             except orjson.JSONDecodeError as error:
                 raise InvalidRequestError(
                     f"documents.{number} is not valid JSON: {error}", f"documents.{number}"

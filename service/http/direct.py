@@ -18,6 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
+from index.documents.json_values import loads
 from service.http.asgi import Scope, header
 from service.http.body_check import BodyCheck
 from service.http.json_body import LARGE_BYTES
@@ -47,7 +48,7 @@ class DirectRoute:
         if deadline is None:
             return None
         try:
-            value = self.check.checked(orjson.loads(body), runtime.limits)
+            value = self.check.checked(loads(body), runtime.limits)
         except (orjson.JSONDecodeError, RequestValidationError):
             return None
         scope["route"] = self.route

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from index.documents.json_values import loads
 from models.representations import Int64
 from service.exceptions import RequestTooLargeError
 
@@ -77,18 +78,18 @@ def scan(body: bytes) -> Structure:
 
 
 def parse(body: bytes, structure: Structure) -> Any:
-    """The value of a scanned body, as `orjson.loads` gives it. Raises orjson.JSONDecodeError."""
+    """The value of a scanned body, as `loads` gives it. Raises orjson.JSONDecodeError."""
     if structure.ends_in_string:
         raise orjson.JSONDecodeError("a string has no end", "", 0)
     longest = _longest_list(structure)
     if longest is None:
-        return _loads(body)
+        return loads(body)
     first, last, commas = longest
     items = [item for piece in _pieces(first, last, commas) for item in _items(body[piece])]
     if len(items) != len(commas) + 1:
         raise orjson.JSONDecodeError("a list has an empty place", "", 0)
     place = secrets.token_hex(8)
-    whole = _loads(b'%b"%b"%b' % (body[: first + 1], place.encode(), body[last:]))
+    whole = loads(b'%b"%b"%b' % (body[: first + 1], place.encode(), body[last:]))
     for key, value in whole.items():
         if value == [place]:
             whole[key] = items
@@ -127,8 +128,4 @@ def _pieces(first: int, last: int, commas: Int64) -> Iterator[slice]:
 
 
 def _items(piece: bytes) -> list[Any]:
-    return list(_loads(b"[%b]" % piece))
-
-
-def _loads(piece: bytes) -> Any:
-    return orjson.loads(piece)
+    return list(loads(b"[%b]" % piece))

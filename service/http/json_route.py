@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import orjson
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
+from index.documents.json_values import loads
 from service.errors import Failure
 from service.http.asgi import READING, Receive, Scope
 from service.http.body_check import BodyCheck
@@ -29,7 +29,7 @@ NO_BODY = ""  # what no route takes: its framework refuses it, after the request
 
 
 class JsonRequest(Request):
-    """A request whose body orjson reads: no NaN, no bad UTF-8, no lone surrogates, bounded depth.
+    """A request whose body is strict JSON: no NaN, no bad UTF-8, no lone surrogates, bounded depth.
 
     refusal: what is wrong with the body, once it was read.
     """
@@ -51,7 +51,7 @@ class JsonRequest(Request):
         body = await self.body()
         if len(body) > LARGE_BYTES:
             return await self._pool.run(lambda: self._checked(parse(body, self._structure)))
-        return self._checked(orjson.loads(body))
+        return self._checked(loads(body))
 
     def _checked(self, value: Any) -> Any:
         if self._check is None:

@@ -14,6 +14,8 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from index.candidates import Document
 from index.documents.filters import parse_filter
+from index.documents.json_values import loads
+from index.documents.metadata import require_metadata
 from index.errors import DocumentNotFoundError, InvalidQueryError
 from index.live.records import WriteKey
 from models.representations import Float32
@@ -185,13 +187,15 @@ async def delete_documents(
     """Delete documents by id or by filter. Ids that are not there are no error, and are not counted."""
     if (body.ids is None) == (body.filter is None):
         raise InvalidRequestError("give ids or filter: one of them", "ids")
+    with _about_the_filter():  # before the key, whose digest can hold only what a filter may
+        tree = None if body.filter is None else parse_filter(body.filter)
     given = one_key(header_key, body.idempotency_key)
     key = await _key(services, given, f"POST {DOCUMENTS}/delete", (name,), body)
-    if body.ids is not None:
-        written = await services.writer.delete(name, body.ids, key)
+    if tree is None:
+        written = await services.writer.delete(name, body.ids or (), key)
     else:
         with _about_the_filter():
-            written = await services.writer.delete_matching(name, parse_filter(body.filter), key)
+            written = await services.writer.delete_matching(name, tree, key)
     return json_response({"deleted": written.documents, "position": written.position})
 
 
@@ -267,11 +271,22 @@ async def delete_document(
 async def _key(
     services: Runtime, given: str | None, route: str, names: tuple[str, ...], body: BaseModel
 ) -> WriteKey | None:
-    """The key of a write with a body that may be large; its own key is no part of what is compared."""
+    """The key of a write with a body that may be large."""
     if given is None:
         return None
+    return await services.pools.bodies.run(_digested, given, route, names, body)
+
+
+def _digested(given: str, route: str, names: tuple[str, ...], body: BaseModel) -> WriteKey | None:
+    """Raises InvalidDocumentError for metadata that no digest can be taken of, as no document may have it."""
+    if isinstance(body, PutDocumentsRequest):
+        for document in body.documents:
+            require_metadata(f"document {document.id!r:.80}", document.metadata or {})
+    elif isinstance(body, PatchDocumentRequest):
+        require_metadata(f"document {names[-1]!r:.80}", body.metadata)
+    # Its own key is no part of what is compared.
     content = {name: value for name, value in body if name != "idempotency_key"}
-    return await services.pools.bodies.run(write_key, given, route, names, content)
+    return write_key(given, route, names, content)
 
 
 def _document(content: DocumentContent) -> Document:
@@ -311,7 +326,7 @@ def _check_texts(documents: Sequence[DocumentContent], limits: RequestLimits) ->
 
 def _json(text: str) -> Any:
     try:
-        return orjson.loads(text)
+        return loads(text.encode())
     except orjson.JSONDecodeError as error:
         raise InvalidRequestError(f"filter is not valid JSON: {error}", "filter", "invalid_filter") from error
 

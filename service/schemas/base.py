@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from index.documents.numbers import as_integer
 from service.invalid_values import NONE_OF_THESE
 from service.settings import RequestLimits
 
@@ -28,7 +29,7 @@ TOO_MANY, TOKEN_IDS = "too_many", "token_ids"
 
 def _whole(value: object) -> object:
     """JSON has one kind of number, so 3.0 is the integer 3."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return as_integer(value) if isinstance(value, float) else value
 
 
 # Last in an annotation: bounds that follow it are checked, but Pydantic does not describe them.

@@ -105,3 +105,28 @@ def test_no_server_is_one_line(tercet: Run) -> None:
     for url, said in (("http://127.0.0.1:9", "does not answer"), ("nowhere", "--url is 'nowhere'")):
         done = tercet("documents", "list", "--collection", "small", "--url", url)
         assert (done.returncode, said in done.stderr, done.stderr.count("\n")) == (1, True, 1)
+
+
+def test_half_characters_go_to_a_server_as_a_build_stores_them(
+    tercet: Run, server: str, built: Path, tmp_path: Path
+) -> None:
+    half = tmp_path / "half.jsonl"
+    half.write_text('{"id": "h", "text": "a\\ud800b", "title": "\\udc00", "metadata": {"k": ["\\ud800"]}}')
+    keys = {"TERCET_API_KEYS": "secret"}
+    done = tercet("documents", "put", str(half), "--collection", "small", "--url", server, **keys)
+    assert done.returncode == 0, done.stderr
+    found = tercet("documents", "get", "h", "--collection", "small", "--url", server, **keys)
+    local = tercet("index", "build", str(half), "--collection", "other")
+    assert local.returncode == 0, local.stderr
+    stored = tercet("documents", "get", "h", "--collection", "other")
+    assert json.loads(found.stdout) == json.loads(stored.stdout)
+    assert json.loads(found.stdout)["text"] == "a\ufffdb"
+    for wrong in (
+        ["documents", "put", str(half), "--collection", "\udcff", "--url", server],
+        ["documents", "delete", "--filter", '{"eq": {"year": "\\ud800"}}', "--collection", "small"],
+        ["documents", "delete", "--filter", "[" * 100_000, "--collection", "small"],
+        ["search", "small", "tea", "--filter", "[" * 100_000],
+    ):
+        refused = tercet(*wrong, **keys)
+        assert refused.returncode == 2, refused.stderr
+        assert "Traceback" not in refused.stderr

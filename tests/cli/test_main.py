@@ -161,3 +161,30 @@ def test_a_failure_of_faiss_is_1_and_one_line(
     assert "no progress" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (data / "collections" / "small").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("search", "small", b"caf\xe9"),
+        ("documents", "get", b"\xff", "--collection", "small"),
+        ("documents", "delete", b"\xff", "--collection", "small", "--url", "http://127.0.0.1:9"),
+        ("index", "build", b"\xff.jsonl", "--collection", "small"),
+        ("serve", b"--host=\xff"),
+        (b"\xff",),
+    ],
+)
+def test_other_bytes_than_utf8_are_wrong_usage(
+    environment: dict[str, str], tmp_path: Path, arguments: tuple[str | bytes, ...]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cli.main", *arguments],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "is no UTF-8 text" in done.stderr
+    assert "\\x" in done.stderr  # the bytes, as Python writes them

@@ -50,7 +50,7 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
         ("GET", "/collections/%2e%2e", 422, "invalid_value"),
         ("GET", "/collections/Demo", 422, "invalid_value"),
         ("DELETE", "/collections/%00", 422, "invalid_value"),
-        ("GET", "/collections/%ff%fe", 422, "invalid_value"),
+        ("GET", "/collections/%ff%fe", 400, "not_utf8"),
         ("GET", "/collections/demo/documents/none", 404, "document_not_found"),
         ("GET", "/collections/demo/documents/..%2f..%2fetc%2fpasswd", 404, "document_not_found"),
         ("GET", f"/collections/demo/documents/{'x' * 5000}", 404, "document_not_found"),

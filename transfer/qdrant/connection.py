@@ -29,7 +29,11 @@ class QdrantPlace:
             if self.path is not None:
                 return QdrantClient(path=self.path)
             return QdrantClient(
-                url=self.url, api_key=self.api_key, timeout=TIMEOUT_SECONDS, check_compatibility=False
+                url=self.url,
+                api_key=self.api_key,
+                timeout=TIMEOUT_SECONDS,
+                check_compatibility=False,
+                trust_env=False,  # its proxy would be sent the key
             )
 
     @property

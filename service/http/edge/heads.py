@@ -5,13 +5,18 @@ from __future__ import annotations
 from service.errors import Failure
 from service.http.asgi import READING, Scope, header, headers
 from service.http.hosts import AllowedHosts
+from service.http.paths import problem_of_target
 
 
 def refusal_of_head(scope: Scope, hosts: AllowedHosts) -> Failure | None:
-    """The answer to a foreign host or a foreign page that would write, and to a head without a host.
+    """The answer to a target that is no text, to a foreign host or a foreign page that would write, and to a
+    head without a host.
 
     HTTP/1.0, which load balancers' health checks speak, has none where its client knows none.
     """
+    not_text = problem_of_target(scope)
+    if not_text is not None:
+        return Failure(400, not_text, "not_utf8")
     given = headers(scope, b"host")
     if len(given) != 1 and (given or scope["http_version"] != "1.0"):
         return Failure(400, f"the head has {len(given)} Host headers; send one", "invalid_http")

@@ -23,7 +23,12 @@ from index.files.array_folder import ArrayFolder
         ("keyword", None, []),
         ("integer", -(2**63), [-(2**63)]),
         ("integer", 0, [0]),
+        ("integer", 2**63 - 1, [2**63 - 1]),
+        ("integer", 2020.0, [2020]),  # JSON has one kind of number
+        ("integer", -(2.0**53), [-(2**53)]),
         ("number", 3, [3.0]),
+        ("number", 2**53, [2.0**53]),
+        ("number", 1e300, [1e300]),
         ("number", 2.5, [2.5]),
         ("boolean", False, [False]),
         ("datetime", "1970-01-01T09:00:01+09:00", [1_000_000]),
@@ -45,14 +50,26 @@ def test_values_of_the_declared_type(kind: FieldType, value: Any, expected: list
         ("keyword", ["a", None], "holds None"),
         ("keyword", "x" * 1025, "1025 bytes; the limit is 1024"),
         ("keyword", "\ud800", "not UTF-8"),
-        ("integer", 1.0, "declared as integer, but the value is 1.0"),
+        (
+            "integer",
+            1.5,
+            "declared as integer, but 1.5 is no whole number; use one, or a field of type number",
+        ),
+        (
+            "integer",
+            2.0**60,
+            r"1.152921504606847e\+18 is a float beyond ±9007199254740992, where floats are rou",
+        ),
+        ("integer", float("inf"), "inf is not finite"),
         ("integer", True, "declared as integer"),
         ("integer", "1", "declared as integer"),
         ("integer", 2**63, "does not fit in 64 bits"),
         ("number", "1", "declared as number"),
         ("number", True, "declared as number"),
         ("number", float("nan"), "not finite"),
-        ("number", 10**400, "too large"),
+        ("number", 1715938200123456789, "1715938200123456789 is beyond ±9007199254740992.*of type integer"),
+        ("number", -(2**53) - 1, "beyond ±9007199254740992"),
+        ("number", 10**400, "of 1329 bits is beyond"),
         ("boolean", 1, "declared as boolean"),
         ("boolean", [True], "declared as boolean"),
         ("datetime", 1715938200, "declared as datetime, but the value is 1715938200"),
@@ -67,6 +84,11 @@ def test_values_of_the_declared_type(kind: FieldType, value: Any, expected: list
 def test_other_values_are_refused(kind: FieldType, value: Any, problem: str) -> None:
     with pytest.raises(InvalidDocumentError, match=problem):
         field_values("f", kind, value)
+
+
+def test_a_number_that_was_written_before_it_was_refused_is_read_as_it_was() -> None:
+    assert field_values("f", "number", 2**53 + 1, rounded=True) == [2.0**53]
+    assert field_values("f", "integer", 2**53 + 1, rounded=True) == [2**53 + 1]
 
 
 def test_a_code_outside_the_strings_is_damage(tmp_path: Path, make_columns: Any) -> None:

@@ -1,7 +1,9 @@
 """Parquet files that unpack to far more than they hold: what is read or refused, in bounded memory."""
 
+import math
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -92,14 +94,139 @@ def test_dictionary_columns_count_each_row_alone(tmp_path: Path) -> None:
     assert [document.metadata["kind"] for document in documents] == kinds.to_pylist()
 
 
-def test_what_json_cannot_hold_is_the_fault_of_its_row(tmp_path: Path) -> None:
-    deep = '{"a": ' * 600 + "1" + "}" * 600
-    table = pyarrow.table({"id": ["a", "b"], "text": ["x", "y"], "metadata": [None, deep]})
+def test_what_metadata_cannot_hold_is_the_fault_of_its_row(tmp_path: Path) -> None:
+    deep, very_deep = ('{"a": ' * levels + "1" + "}" * levels for levels in (600, 2000))
+    table = pyarrow.table(
+        {
+            "id": ["a", "b", "c", "d"],
+            "text": ["x"] * 4,
+            "metadata": ['{"n": 18446744073709551615}', deep, very_deep, '{"n": 18446744073709551616}'],
+        }
+    )
+    reader = read(tmp_path, table)
+    assert [document.metadata for document in reader] == [{"n": 2**64 - 1}]
+    reasons = [skip.reason for skip in reader.skips]
+    assert "deeper than 64 levels" in reasons[0]
+    assert "metadata may have 64 levels" in reasons[1]
+    assert "metadata.n is wrong: the integer 18446744073709551616 does not fit in 64 bits" in reasons[2]
+
+
+def read(tmp_path: Path, table: pyarrow.Table) -> DocumentReader:
     path = tmp_path / "x.parquet"
     pyarrow.parquet.write_table(table, path)
-    reader = DocumentReader(path, on_error="skip")
+    return DocumentReader(path, on_error="skip")
+
+
+MOMENT = 1715938200123456789  # 2024-05-17T09:30:00.123456789Z
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (pyarrow.array([MOMENT], pyarrow.timestamp("ns")), "2024-05-17T09:30:00.123456789"),
+        (pyarrow.array([MOMENT], pyarrow.timestamp("ns", "UTC")), "2024-05-17T09:30:00.123456789+00:00"),
+        (
+            pyarrow.array([MOMENT], pyarrow.timestamp("ns", "Asia/Seoul")),
+            "2024-05-17T18:30:00.123456789+09:00",
+        ),
+        (pyarrow.array([MOMENT - 789], pyarrow.timestamp("ns")), "2024-05-17T09:30:00.123456"),
+        (pyarrow.array([10**18], pyarrow.timestamp("ns")), "2001-09-09T01:46:40"),
+        (pyarrow.array([-1], pyarrow.timestamp("ns")), "1969-12-31T23:59:59.999999999"),
+        (pyarrow.array([MOMENT // 1000], pyarrow.timestamp("us")), "2024-05-17T09:30:00.123456"),
+        (pyarrow.array([3_600_000_000_001], pyarrow.time64("ns")), "01:00:00.000000001"),
+        (pyarrow.array([3_600_000_000_000], pyarrow.time64("ns")), "01:00:00"),
+        (pyarrow.array([19_860], pyarrow.date32()), "2024-05-17"),
+        (pyarrow.array([1_500_000_000], pyarrow.duration("ns")), "PT1.5S"),
+        (pyarrow.array([-1], pyarrow.duration("ns")), "-PT0.000000001S"),
+        (pyarrow.array([90_061], pyarrow.duration("s")), "PT90061S"),
+        (pyarrow.array([Decimal("12345.60")], pyarrow.decimal128(10, 2)), 12345.6),
+        (pyarrow.array([Decimal("123456789012345678")], pyarrow.decimal128(18, 0)), 123456789012345678),
+        (pyarrow.array([Decimal("1234567890123456789")], pyarrow.decimal128(19, 0)), "1234567890123456789"),
+        (pyarrow.array([Decimal("0.10")], pyarrow.decimal128(38, 2)), "0.10"),
+        (pyarrow.array([2**64 - 1], pyarrow.uint64()), 2**64 - 1),
+        (pyarrow.array([MOMENT], pyarrow.int64()), MOMENT),
+        (pyarrow.array([0.1], pyarrow.float32()), 0.10000000149011612),
+        (pyarrow.array([True]), True),
+        (pyarrow.array([[1, None]]), [1, None]),
+        (
+            pyarrow.array([[MOMENT]], pyarrow.list_(pyarrow.timestamp("ns"))),
+            ["2024-05-17T09:30:00.123456789"],
+        ),
+        (
+            pyarrow.array([{"a": MOMENT, "b": None}], pyarrow.struct([("a", "int64"), ("b", "int8")])),
+            {"a": MOMENT},
+        ),
+        (pyarrow.array([[("k", [1])]], pyarrow.map_("string", pyarrow.list_(pyarrow.int64()))), {"k": [1]}),
+    ],
+    ids=lambda value: str(value)[-40:] if not isinstance(value, pyarrow.Array) else str(value.type),
+)
+def test_values_are_those_of_json_exactly(tmp_path: Path, values: pyarrow.Array, expected: Any) -> None:
+    reader = read(tmp_path, pyarrow.table({"id": ["a"], "text": ["x"], "v": values}))
+    (document,) = reader
+    assert document.metadata == {"v": expected}
+    assert type(document.metadata["v"]) is type(expected)
+    assert reader.skips == []
+
+
+def test_what_json_has_nothing_for_is_left_out_and_told(tmp_path: Path) -> None:
+    table = pyarrow.table(
+        {
+            "id": ["a", "b", "c"],
+            "text": ["x", "y", "z"],
+            "blob": [b"\x00", None, b""],
+            "many": [[b"\x00"], None, None],
+            "keyed": pyarrow.array([[(1, 2)], None, None], pyarrow.map_("int64", "int64")),
+            "part": [{"kept": 1, "raw": b"\xff"}] * 3,
+        }
+    )
+    path = tmp_path / "x.parquet"
+    pyarrow.parquet.write_table(table, path)
+    for on_error in ("stop", "skip"):
+        reader = DocumentReader(path, on_error=on_error)  # type: ignore[arg-type]
+        assert [document.metadata for document in reader] == [{"part": {"kept": 1}}] * 3
+        assert reader.skipped == 0
+        assert [str(skip).removeprefix(f"{path}: ").partition(":")[0] for skip in reader.skips] == [
+            "'blob' of 2 documents",
+            "'keyed' of 1 documents",
+            "'many' of 1 documents",
+            "'part.raw' of 3 documents",
+        ]
+
+
+def test_a_bad_value_is_the_fault_of_its_row_alone(tmp_path: Path) -> None:
+    table = pyarrow.table(
+        {
+            "id": ["a", "b", "c", "d"],
+            "text": ["x"] * 4,
+            "n": [1.5, math.nan, None, None],
+            "at": pyarrow.array([0, 0, 2**60, None], pyarrow.timestamp("us")),
+            "pairs": pyarrow.array([[], [], [], [("k", 1), ("k", 2)]], pyarrow.map_("string", "int64")),
+        }
+    )
+    reader = read(tmp_path, table)
     assert [document.id for document in reader] == ["a"]
-    assert "none of JSON" in reader.skips[0].reason
+    assert [skip.reason.partition(" (")[0] for skip in reader.skips] == [
+        '"n" is nan: use null for an unknown number',
+        '"at" cannot be read',
+        "\"pairs\" has the key 'k' twice",
+    ]
+
+
+def test_text_that_is_said_to_be_binary_is_text(tmp_path: Path) -> None:
+    table = pyarrow.table({"id": [b"a", b"b"], "text": ["시".encode(), b"\xff"], "title": [b"t", None]})
+    reader = read(tmp_path, table)
+    assert [(document.id, document.title, document.text) for document in reader] == [("a", "t", "시")]
+    assert reader.skips[0].reason == '"text" is binary, and no UTF-8 at byte 1'
+
+
+def test_fields_of_moments_take_nanoseconds_and_numbers_no_long_integers(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    moments = pyarrow.array([MOMENT, MOMENT], pyarrow.timestamp("ns", "UTC"))
+    table = pyarrow.table({"id": ["a", "b"], "text": ["x"] * 2, "at": moments, "n": [2**53, 2**53 + 1]})
+    pyarrow.parquet.write_table(table, path)
+    reader = DocumentReader(path, on_error="skip", fields={"at": "datetime", "n": "number"})
+    assert [document.id for document in reader] == ["a"]
+    assert "9007199254740993 is beyond ±9007199254740992" in reader.skips[0].reason
 
 
 def test_a_reader_that_is_killed_is_told(tmp_path: Path) -> None:

@@ -72,7 +72,14 @@ def test_half_a_character_is_left_to_the_index(tmp_path: Path) -> None:
 BAD_LINES = [
     ('{"id": "b", "text": ', "not valid JSON at character"),
     ('{"id": "b", "text": NaN}', "not valid JSON at character 21"),
-    ('{"id": "b", "text": "x", "k": 12345678901234567890123}', "an integer of 74 bits does not fit in 64"),
+    (
+        '{"id": "b", "text": "x", "k": 12345678901234567890123}',
+        "metadata.k is wrong: the integer 12345678901234567890123 does not fit",
+    ),
+    (
+        '{"id": "b", "text": "x", "k": -9223372036854775809}',
+        "the integer -9223372036854775809 does not fit in 64",
+    ),
     ('{"id": "\\ud800", "text": NaN}', "NaN is no JSON number"),
     (b'{"id": "b", "text": "\xff"}', "not valid UTF-8 at byte 22"),
     ("[1]", "expected a JSON object, got an array"),

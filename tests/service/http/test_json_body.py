@@ -61,7 +61,7 @@ def test_a_long_list_is_built_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None
         built.append(len(piece))
         return orjson.loads(piece)
 
-    monkeypatch.setattr(json_body, "_loads", watched)
+    monkeypatch.setattr(json_body, "loads", watched)
     body = orjson.dumps({"other": [1, 2], "inputs": ["x, y" * 1000] * 1000, "last": {"a": [1]}})
     assert parse(body, scan(body)) == orjson.loads(body)
     assert len(built) > 10

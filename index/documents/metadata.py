@@ -1,0 +1,50 @@
+"""What metadata of a document may hold: JSON that every reader of it takes, and takes alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from index.documents.numbers import require_json_integer
+from index.errors import InvalidDocumentError
+
+MAX_METADATA_LEVELS = 64
+
+
+def require_metadata(name: str, metadata: object) -> dict[str, Any]:
+    """The metadata of the document called so.
+
+    Raises InvalidDocumentError where it is no mapping, or where it nests deeper than 64 levels, has keys
+    other than strings or integers beyond 64 bits, and then says where.
+    """
+    if not isinstance(metadata, Mapping):
+        raise InvalidDocumentError(f"{name}: metadata is {type(metadata).__name__}; give an object")
+    fault = _fault(metadata, 1)
+    if fault is not None:
+        where, reason = fault
+        raise InvalidDocumentError(f"{name}: metadata{where[:200]} is wrong: {reason}")
+    return dict(metadata)
+
+
+def _fault(value: object, level: int) -> tuple[str, str] | None:
+    """Where in a value something is that JSON cannot hold, and why it cannot; None where there is nothing."""
+    if value is None or isinstance(value, str | float | bool):
+        return None
+    if isinstance(value, int):
+        try:
+            require_json_integer(value)
+        except ValueError as error:
+            return "", str(error)
+        return None
+    if not isinstance(value, Mapping | list | tuple):
+        return None  # for `json` to refuse
+    if level > MAX_METADATA_LEVELS:
+        return "", f"it nests deeper than {MAX_METADATA_LEVELS} levels; flatten it"
+    items = value.items() if isinstance(value, Mapping) else enumerate(value)
+    for key, inner in items:
+        if isinstance(value, Mapping) and not isinstance(key, str):
+            return "", f"key {key!r:.80} is not a string"
+        fault = _fault(inner, level + 1)
+        if fault is not None:
+            return f".{key}{fault[0]}"[:200], fault[1]
+    return None

@@ -1,0 +1,132 @@
+"""Values of Arrow as JSON has them: exactly, or not at all.
+
+| of Arrow | in JSON |
+|---|---|
+| date, time, timestamp | ISO 8601 text, to the nanosecond where there are such |
+| duration | ISO 8601 text: `PT1.5S` |
+| decimal | an integer of up to 18 digits; a number of up to 15, which float64 gives back; text of more |
+| struct, map with strings as keys | an object; of a struct without what is null |
+| list | a list |
+| UUID | text |
+| binary and others | nothing |
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import sys
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import pyarrow
+from pyarrow import types
+
+INTEGER_DIGITS = 18  # what surely fits in 64 bits
+NUMBER_DIGITS = sys.float_info.dig
+DECIMAL_PLACES = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+class BadValueError(Exception):
+    """A value that is an error where it stands."""
+
+
+class NoJsonError(Exception):
+    """A value of a type that JSON has nothing for."""
+
+
+def json_value(name: str, scalar: pyarrow.Scalar, left_out: set[str]) -> Any:
+    """A value of the column or field called so. left_out: gets names of fields that are.
+
+    Raises BadValueError for an infinite number, a moment that has no date, or a key that occurs twice;
+    NoJsonError for a value that is to be left out.
+    """
+    kind = scalar.type
+    if not scalar.is_valid:
+        return None
+    if types.is_dictionary(kind):
+        return json_value(name, scalar.value, left_out)
+    if types.is_struct(kind):
+        return _object(name, scalar, left_out)
+    if types.is_map(kind):
+        return _map(name, scalar, left_out)
+    if hasattr(scalar, "values"):  # lists of all kinds
+        return [json_value(name, item, left_out) for item in scalar.values]
+    if types.is_duration(kind):
+        return _duration(scalar.value, DECIMAL_PLACES[kind.unit])
+    try:
+        if kind in (pyarrow.time64("ns"),) or (types.is_timestamp(kind) and kind.unit == "ns"):
+            return _nanoseconds(scalar)
+        value = scalar.as_py()
+    except (
+        ValueError,
+        OverflowError,
+        KeyError,
+    ) as error:  # as of the year 10,000, or of an unknown time zone
+        raise BadValueError(f'"{name}" cannot be read ({error})') from error
+    if types.is_decimal(kind):
+        return _decimal(kind, value)
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if types.is_floating(kind):
+        if not math.isfinite(value):
+            raise BadValueError(f'"{name}" is {value}: use null for an unknown number')
+        return float(value)
+    if isinstance(value, str | int):
+        return value
+    raise NoJsonError(name)
+
+
+def _object(name: str, scalar: pyarrow.StructScalar, left_out: set[str]) -> dict[str, Any]:
+    found = {}
+    for place, field in enumerate(scalar.type):
+        inner = f"{name}.{field.name}"
+        try:
+            value = json_value(inner, scalar[place], left_out)
+        except NoJsonError as error:
+            left_out.add(str(error))
+            continue
+        if value is not None:
+            found[field.name] = value
+    return found
+
+
+def _map(name: str, scalar: pyarrow.MapScalar, left_out: set[str]) -> dict[str, Any]:
+    if not types.is_string(scalar.type.key_type) and not types.is_large_string(scalar.type.key_type):
+        raise NoJsonError(name)
+    found: dict[str, Any] = {}
+    for entry in scalar.values:
+        key = entry[0].as_py()
+        if key in found:
+            raise BadValueError(f'"{name}" has the key {key!r:.80} twice')
+        found[key] = json_value(f"{name}.{key}"[:200], entry[1], left_out)
+    return found
+
+
+def _decimal(kind: pyarrow.DataType, value: Decimal) -> int | float | str:
+    """By the column's type, so that its values are all of one kind."""
+    if kind.scale <= 0 and kind.precision - kind.scale <= INTEGER_DIGITS:
+        return int(value)
+    return float(value) if kind.precision <= NUMBER_DIGITS else f"{value:f}"
+
+
+def _duration(value: int, places: int) -> str:
+    whole, fraction = divmod(abs(value), 10**places)
+    digits = f".{fraction:0{places}d}".rstrip("0") if fraction else ""
+    return f"{'-' if value < 0 else ''}PT{whole}{digits}S"
+
+
+def _nanoseconds(scalar: pyarrow.Scalar) -> str:
+    """The text of a moment or time, which Python knows to the microsecond only."""
+    microseconds, rest = divmod(scalar.value, 1000)
+    kind = scalar.type
+    coarser = pyarrow.timestamp("us", kind.tz) if types.is_timestamp(kind) else pyarrow.time64("us")
+    known = pyarrow.scalar(microseconds, coarser).as_py()
+    if not rest:
+        return str(known.isoformat())
+    text = known.isoformat(timespec="microseconds")
+    end = text.index(".") + 7
+    return f"{text[:end]}{rest:03d}{text[end:]}"
