@@ -225,14 +225,16 @@ def test_a_larger_share_than_was_expected_has_all_read(build: Any) -> None:
     """
     step = 0.92 / 63
     plain = np.arange(27, 46) * step
-    centroids, entries = np.zeros((len(plain) + 2, 8)), np.zeros((256, 8))
-    centroids[:-2, 0], centroids[:-2, 2] = plain, np.sqrt(1 - plain**2)
+    centroids, entries = np.zeros((len(plain) + 3, 8)), np.zeros((256, 8))
+    centroids[:-3, 0], centroids[:-3, 2] = plain, np.sqrt(1 - plain**2)
+    centroids[-3, 7] = 0.9  # the lowest is looked at
     centroids[-2, [0, 3]] = 0.6, 0.475
     centroids[-1, [0, 1]] = 0.3, 0.39
-    entries[:5, 0] = 0, step, 2 * step, 0.28, 0.62
+    entries[:21, 0], entries[:21, 5] = np.arange(21) % 3 * step, np.arange(21) // 3 * 2 * step
+    entries[21:23, 0] = 0.28, 0.62
     vectors = np.array(
-        [centroids[number % len(plain)] + entries[number % 3] for number in range(398)]
-        + [centroids[-2] + entries[3], centroids[-1] + entries[4]]
+        [centroids[number % len(plain)] + entries[number // len(plain)] for number in range(397)]
+        + [centroids[-3], centroids[-2] + entries[21], centroids[-1] + entries[22]]
     )
     book = Codebook(
         np.eye(8, dtype=np.float32),
