@@ -1,9 +1,12 @@
 """How high the sum of each candidate may be, from as little reading of token vectors as it takes.
 
-Where they are stored by a codebook, candidates are first compared by the centroids of their tokens. How much
-the rest of the codes adds to that differs little between documents; it is seen on the best of them, and what
-lies farther below the last hit than it is likely to differ is not read. Unlike the bounds of what is read,
-that is an estimate: benchmarks/token_codecs.py measures what it loses.
+Where they are stored by a codebook, candidates are first compared by the centroids of their tokens. No score
+is higher than the length of the query's vectors, and what the rest of the codes adds is a share of what a
+centroid leaves to that. How large the share may be is seen on some of the best candidates and on some of all
+others, and never taken for less than `LEAST_SHARE`, so that candidates which are alike do not make it small;
+of few query tokens it is all, since nothing averages out. What lies below the last hit even with this share
+is not read. Unlike the bounds of what is read, that is an estimate where the share is below 1:
+benchmarks/token_codecs.py measures what it loses.
 """
 
 from __future__ import annotations
@@ -15,15 +18,20 @@ import numpy as np
 from index.candidates import Weights
 from index.fusion import weighted_sum
 from index.search.choice import Choice
-from index.search.late_interaction import first_scores, near_scores
+from index.search.late_interaction import FirstScores, first_scores, near_scores
 from index.search.query import CheckedQuery
 from index.search.retrieval import Candidates
 from index.segments.segment import Segment
 from models.representations import Float64, Int64
 
 ROUNDING = 1e-15  # of a weighted sum in float64, relative to the largest
-SEEN = 32  # candidates that show how far the first look may be off
+SEEN = 32  # of the best candidates, and
+SPREAD = 8  # of all others, that show how far the first look may be off
+ENOUGH = 20  # of these that differ
+ALIKE = 1000  # steps of the highest score, within one of which scores do not differ
 DEVIATIONS = 4.0
+LEAST_SHARE = 0.5
+FEW_TOKENS = 2
 
 
 def bounds_of(
@@ -48,15 +56,34 @@ def bounds_of(
     if first is None:
         sums.read(everything)
     else:
-        guessed = sums.with_late(everything, first)
-        best = np.sort(np.argpartition(-guessed, seen)[:seen])
-        sums.read(best)
-        added = sums.late[best] - first[best]
-        margin = weights.colbert * (added.mean() + DEVIATIONS * added.std())
-        near = guessed + margin >= sums.least(choice)
-        near[best] = False
-        sums.read(np.flatnonzero(near))
+        guessed = sums.with_late(everything, first.scores)
+        order = np.argsort(-guessed, kind="stable")
+        shown = np.concatenate([order[:SEEN], _spread(order[SEEN:])])  # the same, whatever is wanted
+        sums.read(np.union1d(order[:seen], shown))
+        share = _share_of(first, sums.late, shown)
+        unread = np.flatnonzero(~sums.is_read)
+        near = guessed[unread] + weights.colbert * share * first.left[unread] >= sums.least(choice)
+        sums.read(unread[near])
+        if share < 1 and (first.shares(sums.late, np.flatnonzero(sums.is_read)) > share).any():
+            sums.read(np.flatnonzero(~sums.is_read))  # it was taken for less than it is
     return sums.high, sums.least(choice)
+
+
+def _spread(places: Int64) -> Int64:
+    """`SPREAD` of them, evenly from first to last."""
+    return places[np.linspace(0, len(places) - 1, SPREAD).astype(np.int64)]
+
+
+def _share_of(first: FirstScores, late: Float64, shown: Int64) -> float:
+    """Which share of what centroids leave the rest of the codes adds at most, from that of some candidates.
+    1 if these are too much alike, or the query's tokens too few for anything to average out.
+    """
+    pairs = np.rint(np.array([first.scores[shown], late[shown]]) * (ALIKE / first.highest))
+    _, different = np.unique(pairs, axis=1, return_index=True)
+    if len(different) < ENOUGH or first.query_tokens <= FEW_TOKENS:
+        return 1.0
+    seen = first.shares(late, shown[different])
+    return min(1.0, max(LEAST_SHARE, float(seen.mean() + DEVIATIONS * seen.std())))
 
 
 class _Sums:
@@ -78,6 +105,7 @@ class _Sums:
         self.late = np.zeros(len(found))
         self.low = np.full(len(found), -np.inf)
         self.high = np.full(len(found), -np.inf)
+        self.is_read = np.zeros(len(found), np.bool_)
 
     def with_late(self, places: Int64, late: Float64) -> Float64:
         """The sums of some candidates with this late interaction, float64[n]."""
@@ -94,6 +122,7 @@ class _Sums:
         off = abs(self._weights.colbert) * errors
         off[off > 0] += ROUNDING * float(np.abs(sums).max(initial=0))
         self.late[places], self.low[places], self.high[places] = late, sums - off, sums + off
+        self.is_read[places] = True
 
     def least(self, choice: Choice) -> float:
         """What the last hit's sum is at least, if so many of those read are hits as are wanted."""

@@ -11,7 +11,7 @@ import numpy as np
 from index.files.pieces import read_ahead
 from index.instructions import LANES
 from index.runs import runs
-from index.scoring import near_packed_maxsim, packed_maxsim
+from index.scoring import ROUNDING, near_packed_maxsim, packed_maxsim
 from index.search.query import CheckedQuery
 from index.search.retrieval import Candidates
 from index.search.threads import segment_threads
@@ -26,6 +26,8 @@ CENTROIDS_AT_ONCE = 128  # texts whose centroids are looked at
 # Products of values with groups of query tokens in the time that one document takes in a dense search.
 VALUES_PER_DOCUMENT = 128
 CENTROIDS_PER_DOCUMENT = 20  # that are looked up in that time
+LEAST_LEFT = 0.05  # of the highest score
+OFF = 1e-6  # what the length of a vector in float32 may be off
 
 Scored = TypeVar("Scored")
 
@@ -57,18 +59,42 @@ class LateScores:
         return LateScores(self.scores[ragged_positions(self.offsets, places)], offsets_of(counts))
 
 
-def first_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> Float64 | None:
-    """The `s_mul` of each candidate with its tokens' centroids alone, float64[K]; None without several."""
+@dataclass(frozen=True, slots=True)
+class FirstScores:
+    """What centroids alone say of K candidates. scores: float64[K], the `s_mul` of their tokens' centroids;
+    highest: what none is above, the mean length of the query's vectors; query_tokens: how many these are.
+    """
+
+    scores: Float64
+    highest: float
+    query_tokens: int
+
+    @property
+    def left(self) -> Float64:
+        """What each may have more at most, float64[K], and never less than rounding may be off."""
+        return np.maximum(self.highest - self.scores, LEAST_LEFT * self.highest)
+
+    def shares(self, late: Float64, places: Int64) -> Float64:
+        """What some candidates have more, of what they may have more: float64[n]. late: float64[K]."""
+        shares: Float64 = (late[places] - self.scores[places]) / self.left[places]
+        return shares
+
+
+def first_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> FirstScores | None:
+    """A first look at candidates; None without several centroids, or where all scores are 0."""
     tokens = query.colbert
     if tokens is None or len(tokens) == 0 or tokens.codebook is None or tokens.integers is None:
         return None
-    if not tokens.codebook.several:
+    lengths = np.sqrt(np.square(tokens.integers.vectors).sum(axis=1))
+    if not tokens.codebook.several or not lengths.any():
         return None
+    highest = float(lengths.mean()) * (1 + OFF) + ROUNDING  # stored vectors have length 1
     read_ahead(found.segments, found.rows, lambda place, some: segments[place].centroid_pieces(some))
     products = CentroidProducts.of(tokens.integers, tokens.codebook)
     texts, offsets = _texts_of(segments, found)
     scores = _in_parts(products.scores, texts, CENTROIDS_AT_ONCE, 1 / CENTROIDS_PER_DOCUMENT)
-    return LateScores(np.concatenate([np.empty(0), *scores]), offsets).best()
+    best = LateScores(np.concatenate([np.empty(0), *scores]), offsets).best()
+    return FirstScores(best, highest, len(tokens))
 
 
 def near_scores(
