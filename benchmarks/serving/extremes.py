@@ -77,13 +77,13 @@ class Description:
             for place, schemas in self._places(schema):
                 where = ".".join(map(str, place))
                 # What an example has may exclude what it has not, or be needed beside it.
-                bases = [example] if place[0] in example or needed == example else [example, needed]
+                bases = [needed] if place[0] in example or needed == example else [example, needed]
                 for name, text in self._texts(schemas, body_bytes if whole else body_bytes // 8, lengths):
                     whole = whole and name != "string"
                     for base in bases:
                         body = json.dumps(_placed(base, place)).replace(json.dumps(MARK), text).encode()
                         if len(body) <= body_bytes:
-                            yield f"{where} {name}{'' if base is example else ', alone'}", body
+                            yield f"{where} {name}{'' if base is needed else ', not alone'}", body
 
     def _examples(self, schema: Schema) -> Iterator[tuple[Any, Any]]:
         """A body, and what of it is required."""
