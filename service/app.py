@@ -51,6 +51,7 @@ from service.routes import (
     worker,
 )
 from service.runtime import Runtime
+from service.schemas.examples import with_examples
 from service.settings import Settings
 from service.telemetry import Telemetry, threads
 from service.tracing.tracing import Tracing
@@ -242,6 +243,8 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         static_url="/docs/static",
     )
     app.state.runtime = runtime
+    describe = app.openapi
+    app.openapi = lambda: app.openapi_schema or with_examples(describe())  # type: ignore[method-assign]
     for router in routers:
         needs_key = settings.needs_key and router not in OPEN_ROUTES
         app.include_router(

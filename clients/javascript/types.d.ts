@@ -359,6 +359,8 @@ export interface LimitsResponse {
   characters: number;
   documents: number;
   top_k: number;
+  queries: number;
+  query_hits: number;
   candidates: number;
   request_tokens: number;
   write_documents: number;

@@ -32,7 +32,7 @@ async def get_alias(alias: Alias, services: Services) -> Response:
 
 
 @routes.put(
-    "/aliases/{alias}", response_model=AliasResponse, responses=errors(404, 409, 422), dependencies=WRITE
+    "/aliases/{alias}", response_model=AliasResponse, responses=errors(404, 409, 422, 507), dependencies=WRITE
 )
 async def put_alias(alias: Alias, body: AliasRequest, services: Services) -> Response:
     """Make an alias, or switch it to another collection in one step: each request sees the one or the other.
@@ -43,7 +43,7 @@ async def put_alias(alias: Alias, body: AliasRequest, services: Services) -> Res
     return json_response({"alias": alias, "collection": collection})
 
 
-@routes.delete("/aliases/{alias}", status_code=204, responses=errors(404, 422), dependencies=WRITE)
+@routes.delete("/aliases/{alias}", status_code=204, responses=errors(404, 422, 507), dependencies=WRITE)
 async def delete_alias(alias: Alias, services: Services) -> Response:
     """Remove an alias; its collection stays."""
     await services.pools.operations.run(services.collections.aliases.remove, alias)

@@ -63,7 +63,7 @@ async def restore_backup(
 
 
 @routes.delete(
-    f"{BACKUPS}/{{backup_id}}", status_code=204, responses=errors(404, 409, 422), dependencies=WRITE
+    f"{BACKUPS}/{{backup_id}}", status_code=204, responses=errors(404, 409, 422, 507), dependencies=WRITE
 )
 async def delete_backup(name: Name, backup_id: BackupId, services: Services) -> Response:
     """Remove a backup; the collection stays."""

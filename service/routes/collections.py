@@ -59,7 +59,7 @@ async def get_statistics(name: Name, services: Services) -> Response:
     "/collections/{name}",
     status_code=201,
     response_model=CollectionResponse,
-    responses=errors(404, 409, 422),
+    responses=errors(404, 409, 422, 507),
     dependencies=WRITE,
 )
 async def create_collection(
@@ -106,7 +106,7 @@ async def create_collection(
 @routes.delete(
     "/collections/{name}",
     status_code=204,
-    responses=errors(404, 409, 422),
+    responses=errors(404, 409, 422, 507),
     dependencies=WRITE,
 )
 async def delete_collection(name: Name, services: Services) -> Response:

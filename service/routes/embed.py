@@ -27,7 +27,7 @@ routes = router("embed")
             "description": "Embeddings, as JSON, or as one safetensors body where `Accept` prefers it.",
             "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
         },
-        **errors(404, 422),
+        **errors(404, 422, 507),
     },
 )
 async def embed(body: EmbedRequest, request: Request, services: Services, deadline: TimeLimit) -> Response:

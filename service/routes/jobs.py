@@ -21,7 +21,7 @@ routes = router("jobs")
     "/collections/{name}/jobs",
     status_code=202,
     response_model=JobResponse,
-    responses=errors(404, 409, 422),
+    responses=errors(404, 409, 422, 507),
     dependencies=WRITE,
 )
 async def submit_job(name: Name, body: JobRequest, services: Services) -> Response:
@@ -50,7 +50,7 @@ async def get_job(job_id: JobId, services: Services) -> Response:
 @routes.delete(
     "/jobs/{job_id}",
     response_model=JobResponse,
-    responses=errors(404, 422),
+    responses=errors(404, 422, 507),
     dependencies=WRITE,
 )
 async def cancel_job(job_id: JobId, services: Services) -> Response:

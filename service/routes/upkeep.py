@@ -16,7 +16,7 @@ routes = router("collections")
     "/collections/{name}/merge",
     status_code=202,
     response_model=MergeResponse,
-    responses=errors(404, 409, 422),
+    responses=errors(404, 409, 422, 507),
     dependencies=WRITE,
 )
 async def merge_collection(name: Name, services: Services) -> Response:

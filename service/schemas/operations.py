@@ -66,6 +66,8 @@ class LimitsResponse(BaseModel):
     characters: int
     documents: int
     top_k: int
+    queries: int
+    query_hits: int
     candidates: int
     request_tokens: int
     write_documents: int

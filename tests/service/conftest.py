@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
@@ -132,3 +133,18 @@ async def client(make_client: MakeClient) -> AsyncIterator[httpx.AsyncClient]:
     """A client of an open search server."""
     async with make_client() as client:
         yield client
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 4 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    try:
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], check=True, capture_output=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this user cannot mount")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)

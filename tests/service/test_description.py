@@ -1,7 +1,9 @@
 """The OpenAPI description: complete, valid, and true to what the server answers."""
 
 import asyncio
+import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,7 @@ BODIES: dict[str, Any] = {
     "POST /jina/v1/multi-vector": {"input": ["tea"]},
 }
 OPEN = ("GET /health", "GET /ready", "GET /tei/health")
+STORING = ("collections", "documents", "aliases", "backups", "jobs")
 ERRORS = {"tei": "TeiError", "cohere": "CohereError", "jina": "JinaError"}
 
 
@@ -295,3 +298,48 @@ async def test_where_a_server_that_loads_is_not_ready_is_documented(tmp_path: Pa
             assert str(statuses[name]) in operation["responses"], (name, statuses[name])
         assert [name for name, status in statuses.items() if status == 503]
         assert statuses["GET /health"] == 200
+
+
+@pytest.mark.parametrize("create", [create_app, create_worker_app])
+def test_every_operation_has_an_example_of_its_answer(make_app: Any, create: Any) -> None:
+    description = make_app(create=create).openapi()
+    for name, operation in operations(description):
+        success = min(status for status in operation["responses"] if status.startswith("2"))
+        shown = [each for each in operation["responses"][success].get("content", {}).values() if each]
+        if success == "204" or name == "GET /tei/health":  # they answer nothing
+            assert not shown
+            continue
+        (described,) = [each for each in shown if "example" in each]
+        schema = {**described["schema"], "components": description["components"]}
+        jsonschema.Draft202012Validator(schema).validate(described["example"])
+        assert described["example"], name
+
+
+async def test_the_limits_that_are_told_are_described(
+    client: httpx.AsyncClient, description: dict[str, Any]
+) -> None:
+    told = (await client.get("/info")).json()["limits"]
+    assert told["queries"] == 100
+    described = description["components"]["schemas"]["LimitsResponse"]
+    assert set(told) == set(described["properties"]) == set(described["required"])
+
+
+async def test_what_a_full_disk_gives_is_documented(make_client: Any, data: Path, small_disk: Path) -> None:
+    root = shutil.copytree(data, small_disk / "data")
+    (root / "sources").mkdir(exist_ok=True)
+    (root / "sources" / "tea.jsonl").write_text('{"id": "a", "text": "tea"}')
+    async with make_client(data=root) as client:
+        described = operations((await client.get("/openapi.json")).json())
+        with (small_disk / "filler").open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        statuses = {}
+        for name, operation in sorted(described, key=lambda each: each[0].startswith("DELETE")):
+            path = name.replace("{name}", "{name}-new") if name == "PUT /collections/{name}" else name
+            statuses[name] = await ask(client, path)
+            assert str(statuses[name]) in operation["responses"], (name, statuses[name])
+            changes = name.split(" ")[0] != "GET" and operation["tags"][0] in STORING
+            assert not changes or "507" in operation["responses"], name
+        assert statuses["PUT /collections/{name}"] == 507
+        assert statuses["PUT /collections/{name}/documents"] == 507
+        assert statuses["POST /search"] == 200

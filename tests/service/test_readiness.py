@@ -2,9 +2,7 @@
 
 import asyncio
 import shutil
-import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,21 +97,6 @@ async def test_ready_and_metrics_do_not_wait_behind_other_operations(
         gate.set()
         await asyncio.gather(*waiting, behind)
     assert [answer.status_code for answer in answers] == [200, 200, 200]
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 4 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    try:
-        subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], check=True, capture_output=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("this user cannot mount")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 async def test_a_full_disk_is_said_and_counts_where_writes_are_required(

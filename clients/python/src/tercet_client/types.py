@@ -484,6 +484,8 @@ LimitsResponse = TypedDict(
         "characters": "int",
         "documents": "int",
         "top_k": "int",
+        "queries": "int",
+        "query_hits": "int",
         "candidates": "int",
         "request_tokens": "int",
         "write_documents": "int",
