@@ -47,6 +47,7 @@ def test_jobs_are_done_in_order_by_as_many_threads_as_are_wanted_at_most(alarms:
     workers.submit(job(20))  # an idle one does it
     wait_until(lambda: len(done) == 21)
     assert len(workers.threads) == 3
+    wait_until(lambda: all(thread.ident is not None for thread in workers.threads))
     workers.close()
     for thread in workers.threads:
         thread.join(SECONDS)
