@@ -95,7 +95,12 @@ HOMES = {
     "opentelemetry": {"service/tracing"},
     "qdrant_client": {"transfer/qdrant"},
     "pymilvus": {"transfer/milvus.py"},
-    "pyarrow": {"ingest/sources/parquet.py", "ingest/sources/parquet_lines.py", "transfer/parquet"},
+    "pyarrow": {
+        "ingest/sources/arrow_values.py",
+        "ingest/sources/parquet.py",
+        "ingest/sources/parquet_lines.py",
+        "transfer/parquet",
+    },
     "typer": {"cli"},
     "rich": {"cli"},
 }

@@ -20,8 +20,7 @@ import pyarrow
 import pyarrow.parquet
 from pyarrow import types
 
-from index.documents.json_values import loads
-from index.documents.metadata import MAX_METADATA_LEVELS
+from index.documents.json_values import TOO_DEEP, loads
 from ingest.sources.arrow_values import BadValueError, NoJsonError, json_value
 
 _BATCH_ROWS = 256
@@ -110,9 +109,7 @@ def _line(row: pyarrow.RecordBatch, limit_bytes: int, left_out: set[str]) -> byt
     except MemoryError as error:
         raise _BadRowError(too_long) from error
     except RecursionError as error:
-        raise _BadRowError(
-            f"a value nests too deep; metadata may have {MAX_METADATA_LEVELS} levels: flatten it"
-        ) from error
+        raise _BadRowError(TOO_DEEP) from error
     if len(line) > limit_bytes:
         raise _BadRowError(too_long)
     return line

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from index.candidates import Document
-from index.documents.json_values import loads
+from index.documents.json_values import TOO_DEEP, loads
 from index.errors import InvalidDocumentError
 
 _OWN_KEYS = frozenset({"id", "_id", "text", "title", "metadata"})
@@ -38,7 +38,9 @@ def _with_half_characters(line: bytes) -> Any:
     """As `parse_json`, but lets half a character through, for the index to replace."""
     try:
         return json.loads(line, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise InvalidDocumentError(TOO_DEEP) from error
+    except ValueError as error:
         raise InvalidDocumentError(f"not valid JSON: {error}") from error
 
 

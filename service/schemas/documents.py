@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from index.documents.metadata import MAX_METADATA_LEVELS
 from service.schemas.base import WHOLE, Request, Text, Usage, counted
 from service.schemas.embed import PackedArray, SparseEmbedding
 from service.schemas.filters import FilterTree
@@ -80,7 +81,11 @@ class DocumentContent(Request):
     id: DocumentId
     text: Text
     title: Text | None = Field(None, description="Encoded before the text.")
-    metadata: dict[str, Any] | None = Field(None, description="Any JSON; declared fields can be filtered by.")
+    metadata: dict[str, Any] | None = Field(
+        None,
+        description=f"JSON of at most {MAX_METADATA_LEVELS} levels, with integers of 64 bits; declared "
+        "fields can be filtered by.",
+    )
 
 
 class DocumentRequest(DocumentContent):

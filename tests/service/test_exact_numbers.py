@@ -92,6 +92,18 @@ async def test_whole_floats_are_integers_wherever_they_are_exact(numbers: httpx.
     assert rounded in refusal(await numbers.get(DOCUMENTS, params={"filter": tree}))
 
 
+async def test_whole_floats_of_other_fields_are_integers_as_far(numbers: httpx.AsyncClient) -> None:
+    for top_k, status in (("3.0", 200), ("3.5", 422), ("9007199254740994.0", 422), (LONG, 422)):
+        body = f'{{"collection": "n", "query": "x", "top_k": {top_k}}}'
+        assert (await put(numbers, "{}")).status_code == 200
+        response = await sent(numbers, "POST", "/search", body)
+        assert response.status_code == status, response.text
+    for position, status in (("9007199254740992.0", 200), ("9007199254740994.0", 422)):
+        body = f'{{"documents": [{{"id": "a", "text": "x"}}], "if_position": {position}}}'
+        response = await sent(numbers, "PUT", DOCUMENTS, body)
+        assert response.status_code == status, response.text
+
+
 LONG = "18446744073709551616"  # 2**64, which orjson makes 1.8446744073709552e19
 
 

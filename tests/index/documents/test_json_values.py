@@ -24,6 +24,10 @@ from index.documents.json_values import loads, may_hold_long_integers
         (b"0.12345678901234567890123", 0.12345678901234568),
         (b"12345678901234567890.5", 12345678901234567890.5),
         (b"1e22", 1e22),
+        (b" \n18446744073709551616 ", 2**64),
+        (b"[1,\t18446744073709551616]", [1, 2**64]),
+        (b"[" + b"0.5," * 2000 + b"18446744073709551616]", [0.5] * 2000 + [2**64]),  # a large one
+        (b"[" + b"0.5," * 2000 + b"-9999999999999999999]", [0.5] * 2000 + [-9999999999999999999]),
     ],
 )
 def test_no_value_changes(text: bytes, value: object) -> None:
@@ -64,7 +68,15 @@ def test_as_python_reads_it(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"[1715938200123456789]", b"[0.12345678901234567]", b"[-123456789012345678]"]
+    "text",
+    [
+        b"[1715938200123456789]",
+        b"[0.12345678901234567]",
+        b"[0.000123456789012345678]",
+        b"[-123456789012345678]",
+        b'["12345678901234567890"]',
+        b"[" + b"0.000123456789012345678," * 1000 + b"1]",
+    ],
 )
 def test_common_long_numbers_are_not_read_twice(text: bytes) -> None:
     assert not may_hold_long_integers(text)
