@@ -133,6 +133,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     AdapterUnusableError: (503, "adapter_unusable"),
     NotReadyError: (503, "not_ready"),
     EncoderMemoryError: (503, "out_of_memory"),
+    MemoryError: (503, "out_of_memory"),
     EncoderUnavailableError: (503, "encoder_unavailable"),
     EncoderFailedError: (503, "encoder_failed"),
     StorageError: (503, "storage_unavailable"),
@@ -196,6 +197,7 @@ LOGGED = (
     AdapterUnusableError,
     EncoderUnavailableError,
     OSError,
+    MemoryError,
 )
 INTERNAL = Failure(500, "an internal error; the server's log has the details", "internal")
 
@@ -229,6 +231,13 @@ def failure_of(error: Exception) -> Failure:
         )
     if isinstance(error, StorageError):  # the same
         return _storage_failure(error)
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return Failure(
+            503,
+            "the server has too little memory for this request now; ask for less at a time, or try again "
+            "later",
+            "out_of_memory",
+        )
     if isinstance(error, OSError):  # the same, as a full disk or a folder that is read-only
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return _storage_failure(StorageFullError())

@@ -66,8 +66,8 @@ class LiveCollection:
     """The one writer of a collection, used as a context manager; any number of threads may call it.
 
     Entering takes the collection's lock and carries out again what the ledger holds and no segment does:
-    nothing is encoded. Raises CollectionBusyError where another process writes, or DamagedIndexError. A process
-    that is forked from this one has none of its threads: all methods raise CollectionBusyError there.
+    nothing is encoded. Raises CollectionBusyError where another process writes, or DamagedIndexError. In a
+    process that is forked from this one, and has none of its threads, all methods raise CollectionBusyError.
     Flushes and merges run in threads of their own meanwhile. Leaving does not flush: the ledger has it all.
     """
 

@@ -1,6 +1,6 @@
 """What a forked process does with what its parent had opened and used, said line by line.
 
-Run as `python fork_process.py FOLDER` from the repository root. A child that waits for ever is ended by an alarm.
+Run as `python fork_process.py FOLDER` from the repository root. An alarm ends a child that waits for ever.
 """
 
 from __future__ import annotations
