@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +29,9 @@ from models.graphs import Graph, body_digest, packed_graph, verify_graph
 from models.heads import Heads, load_heads
 from models.representations import OUTPUTS, Int64, Output, Representations, Route, TokenBatch
 from models.tokenizer import Tokenizer
+
+# A forked process has none of its parent's threads, and OpenMP would wait for them for ever.
+os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 PRECISIONS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 # What messages of plain RuntimeErrors say where memory was not to be had: on a CPU from torch or oneDNN

@@ -137,6 +137,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     NotReadyError: (503, "not_ready"),
     AuditError: (503, "audit_unavailable"),
     EncoderMemoryError: (503, "out_of_memory"),
+    MemoryError: (503, "out_of_memory"),
     EncoderUnavailableError: (503, "encoder_unavailable"),
     EncoderFailedError: (503, "encoder_failed"),
     UnsoundRepresentationsError: (503, "encoder_failed"),
@@ -209,6 +210,7 @@ LOGGED = (
     AdapterUnusableError,
     EncoderUnavailableError,
     OSError,
+    MemoryError,
 )
 INTERNAL = Failure(500, "an internal error; the server's log has the details", "internal")
 
@@ -242,6 +244,13 @@ def failure_of(error: Exception) -> Failure:
         )
     if isinstance(error, StorageError):  # the same
         return _storage_failure(error)
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return Failure(
+            503,
+            "the server has too little memory for this request now; ask for less at a time, or try again "
+            "later",
+            "out_of_memory",
+        )
     if isinstance(error, OSError):  # the same, as a full disk or a folder that is read-only
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return _storage_failure(StorageFullError())

@@ -1,12 +1,14 @@
 """FAISS as it is used here: index files mapped and written, rows selected, threads.
 
 FAISS starts an OpenMP pool in every thread that searches, so a search uses the calling thread alone, and
-callers run searches side by side. A process that used FAISS must not be forked: a search in the child hangs.
+callers run searches side by side. A process that is forked has none of its parent's pool, and would wait for
+it for ever: FAISS takes one thread there.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -35,6 +37,9 @@ except ImportError as error:
     ) from error
 
 faiss: Any = _faiss  # its own type stubs lack much of what is used here
+
+# Of the one thread that a fork leaves; those that it starts have pools of their own.
+os.register_at_fork(after_in_child=lambda: faiss.omp_set_num_threads(1))
 
 Float16 = npt.NDArray[np.float16]
 

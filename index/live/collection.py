@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -18,7 +19,12 @@ from index.dense.kinds import Device
 from index.documents.conditions import condition_of
 from index.documents.filters import Filter, check_filter
 from index.documents.store import encode_id
-from index.errors import DuplicateDocumentError, InvalidDocumentError, WriteTooLargeError
+from index.errors import (
+    CollectionBusyError,
+    DuplicateDocumentError,
+    InvalidDocumentError,
+    WriteTooLargeError,
+)
 from index.files.lock import ExclusiveLock
 from index.files.packed_bytes import PackedBytes
 from index.ledger.ledger import Ledger
@@ -62,7 +68,8 @@ class LiveCollection:
     """The one writer of a collection, used as a context manager; any number of threads may call it.
 
     Entering takes the collection's lock and carries out again what the ledger holds and no segment does:
-    nothing is encoded. Raises CollectionBusyError where another process writes, or DamagedIndexError.
+    nothing is encoded. Raises CollectionBusyError where another process writes, or DamagedIndexError. In a
+    process that is forked from this one, and has none of its threads, all methods raise CollectionBusyError.
     Flushes and merges run in other threads meanwhile. Leaving does not flush: the ledger has it all.
     """
 
@@ -85,11 +92,13 @@ class LiveCollection:
         self._device: Device = device
         self._lock = ExclusiveLock(collection.layout.lock, f"collection {collection.settings.name!r}")
         self._parts: _Parts | None = None
+        self._process = os.getpid()
         self._opening = threading.Lock()
         self._opened: tuple[LiveState, Snapshot] | None = None
 
     def __enter__(self) -> LiveCollection:
         self._lock.acquire()
+        self._process = os.getpid()
         with ExitStack() as opened:  # what fails on the way leaves nothing open
             opened.callback(self._lock.release)
             threads = self._threads
@@ -117,7 +126,8 @@ class LiveCollection:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._running().opened.close()
+        if self._process == os.getpid():  # else the process that entered is the one to close it
+            self._running().opened.close()
 
     @property
     def settings(self) -> CollectionSettings:
@@ -313,6 +323,12 @@ class LiveCollection:
     def _running(self) -> _Parts:
         if self._parts is None:
             raise RuntimeError("a live collection is used as a context manager")
+        if self._process != os.getpid():
+            raise CollectionBusyError(
+                f"collection {self._settings.name!r} is written by process {self._process}, of which this "
+                f"one, {os.getpid()}, was forked: send writes there, or open the collection here once it is "
+                "closed there; to search, open its published snapshot here"
+            )
         return self._parts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +43,9 @@ def in_parts(searches: Sequence[InParts]) -> list[list[Any]]:
 def segment_threads() -> SegmentThreads:
     """Those of this process."""
     return SegmentThreads(usable_cores())
+
+
+os.register_at_fork(after_in_child=segment_threads.cache_clear)  # a fork leaves no thread but one
 
 
 class SegmentThreads:

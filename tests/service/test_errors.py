@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 import index.errors
 import models.errors
 from index.errors import CollectionBusyError, UnforcedPublicationError
 from index.ledger.file import index_errors
+from index.snapshot import Snapshot
 from service.errors import TABLE, failure_of
 from service.exceptions import InvalidRequestError, OverloadedError
 from service.http.wire.protocol import MAX_HEAD_BYTES
@@ -171,6 +173,36 @@ def test_failing_storage_is_503_without_paths() -> None:
     failure = failure_of(PermissionError(errno.EROFS, "Read-only file system", "/secret/collections"))
     assert (failure.status, failure.code) == (503, "storage_unavailable")
     assert failure.message == "the server's storage failed: Read-only file system"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/search"),
+        ("GET", "/collections/demo/documents"),
+        ("GET", "/collections/demo/documents/a"),
+    ],
+)
+async def test_a_request_that_memory_does_not_suffice_for_is_503(
+    client: httpx.AsyncClient, method: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def large(*_: object, **__: object) -> None:
+        np.empty(2**50, np.uint8)  # more than any process may have
+
+    for name in ("search", "page", "get"):
+        monkeypatch.setattr(Snapshot, name, large)
+    body = {"collection": "demo", "query": "tea"} if method == "POST" else None
+    response = await client.request(method, path, json=body)
+    error = error_of(response)
+    assert (response.status_code, error["type"], error["code"]) == (503, "not_ready", "out_of_memory")
+    assert "ask for less at a time" in error["message"]
+    assert (await client.get("/health")).status_code == 200
+
+
+def test_memory_that_cannot_be_mapped_is_no_failure_of_the_storage() -> None:
+    failure = failure_of(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), "/secret/place"))
+    assert (failure.status, failure.code) == (503, "out_of_memory")
+    assert "secret" not in failure.message
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
