@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from index.token_vectors.codecs import UNIT_ERROR
 from models.representations import Float32, Int64
-
-# How far the length of a vector may be from 1: float16 and 8-bit codes of unit vectors are nearer by far.
-UNIT_ERROR = 0.01
 
 
 def rows_not_of_unit_length(vectors: Float32) -> tuple[Int64, Float32]:

@@ -12,3 +12,5 @@ learned; `sign` keeps the sign of each value, by one that is the same for all ve
 RESIDUAL_BITS: dict[TokenCodec, int] = {"residual1": 1, "residual2": 2, "residual4": 4}
 CODED: frozenset[TokenCodec] = frozenset((*RESIDUAL_BITS, "sign"))  # which have a codebook
 LARGEST_POOLING = 4  # tokens that may share a vector
+LARGEST_VALUE = 1e6  # of a token vector; beyond it sums in float32 could overflow
+UNIT_ERROR = 0.01  # how far a length may be from 1; float16 and 8-bit codes of unit vectors are nearer by far

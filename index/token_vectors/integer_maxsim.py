@@ -144,10 +144,10 @@ def _product(vector: Array, values: Array) -> float:
 @numba.njit(nogil=True, cache=True)
 def _margins(query: Any) -> Array:
     """How far a product may be below the best and yet be it exactly, for vectors of length 1, in the units of
-    `raise_best`: float32[G, 16]. Without a query token it is below zero, so that none is.
+    `raise_best`: float32[G, 16]. Marks of lanes without a query token say nothing, whatever their margin is.
     """
     packed, _, query_scales, errors, vectors = query
-    margins = np.full((len(packed), LANES), -HIGHEST, np.float32)
+    margins = np.zeros((len(packed), LANES), np.float32)
     for token in range(len(vectors)):
         group, lane = token // LANES, token % LANES
         off = errors[token] + ROUNDING * np.sqrt(_square_length(vectors[token]))
@@ -180,8 +180,9 @@ def exact_maxsim(stored: Any, texts: Any, query: Any) -> Array:
                 raise_best_and_mark(
                     packed, group, tile, tile.shape[1], sums, scales, best, margins, longest, marks
                 )
+                lanes = min(LANES, len(vectors) - group * LANES)
                 for row in range(min(TILE, end - first)):
-                    token, near = group * LANES, marks[row]
+                    token, near = group * LANES, marks[row] & ((1 << lanes) - 1)
                     while near:
                         if near & 1:
                             value = _product(vectors[token], tile[row]) * np.float64(scales[row])
