@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from index.compiled import compiled
 
 Array = npt.NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def kth_largest(values: Array, k: int) -> Any:
     """The k-th largest of N values of any one type, 1 ≤ k ≤ N, none of which is NaN; they stay as they are.
 

@@ -24,6 +24,9 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
+# How far the length of a unit vector may be from 1: float16 and 8-bit codes are nearer by far.
+UNIT_ERROR = 0.01
+
 
 def ragged_positions(offsets: Int64, rows: Int64) -> Int64:
     """Positions, in a packed array with `offsets` int64[B+1], of all items of `rows`, row by row.

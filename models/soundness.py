@@ -13,10 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from models.representations import Bool, Float32, Int32, Int64, Output, Representations, Route
+from models.representations import UNIT_ERROR, Bool, Float32, Int32, Int64, Output, Representations, Route
 
-# How far the length of a vector may be from 1: float16 and 8-bit codes of unit vectors are nearer by far.
-UNIT_ERROR = 0.01
 LARGEST_WEIGHT = 1e4  # of a token; sums of products stay far below what float32 holds
 LARGEST_COMPONENT = 1e4  # of a vector that may have any length; unit vectors are far below
 LARGEST_SIZE = 2**31 - 1

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from index.compiled import compiled
 from index.files.addresses import address_of, array_at, bring_near
 from index.files.arrays import frozen
 from index.files.packed_bytes import PackedBytes
@@ -70,7 +70,7 @@ class TermTable:
         return places, frequencies
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def beginning(string: Array) -> Any:
     """The first bytes of a string, uint8, as a number; 0 for those that it lacks."""
     number = np.uint64(0)
@@ -81,7 +81,7 @@ def beginning(string: Array) -> Any:
     return number
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _beginnings(data: Array, offsets: Array, step: int) -> Array:
     """Those of every so many-th string."""
     found = np.empty((len(offsets) - 1 + step - 1) // step, np.uint64)
@@ -90,7 +90,7 @@ def _beginnings(data: Array, offsets: Array, step: int) -> Array:
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _find_terms(records: Array, wanted: Array, offsets: Array, places: Array, frequencies: Array) -> None:
     """Writes what `TermTable.find` gives.
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from index.compiled import compiled
 from index.dense.half_products import HALF_BYTES, product
 from index.dense.library import Float16, faiss
 from index.files.addresses import address_of, bring_near
@@ -58,7 +58,7 @@ class Graph:
         return found
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _walk(
     vectors: int,
     links: Array,
@@ -114,7 +114,7 @@ def _walk(
     return best_nodes[:kept], best[:kept]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _climb(
     vectors: int,
     links: Array,
@@ -144,7 +144,7 @@ def _climb(
     return node, score
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _take_nearest(near: Array, nodes: Array, waiting: Any, floor: float) -> tuple[Any, Any]:
     """The nearest node that waits, and how many then do; -1 where none does or its score is below a floor.
 
@@ -158,7 +158,7 @@ def _take_nearest(near: Array, nodes: Array, waiting: Any, floor: float) -> tupl
     return node, waiting
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _new_neighbours(links: Array, seen: Array, fresh: Array) -> Any:
     """Writes those of a node's links that are met for the first time, and returns how many these are."""
     count = 0
@@ -171,7 +171,7 @@ def _new_neighbours(links: Array, seen: Array, fresh: Array) -> Any:
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _is_new(seen: Array, node: Any) -> bool:
     """Whether a node is met for the first time, and keeps that in bits uint64."""
     word, bit = node // NODES_PER_WORD, np.uint64(1) << np.uint64(node % NODES_PER_WORD)
@@ -180,7 +180,7 @@ def _is_new(seen: Array, node: Any) -> bool:
     return bool(new)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _push(keys: Array, nodes: Array, count: int, key: float, node: Any) -> None:
     """Adds to a heap of `count` whose lowest key is first."""
     place = count
@@ -190,7 +190,7 @@ def _push(keys: Array, nodes: Array, count: int, key: float, node: Any) -> None:
     keys[place], nodes[place] = key, node
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _replace_first(keys: Array, nodes: Array, count: int, key: float, node: Any) -> None:
     """Puts another in place of the lowest of a heap of `count`."""
     place = 0

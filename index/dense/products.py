@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from index.compiled import compiled
 from index.dense.half_products import HALF_BYTES, exact_product, product
 from index.files.addresses import AHEAD, address_of, bring_near
 from index.files.arrays import frozen
@@ -37,7 +37,7 @@ def exact_products_at(addresses: Int64, places: Int64, rows: Int64, query: Float
     return products
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _products_at(addresses: Array, places: Array, rows: Array, query: Array) -> Array:
     size = HALF_BYTES * len(query)
     found = np.empty(len(rows), np.float32)
@@ -48,7 +48,7 @@ def _products_at(addresses: Array, places: Array, rows: Array, query: Array) -> 
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _exact_products_at(addresses: Array, places: Array, rows: Array, query: Array) -> Array:
     size = HALF_BYTES * len(query)
     found = np.empty(len(rows), np.float64)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from index.compiled import compiled
 from index.dense.half_products import HALF_BYTES, product
 from index.documents.row_set import RowSet
 from index.files.addresses import AHEAD, address_of, array_at, bring_near
@@ -72,7 +72,8 @@ class DenseScan:
     def find(self, part: int) -> Found:
         """What may be among the k best of all, and all that tie with the last, in one part."""
         dimension = len(self._query)
-        return scan(self._parts[part], dimension, self._query, self._k, self._floors)
+        found: Found = scan(self._parts[part], dimension, self._query, self._k, self._floors)
+        return found
 
     def _allowed(self, segment: Scanned) -> tuple[int, int, int]:
         """Where the numbers of rows lie, or a mask of them, and how many there are to go through."""
@@ -95,7 +96,7 @@ def _edges(lengths: Int64) -> Int64:
     return np.flatnonzero(marks[1:] != marks[:-1]) + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _chosen(numbers: int, mask: int, first: int, last: int) -> Array:
     """The rows of a stretch where it has numbers or a mask; none where all count."""
     if numbers:
@@ -110,7 +111,7 @@ def _chosen(numbers: int, mask: int, first: int, last: int) -> Array:
     return rows[:count]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def scan(stretches: Array, dimension: int, query: Array, k: int, floors: Array) -> tuple[Array, Array, Array]:
     """The rows of some stretches that may be among the k best: segments int64[K], rows int64[K], scores
     float32[K].

@@ -6,19 +6,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from index.compiled import compiled
 
 Array = npt.NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def set_bits(rows: Array, packed: Array) -> None:
     """Sets the bit of each of the rows uint32[K] in uint8[⌈N/8⌉], the first of a byte its lowest."""
     for row in rows:
         packed[row >> np.uint32(3)] |= np.uint8(1) << np.uint8(row & np.uint32(7))
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def count_rows(codes: Array, rows: Array, values: int) -> Array:
     """How many rows have each value, int64[values]: codes int32[P] and their rows int64[P], ascending."""
     counts, last = np.zeros(values, np.int64), np.full(values, -1, np.int64)
@@ -30,7 +31,7 @@ def count_rows(codes: Array, rows: Array, values: int) -> Array:
     return counts
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def group_rows(codes: Array, rows: Array, offsets: Array) -> Array:
     """The rows of each value, int32[offsets[-1]], ascending; offsets int64[values+1] of `count_rows`."""
     grouped, ends = np.empty(offsets[-1], np.int32), offsets[:-1].copy()

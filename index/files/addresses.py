@@ -12,9 +12,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from index.compiled import compiled
 
 Array = npt.NDArray[Any]
 
@@ -48,7 +50,7 @@ def _pointer_to(typing_context: Any, address: Any) -> Any:
 _pointer: Any = intrinsic(_pointer_to)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def array_at(address: int, shape: Any, kind: Any) -> Any:
     """The values of a type that lie at an address, as many as a shape or a number says; for compiled code
     alone.
@@ -71,7 +73,7 @@ def _prefetch_of(typing_context: Any, address: Any) -> Any:
 _prefetch: Any = intrinsic(_prefetch_of)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def bring_near(address: int, size: int) -> None:
     """Asks for so many bytes from an address on, without waiting for them; for compiled code alone.
 

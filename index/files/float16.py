@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from index.compiled import compiled
 from index.files.arrays import frozen
 from models.representations import Float32, Int64
 
@@ -21,7 +21,7 @@ def rows_as_float32(stored: npt.NDArray[np.float16], rows: Int64) -> Float32:
     return values
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _place_bits(stored: npt.NDArray[np.uint16], rows: Int64, bits: npt.NDArray[np.uint32]) -> None:
     for i in range(rows.shape[0]):
         row = rows[i]

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from index.compiled import compiled
 
 Array = npt.NDArray[Any]
 
 
-@njit(cache=True)
+@compiled()
 def _compared(left: Array, right: Array) -> Any:
     """Below 0, 0 or above 0, as the bytes on the left come before, equal or come after those on the right."""
     for position in range(min(len(left), len(right))):
@@ -24,7 +25,7 @@ def _compared(left: Array, right: Array) -> Any:
     return len(left) - len(right)
 
 
-@njit(cache=True)
+@compiled()
 def find_packed(
     data: Array, offsets: Array, order: Array, wanted: Array, wanted_offsets: Array, likely: Array
 ) -> Array:
@@ -51,7 +52,7 @@ def find_packed(
     return places
 
 
-@njit(cache=True)
+@compiled()
 def find_one(data: Array, offsets: Array, sought: Array, low: int, high: int) -> Any:
     """The place of a byte string among distinct ones that ascend, from place `low` up to `high`; -1 where it
     is not there.
@@ -68,7 +69,7 @@ def find_one(data: Array, offsets: Array, sought: Array, low: int, high: int) ->
     return -1
 
 
-@njit(cache=True)
+@compiled()
 def common_packed(few: Array, few_offsets: Array, many: Array, many_offsets: Array) -> tuple[Array, Array]:
     """The places of the byte strings that two lists have in common, int64[K] in each, ascending.
 
@@ -101,7 +102,7 @@ def common_packed(few: Array, few_offsets: Array, many: Array, many_offsets: Arr
     return own[:found], others[:found]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def sort_packed(data: Array, offsets: Array) -> Array:
     """The places of N packed byte strings in ascending order, int64[N]; equal ones stay as they are.
 
@@ -133,7 +134,7 @@ def sort_packed(data: Array, offsets: Array) -> Array:
     return order
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def new_packed(data: Array, offsets: Array, order: Array) -> Array:
     """Which of N packed byte strings, in ascending order int64[N] of places, differ from the one before:
     bool[N].
@@ -146,7 +147,7 @@ def new_packed(data: Array, offsets: Array, order: Array) -> Array:
     return new
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def first_packed(data: Array, offsets: Array, count: int) -> Array:
     """The places of the `count` smallest of N packed byte strings, int64[count], in no order.
 
@@ -165,7 +166,7 @@ def first_packed(data: Array, offsets: Array, count: int) -> Array:
     return heap
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _sink(data: Array, offsets: Array, heap: Array, node: int) -> None:
     """Lets the string at a node of the heap sink below those that are larger."""
     while 2 * node + 1 < len(heap):
@@ -183,7 +184,7 @@ def _sink(data: Array, offsets: Array, heap: Array, node: int) -> None:
         node = larger
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def gather_packed(data: Array, offsets: Array, positions: Array, gathered_offsets: Array) -> Array:
     """The bytes of the strings at K positions, one after the other: uint8.
 
@@ -198,7 +199,7 @@ def gather_packed(data: Array, offsets: Array, positions: Array, gathered_offset
     return gathered
 
 
-@njit(cache=True)
+@compiled()
 def hash_packed(data: Array, offsets: Array) -> Array:
     """A hash of each of N packed byte strings, uint64[N]: FNV-1a of 64 bits, each of which then tells on all.
 
@@ -214,7 +215,7 @@ def hash_packed(data: Array, offsets: Array) -> Array:
     return hashes
 
 
-@njit(cache=True)
+@compiled()
 def _bits_of(value: Any) -> Any:
     """The bits that a hash sets in a word of 64: its upper 24 bits name four of them."""
     bits = np.uint64(0)
@@ -223,7 +224,7 @@ def _bits_of(value: Any) -> Any:
     return bits
 
 
-@njit(cache=True)
+@compiled()
 def add_hashes(words: Array, hashes: Array) -> None:
     """Sets the bits of each hash, uint64[N], in its word of uint64[W]; W is a power of 2."""
     last = np.uint64(len(words) - 1)
@@ -231,7 +232,7 @@ def add_hashes(words: Array, hashes: Array) -> None:
         words[value & last] |= _bits_of(value)
 
 
-@njit(cache=True)
+@compiled()
 def passing_hashes(words: Array, hashes: Array) -> Array:
     """The places of the hashes, uint64[T], all of whose bits are set in uint64[W]: int64, ascending."""
     last = np.uint64(len(words) - 1)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from index.candidates import Facet, FacetValue
+from index.compiled import compiled
 from index.documents.conditions import Condition
 from index.documents.fields import Column, KeywordColumn
 from index.files.arrays import frozen
@@ -67,7 +67,7 @@ def _counted(column: Column, allowed: Bool | None) -> tuple[PackedBytes, Int64, 
     return strings.gather(there), counts[there], having
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def count_documents(codes: Array, rows: Array, allowed: Array, strings: int) -> tuple[Array, int]:
     """How many documents have each of so many strings, int64[strings], and how many have any.
 

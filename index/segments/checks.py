@@ -16,10 +16,11 @@ from index.documents.store import encode_document
 from index.errors import InvalidDocumentError
 from index.files.packed_bytes import PackedBytes
 from index.segments.rows import DocumentRows, Float16
+from index.token_vectors.codecs import CODED, LARGEST_VALUE
 from index.token_vectors.pooling import pooled
 from index.token_vectors.store import TokenVectorStore, code_dtype
 from index.windows.store import DocumentWindows
-from models.representations import Int64, Representations, SparseRows, TokenVectors
+from models.representations import UNIT_ERROR, Int64, Representations, SparseRows, TokenVectors
 
 
 def check_batch(
@@ -32,7 +33,8 @@ def check_batch(
     already_pooled: bool = False,
 ) -> DocumentRows:
     """The stored form of documents, after checks of types, limits, declared fields, windows, dimensions and
-    finiteness.
+    finiteness. Token vectors may have any length, 0 too, and are scored as they are, where they are stored
+    value by value (float16, int8); where a codebook or pooling keeps directions alone, it is 1.
 
     analyzer: for BM25, one that remembers words from batch to batch; by default a new one. already_pooled:
     whether tokens share vectors already, where the settings say that they shall.
@@ -156,11 +158,21 @@ def _check_colbert(
             f"the collection needs {settings.colbert_dimension} values each"
         )
     offsets = _check_offsets(colbert.offsets, len(documents), len(colbert.vectors), "colbert offsets")
-    largest = np.finfo(np.float16 if code_dtype(settings.token_codec) == np.float16 else np.float32).max
+    as_float16 = code_dtype(settings.token_codec) == np.float16
+    largest = float(np.finfo(np.float16).max) if as_float16 else LARGEST_VALUE
     owners = np.repeat(np.arange(len(documents)), np.diff(offsets))
     # A NaN fails the comparison, so one pass finds both faults.
     finite: npt.NDArray[np.bool_] = np.logical_and.reduce(np.abs(colbert.vectors) <= largest, axis=1)
-    _require_items(documents, owners, finite, f"a token vector is not finite in {settings.token_codec}")
+    fault = f"a token vector is not finite in {settings.token_codec}, which takes values up to {largest:g}"
+    _require_items(documents, owners, finite, fault)
+    if settings.token_codec in CODED or settings.token_pooling > 1:
+        lengths = np.sqrt(np.einsum("ij,ij->i", colbert.vectors, colbert.vectors))
+        fault = (
+            f"a token vector is not of length 1, within {UNIT_ERROR:.0%}; token_codec {settings.token_codec} "
+            f"with token_pooling {settings.token_pooling} keeps directions alone, so scale it, or use int8 "
+            "without pooling"
+        )
+        _require_items(documents, owners, np.abs(lengths - 1) <= UNIT_ERROR, fault)
     return TokenVectors(colbert.vectors, offsets)
 
 

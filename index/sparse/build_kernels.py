@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from index.compiled import compiled
 from index.sparse.kernels import BLOCK
 
 COLUMN_SHARE = 8  # a term in more than 1/8 of a block's documents is kept as a column
@@ -18,7 +18,7 @@ COLUMN_SHARE = 8  # a term in more than 1/8 of a block's documents is kept as a 
 Array = npt.NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def count_block(
     indptr: Array, token_ids: Array, weights: Array, first: int, last: int, counts: Array, largest: Array
 ) -> int:
@@ -41,7 +41,7 @@ def count_block(
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def add_sizes(counts: Array, rows: int, entries: Array, postings: Array, columns: Array) -> None:
     """Add a block of `rows` documents to what each term needs: entries, postings, columns (int64[V] each)."""
     for term in range(len(counts)):
@@ -54,7 +54,7 @@ def add_sizes(counts: Array, rows: int, entries: Array, postings: Array, columns
                 postings[term] += count
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def fill_block(
     indptr: Array,
     token_ids: Array,

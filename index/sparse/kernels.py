@@ -17,11 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-try:
-    from numba import njit
-except ImportError as error:
-    raise ImportError("the inverted index needs Numba: pip install -c constraints.txt -e '.[cpu]'") from error
-
+from index.compiled import compiled
 from index.files.addresses import array_at
 from index.sparse.score_kernels import kth_bound
 
@@ -57,7 +53,7 @@ frequencies, else 0; its terms, its columns and their length, and its documents.
 Array = npt.NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def quantize_query(indexes: Array, terms: Array, weights: Array, most: Array) -> tuple[Any, ...]:
     """Integer multipliers of the query's terms in each segment, such that no sum of bounds can overflow.
 
@@ -103,7 +99,7 @@ def quantize_query(indexes: Array, terms: Array, weights: Array, most: Array) ->
     return places, multipliers, unit, np.int64(np.ceil(total / unit)) + 2 * known + 1, narrow
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _add_postings(accumulators: Array, documents: Array, impacts: Array, multiplier: int) -> None:
     """Add floor(impact · multiplier / 256) + 1 where the term occurs."""
     for position in range(len(documents)):
@@ -111,7 +107,7 @@ def _add_postings(accumulators: Array, documents: Array, impacts: Array, multipl
         accumulators[documents[position]] += np.uint16((product >> np.uint32(8)) + np.uint32(1))
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _add_column(accumulators: Array, column: Array, multiplier: int) -> None:
     """Add floor(impact · multiplier / 256) everywhere; 16-bit steps let one instruction do sixteen."""
     high = np.uint16(multiplier >> np.uint16(8))
@@ -122,13 +118,13 @@ def _add_column(accumulators: Array, column: Array, multiplier: int) -> None:
         accumulators[document] += np.uint16(impact * high) + rest
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _clear_excluded(accumulators: Array, allowed: Array) -> None:
     for document in range(len(accumulators)):
         accumulators[document] *= np.uint16(allowed[document])
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _lane_maxima(accumulators: Array, maxima: Array) -> Any:
     """The largest of the accumulators `LANES` apart from each of the first ones, in maxima; how many lanes.
 
@@ -144,7 +140,7 @@ def _lane_maxima(accumulators: Array, maxima: Array) -> Any:
     return lanes
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def find_candidates(
     indexes: Array,
     places: Array,

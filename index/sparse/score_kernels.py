@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from index.compiled import compiled
 from index.files.addresses import AHEAD, array_at, bring_near
 from index.selection import kth_largest
 
@@ -25,7 +25,7 @@ INTERVALS = 512  # in which values are counted to find about the k-th
 Array = npt.NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def kth_bound(values: Array, k: int) -> Any:
     """A value that at least k of the int64 values reach and that is close to the k-th largest.
 
@@ -45,7 +45,7 @@ def kth_bound(values: Array, k: int) -> Any:
     return smallest + (interval << shift)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _score_row(
     indptr: Array,
     token_ids: Array,
@@ -73,7 +73,7 @@ def _score_row(
     return score
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def score_rows(
     indptr: Array,
     token_ids: Array,
@@ -101,7 +101,7 @@ def score_rows(
     return scores
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _bring_row_near(index: Any, row: int) -> None:
     indptr = array_at(index.indptr, index.size + 1, np.int64)
     first, size = VALUE_BYTES * indptr[row], VALUE_BYTES * (indptr[row + 1] - indptr[row])
@@ -109,7 +109,7 @@ def _bring_row_near(index: Any, row: int) -> None:
     bring_near(index.weights + first, size)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def score_in_segments(
     indexes: Array,
     terms: Array,
@@ -164,7 +164,7 @@ def score_in_segments(
         )
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def score_candidates(
     indexes: Array,
     terms: Array,
@@ -207,7 +207,7 @@ def score_candidates(
     return kept[:count], scores
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _narrow(exact: Array, scores: Array) -> None:
     for place in range(len(exact)):
         scores[place] = min(exact[place], LARGEST_SCORE)

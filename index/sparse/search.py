@@ -104,7 +104,7 @@ class LexicalSearch:
 
     def find(self, first: int, last: int) -> Found:
         """What may be among the best of all segments, in those from `first` up to `last`."""
-        return find_candidates(
+        found: Found = find_candidates(
             self._records,
             self._places,
             self._multipliers,
@@ -118,6 +118,7 @@ class LexicalSearch:
             # As many as a posting may name; those behind a block are not touched unless the index is damaged.
             np.empty(PLACES, np.uint16 if self._narrow else np.uint32),
         )
+        return found
 
     def best(self, found: Sequence[Found]) -> tuple[Int64, Int64, Float32]:
         """The k documents with the largest Σ query weight · document weight, and all that tie with the last.

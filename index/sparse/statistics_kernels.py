@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from index.compiled import compiled
 
 Array = npt.NDArray[Any]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def add_statistics(
     terms: Array, frequencies: Array, masses: Array, total_frequencies: Array, total_masses: Array
 ) -> None:

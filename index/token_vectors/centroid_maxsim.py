@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from index.compiled import compiled
 from index.files.arrays import frozen
 from index.instructions import LANES
 from index.token_vectors.codebook import Codebook
@@ -57,7 +57,7 @@ class CentroidProducts:
         return scores
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _multiply_all(packed: Array, sums: Array, tiles: Array, shift: int, values: Array) -> None:
     """Writes the products of all tiles uint8[T, 8, S], 128 added, over 2^shift."""
     products = np.empty((TILE, LANES), np.int32)
@@ -71,7 +71,7 @@ def _multiply_all(packed: Array, sums: Array, tiles: Array, shift: int, values: 
                     values[place * TILE + row, group * LANES + lane] = product
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _centroid_maxsim(values: Array, scales: Array, stored: Any, texts: Any) -> Array:
     lanes = values.shape[1]
     best = np.empty(lanes, np.int16)

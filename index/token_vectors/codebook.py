@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from index.compiled import compiled
 from index.errors import DamagedIndexError
 from index.files.arrays import frozen
 from index.instructions import LANES, OFFSET
@@ -185,7 +185,7 @@ class Codebook:
         return vectors
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _nearest(packed: Any, sums: Any, scales: Any, tiles: UInt8, halves: Float32, nearest: UInt16) -> None:
     """Writes each vector's nearest centroid: that of the largest product less half its squared length."""
     products = np.empty((TILE, LANES), np.int32)
@@ -206,7 +206,7 @@ def _nearest(packed: Any, sums: Any, scales: Any, tiles: UInt8, halves: Float32,
             nearest[group * LANES + lane] = number[lane]
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _encode_pieces(rests: Float32, tables: Float32, codes: UInt8) -> None:
     """Writes the nearest entry of each piece of rests float32[T, R]; tables: float32[P, R/P, 256]."""
     pieces, width, entries = tables.shape
@@ -222,7 +222,7 @@ def _encode_pieces(rests: Float32, tables: Float32, codes: UInt8) -> None:
             codes[token, piece] = np.argmin(distances)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _decode_pieces(codes: UInt8, nearest: UInt16, centroids: UInt8, tables: UInt8, values: Float32) -> None:
     width = tables.shape[2]
     for token in range(len(codes)):

@@ -12,3 +12,4 @@ learned; `sign` keeps the sign of each value, by one that is the same for all ve
 RESIDUAL_BITS: dict[TokenCodec, int] = {"residual1": 1, "residual2": 2, "residual4": 4}
 CODED: frozenset[TokenCodec] = frozenset((*RESIDUAL_BITS, "sign"))  # which have a codebook
 LARGEST_POOLING = 4  # tokens that may share a vector
+LARGEST_VALUE = 1e6  # of a token vector; beyond it sums in float32 could overflow

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from index.compiled import compiled
 from index.instructions import LANES, OFFSET
 from index.token_vectors.integer_products import (
     TILE,
@@ -33,20 +33,20 @@ HIGHEST = np.float32(3.4028234e38)
 LOWEST = -HIGHEST
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _copied(tile: Array, token: int, codes: Array, position: int) -> None:
     for place in range(codes.shape[1]):
         tile[token, place] = codes[position, place] ^ np.uint8(OFFSET)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _assembled(words: Array, token: int, codes: Array, position: int, centroid: Array, tables: Array) -> None:
     """A centroid's values plus those of each code, several in a word: no sum carries from one to the next."""
     for place in range(codes.shape[1]):
         words[token, place] = centroid[place] + tables[place, codes[position, place]]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")  # no test before each division
+@compiled(nogil=True, error_model="numpy")  # no test before each division
 def _fill(work: Any, text: Any, first: int, end: int) -> float:
     """Puts tokens of a text from `first` on into the tile, and where there are fewer than 8 the last before
     `end` again.
@@ -73,14 +73,14 @@ def _fill(work: Any, text: Any, first: int, end: int) -> float:
     return np.float64(longest)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _work_space(stored: Any, values: int) -> Any:
     """A tile uint8[8, S], the same in words, its tokens' squared lengths int32[8] and scales float32[8]."""
     tile, words = np.full((TILE, values), OFFSET, np.uint8), stored[2].dtype
     return tile, tile.view(words), np.empty(TILE, np.int32), np.empty(TILE, np.float32)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _best_of_text(work: Any, text: Any, query: Any, best: Array) -> float:
     """Writes best float32[G, 16], in units of the query's scales; returns the longest vector's length."""
     packed, sums = query[0], query[1]
@@ -94,7 +94,7 @@ def _best_of_text(work: Any, text: Any, query: Any, best: Array) -> float:
     return longest
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"reassoc"})
+@compiled(nogil=True, fastmath={"reassoc"})
 def _square_length(vector: Array) -> float:
     total = 0.0
     for value in vector:
@@ -102,7 +102,7 @@ def _square_length(vector: Array) -> float:
     return total
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def near_maxsim(stored: Any, texts: Any, query: Any) -> tuple[Array, Array]:
     """Late interaction float64[K] of texts with the query as bytes.
 
@@ -133,7 +133,7 @@ def near_maxsim(stored: Any, texts: Any, query: Any) -> tuple[Array, Array]:
     return scores, off
 
 
-@numba.njit(nogil=True, cache=True, fastmath={"reassoc"})
+@compiled(nogil=True, fastmath={"reassoc"})
 def _product(vector: Array, values: Array) -> float:
     total = 0.0
     for place in range(len(vector)):
@@ -141,13 +141,13 @@ def _product(vector: Array, values: Array) -> float:
     return total
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _margins(query: Any) -> Array:
     """How far a product may be below the best and yet be it exactly, for vectors of length 1, in the units of
-    `raise_best`: float32[G, 16]. Without a query token it is below zero, so that none is.
+    `raise_best`: float32[G, 16]. Marks of lanes without a query token say nothing, whatever their margin is.
     """
     packed, _, query_scales, errors, vectors = query
-    margins = np.full((len(packed), LANES), -HIGHEST, np.float32)
+    margins = np.zeros((len(packed), LANES), np.float32)
     for token in range(len(vectors)):
         group, lane = token // LANES, token % LANES
         off = errors[token] + ROUNDING * np.sqrt(_square_length(vectors[token]))
@@ -156,7 +156,7 @@ def _margins(query: Any) -> Array:
     return margins
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def exact_maxsim(stored: Any, texts: Any, query: Any) -> Array:
     """As `near_maxsim`, but of the query itself and in float64.
 
@@ -180,8 +180,9 @@ def exact_maxsim(stored: Any, texts: Any, query: Any) -> Array:
                 raise_best_and_mark(
                     packed, group, tile, tile.shape[1], sums, scales, best, margins, longest, marks
                 )
+                lanes = min(LANES, len(vectors) - group * LANES)
                 for row in range(min(TILE, end - first)):
-                    token, near = group * LANES, marks[row]
+                    token, near = group * LANES, marks[row] & ((1 << lanes) - 1)
                     while near:
                         if near & 1:
                             value = _product(vectors[token], tile[row]) * np.float64(scales[row])

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from index.compiled import compiled
 from models.representations import Float32, Int64, TokenVectors, offsets_of
 
 RUN = 512  # tokens whose distances are compared with each other
@@ -35,7 +35,7 @@ def pooled(vectors: TokenVectors, factor: int) -> TokenVectors:
     return TokenVectors(found, starts)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _pool(vectors: Float32, offsets: Int64, starts: Int64, factor: int, found: Float32) -> None:
     distances = np.empty((RUN, RUN), np.float32)
     for text in range(len(offsets) - 1):
@@ -48,7 +48,7 @@ def _pool(vectors: Float32, offsets: Int64, starts: Int64, factor: int, found: F
             place += wanted
 
 
-@numba.njit(nogil=True, cache=True, fastmath=True)
+@compiled(nogil=True, fastmath=True)
 def _set_distances(vectors: Float32, distances: Float32) -> None:
     """What joining two tokens adds to the squared distances from means: half of their squared distance."""
     for one in range(len(vectors)):
@@ -60,7 +60,7 @@ def _set_distances(vectors: Float32, distances: Float32) -> None:
             distances[one, other] = distances[other, one] = total / 2
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _clusters(vectors: Float32, wanted: int, distances: Float32) -> Any:
     """The cluster of each token, named by its first one: int64[L].
 
@@ -104,7 +104,7 @@ def _clusters(vectors: Float32, wanted: int, distances: Float32) -> Any:
     return member_of
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _look_behind(one: int, alive: Any, distances: Float32, nearest: Int64, least: Float32) -> None:
     """Finds the nearest of the clusters behind one."""
     least[one] = np.inf
@@ -113,7 +113,7 @@ def _look_behind(one: int, alive: Any, distances: Float32, nearest: Int64, least
             nearest[one], least[one] = other, distances[one, other]
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _write_means(vectors: Float32, clusters: Int64, means: Float32) -> None:
     """Writes the mean of each cluster, scaled to length 1; where that is 0, its first vector."""
     places = np.empty(len(vectors), np.int64)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from index.compiled import compiled
 from index.errors import DamagedIndexError
 from index.files.addresses import address_of
 from index.files.arrays import ArraySource, ArrayStream, ArrayTarget, frozen
@@ -38,7 +38,7 @@ def quantize_int8(vectors: Float32) -> tuple[Int8, Float32]:
     return codes.astype(np.int8), scales.astype(np.float32)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _unpack_int8(codes: Int8, scales: Float32, positions: Int64, vectors: Float32) -> None:
     for i in range(positions.shape[0]):
         position = positions[i]

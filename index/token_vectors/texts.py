@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from index.compiled import compiled
 from index.files.addresses import AHEAD, array_at, bring_near
 from index.files.arrays import frozen
 from index.token_vectors.store import STORE, TokenVectorStore
@@ -78,7 +78,7 @@ class StoredTexts:
         return (self.table, store.codes.shape[1], *words), (self.places, self.starts, self.ends)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def tokens_of_text(stored: Any, texts: Any, number: int) -> Any:
     """One text's codes uint8[L, B], scales float32[L], or float32[0] where the codes are of a codebook, then
     centroids' numbers uint16[L], or uint16[0]; and the codebook's words.
@@ -92,7 +92,7 @@ def tokens_of_text(stored: Any, texts: Any, number: int) -> Any:
     return codes, scales, assigned, centroids, tables
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def bring_codes_near(stored: Any, texts: Any, number: int) -> None:
     """Asks for one text's codes ahead."""
     table, size = stored[0], stored[1]
@@ -100,7 +100,7 @@ def bring_codes_near(stored: Any, texts: Any, number: int) -> None:
     bring_near(table[places[number]].codes + size * starts[number], size * (ends[number] - starts[number]))
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def centroids_of_text(stored: Any, texts: Any, number: int) -> Any:
     """One text's centroids' numbers uint16[L]; asks for those of a later text ahead."""
     table, (places, starts, ends) = stored[0], texts
@@ -111,7 +111,7 @@ def centroids_of_text(stored: Any, texts: Any, number: int) -> Any:
     return array_at(here, ends[number] - starts[number], np.uint16)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _spans(table: Array, places: Array, rows: Array) -> tuple[Array, Array]:
     """Where the tokens of texts begin and end."""
     starts, ends = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+
+from index.compiled import compiled
 
 Ints = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
@@ -52,7 +53,7 @@ def meeting_keys(
         yield np.unique(meeting(*source, *target, start, stop, width))
 
 
-@numba.njit(cache=True)
+@compiled()
 def meeting(
     source: Ints, ends: Offsets, target: Ints, stops: Offsets, start: int, stop: int, width: int
 ) -> npt.NDArray[np.int64]:
@@ -69,7 +70,7 @@ def meeting(
     return keys
 
 
-@numba.njit(cache=True)
+@compiled()
 def expectation(
     source: Ints,
     ends: Offsets,

@@ -19,7 +19,7 @@ from index.search.late_interaction import FirstScores
 from index.snapshot import Snapshot
 from index.token_vectors.codebook import Codebook
 from index.token_vectors.codebook_training import train_codebook
-from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
+from index.token_vectors.codecs import CODED, RESIDUAL_BITS, TokenCodec
 from index.token_vectors.sign_codebook import sign_codebook
 from models.representations import Float32, Float64
 from tests.index.search.test_ranking import ALL, LATE, ids_of, named, of_tokens
@@ -95,9 +95,11 @@ def crowds(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TokenCodec, in
     @cache
     def built(codec: TokenCodec, seed: int, copies: float) -> Snapshot:
         tokens = crowd(seed, copies)
+        if codec in CODED:  # which store directions
+            tokens[~tokens.any(axis=2)] = np.eye(1, WIDE, dtype=np.float32)
         book = sign_codebook(WIDE) if codec == "sign" else None
         if codec in RESIDUAL_BITS:
-            book = train_codebook(tokens[tokens.any(axis=2)], RESIDUAL_BITS[codec])
+            book = train_codebook(tokens.reshape(-1, WIDE), RESIDUAL_BITS[codec])
         root = tmp_path_factory.mktemp("crowds")
         settings = CollectionSettings("c", "none", "none", 2, WIDE, 9, "flat", codec, codebook=book)
         collection = Collection.create(root, "c", settings)
@@ -236,6 +238,7 @@ def test_a_larger_share_than_was_expected_has_all_read(build: Any) -> None:
         [centroids[number % len(plain)] + entries[number // len(plain)] for number in range(397)]
         + [centroids[-3], centroids[-2] + entries[21], centroids[-1] + entries[22]]
     )
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     book = Codebook(
         np.eye(8, dtype=np.float32),
         (np.rint(centroids / step) + 64).astype(np.uint8),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from index.candidates import Document
 from index.documents.fields import ScalarColumn
 from index.errors import InvalidDocumentError
 from index.segments.checks import check_batch
@@ -127,6 +128,13 @@ def test_sparse_weights_match_token_ids(three: Any, make_settings: Any) -> None:
     [
         ("int8", "vectors", (3, 1), np.nan, "'c': a token vector is not finite in int8"),
         ("int8", "vectors", (1, 1), np.inf, "'b': a token vector"),
+        (
+            "int8",
+            "vectors",
+            (1, 1),
+            2e6,
+            "'b': a token vector is not finite in int8, which takes values up to",
+        ),
         ("float16", "vectors", (0, 0), 70_000, "'a': a token vector is not finite in float16"),
         ("int8", "offsets", 3, 3, "colbert offsets must ascend from 0 to 4 in 4 steps"),
     ],
@@ -138,6 +146,20 @@ def test_token_vectors_are_sound(
     bad = altered(encoded, "colbert", **{array: with_value(getattr(encoded.colbert, array), place, value)})
     with pytest.raises(InvalidDocumentError, match=problem):
         check_batch(documents, bad, make_settings(encoded, "demo", token_codec=codec))
+
+
+@pytest.mark.parametrize("length", [0, 0.98, 1.02, 1e20])
+@pytest.mark.parametrize("changes", [{"token_codec": "sign"}, {"token_codec": "int8", "token_pooling": 2}])
+def test_where_directions_are_stored_vectors_have_length_1(
+    plain_representations: Any, make_settings: Any, changes: dict[str, Any], length: float
+) -> None:
+    one = [1.0] + 7 * [0.0]
+    documents = [Document("a", "x"), Document("b", "y")]
+    wrong = plain_representations([[1, 0]] * 2, [{}, {}], [[one], [one, [length, *one[1:]]]], 8)
+    with pytest.raises(InvalidDocumentError, match="'b': a token vector is not"):
+        check_batch(documents, wrong, make_settings(wrong, "demo", **changes))
+    sound = plain_representations([[1, 0]] * 2, [{}, {}], [[one], [one, one]], 8)
+    check_batch(documents, sound, make_settings(sound, "demo", **changes))
 
 
 def test_token_vectors_have_the_dimension(three: Any, make_settings: Any) -> None:

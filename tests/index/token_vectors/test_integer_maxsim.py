@@ -1,5 +1,9 @@
 """Late interaction with bytes against the same in float64."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -108,3 +112,37 @@ def test_vectors_of_zeros_score_zero() -> None:
     assert exact_maxsim(*texts(store), integers.arguments).tolist() == [0, 0]
     nothing = IntegerQuery.of(np.zeros((2, 8), np.float32))
     assert exact_maxsim(*texts(store), nothing.arguments).tolist() == [0, 0]
+
+
+WITH_BOUNDS = """
+import numpy as np
+from index.token_vectors.integer_maxsim import exact_maxsim, near_maxsim
+from index.token_vectors.integer_query import IntegerQuery
+from tests.index.token_vectors.test_integer_maxsim import brute_force, stored, texts, unit
+
+generator = np.random.default_rng(0)
+for zeros in (1, 8, 20):
+    vectors = np.concatenate([np.zeros((zeros, 8), np.float32), unit(generator, 3, 8)])
+    store = stored(vectors, [zeros + 3])
+    for tokens in (1, 3, 15, 16, 17):
+        query = unit(generator, tokens, 8)
+        integers = IntegerQuery.of(query).arguments
+        expected = brute_force(query, store)
+        np.testing.assert_allclose(exact_maxsim(*texts(store), integers), expected, rtol=0, atol=1e-12)
+        near, errors = near_maxsim(*texts(store), integers)
+        assert (np.abs(near - expected) <= errors).all()
+print("within")
+"""
+
+
+def test_a_text_that_begins_with_zeros_writes_behind_no_array(tmp_path: Path) -> None:
+    """Lanes without a query token have the product 0 with everything, as all lanes have with zeros."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_BOUNDS],
+        cwd=Path(__file__).parents[3],
+        env=os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "within\n", done.stderr

@@ -12,7 +12,6 @@ BODIES = {
     "/search": {"collection": "demo", "query": "hot tea"},
     "/embed": {"inputs": ["hot tea", "water"]},
     "/rerank": {"query": "hot tea", "documents": ["green tea", "water"]},
-    "/v1/embeddings": {"model": "tiny", "input": ["hot tea"]},
     "/v2/rerank": {"model": "tiny", "query": "hot tea", "documents": ["green tea", "water"]},
     "/tei/embed": {"inputs": "hot tea"},
     "/tei/rerank": {"query": "hot tea", "texts": ["green tea", "water"]},
