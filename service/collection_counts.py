@@ -26,7 +26,7 @@ class PublishedCounts:
     def of(self, name: str) -> CollectionCounts:
         """Of a collection. Raises CollectionNotFoundError, DamagedIndexError or StorageError."""
         folder = f"{self._root}/{name}/"
-        versions = tuple(version_of(folder + file) for file in FILES)
+        versions = tuple(_version_of(folder + file) for file in FILES)
         known = self._known.get(name)
         if known is None or known[0] != versions:
             # A file replaced since then is another than noted here, and so is read once more.
@@ -36,3 +36,9 @@ class PublishedCounts:
     def forget(self, name: str) -> None:
         """Lets go of what is known of it."""
         self._known.pop(name, None)
+
+
+def _version_of(path: str) -> FileVersion | None:
+    """Of a file that holds something: to read a ledger leaves an empty log beside it."""
+    version = version_of(path)
+    return None if version is None or not version[2] else version
