@@ -1,8 +1,8 @@
 """FAISS as it is used here: index files mapped and written, rows selected, threads.
 
 FAISS starts an OpenMP pool in every thread that searches, so a search uses the calling thread alone, and
-callers run searches side by side. A process that is forked has none of its parent's pool, and would wait for
-it for ever: FAISS takes one thread there.
+callers run searches side by side. A forked process has none of its parent's pool, and would wait for it for
+ever: FAISS takes one thread there.
 """
 
 from __future__ import annotations
