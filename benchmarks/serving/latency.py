@@ -14,12 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-import io
 import json
 import socket
 import statistics
-import subprocess
-import tarfile
 import tempfile
 import threading
 import time
@@ -35,6 +32,7 @@ import uvloop
 from serving.cranfield import build, texts_of
 from serving.server import ROOT, Server, serving
 from serving.timed_command import CLOCKS
+from serving.trees import tree_of
 
 from models.checkpoint import resolve_checkpoint
 from models.cores import usable_cores
@@ -88,7 +86,7 @@ def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
         )
         with ExitStack() as running:
             trees = {"this": ROOT}
-            base = base_tree(Path(scratch) / "base")
+            base = tree_of(BASE, Path(scratch) / "base")
             if base is not None:
                 trees["base"] = base
             servers = {
@@ -108,19 +106,6 @@ def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
         missed.append(f"encoding takes {wall['encode_ratio']} bare runs, the bar is {ENCODE_RATIO}")
     _print(figures)
     return figures, missed
-
-
-def base_tree(folder: Path) -> Path | None:
-    """The code of the base commit; None, with a word, where this is no clone that has it."""
-    done = subprocess.run(["git", "-C", str(ROOT), "archive", BASE], capture_output=True, check=False)
-    if done.returncode:
-        print(
-            f"commit {BASE} is not here, so there is nothing to compare with: {done.stderr.decode().strip()}"
-        )
-        return None
-    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-        archive.extractall(folder, filter="data")
-    return folder
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 Two rules, and both let in whoever finds only few others in work.
 
 The event loop is late. Every request takes some of its turns, so all wait for as long, those that are to be
-refused among them: it takes in no more until it has caught up. How long a request has waited already is known
-from the kernel, since a loop that is late reads late, too.
+refused among them: it takes in no more until it has caught up. That is so where the last beats were late, or
+one very late. How long a request has waited is known from the kernel, since a late loop reads late, too.
 
 Searches are alike, so Little's law tells how long one more would be in the server: as many as there are,
 divided by how many are answered in a second. That counts whatever they wait for, the encoder, threads, the
@@ -21,7 +21,8 @@ from service.exceptions import OverloadedError
 from service.load.loop import LoopDelay
 from service.load.pace import Pace
 
-LATE_SECONDS = 0.05
+LATE_SECONDS = 0.05  # over the last beats
+VERY_LATE_SECONDS = 0.2  # once: refusals must not be late, too
 FEW = 8  # in work: they cannot be what makes the loop late
 SHARE = 0.5  # of the longest wait
 FIRST_PER_SECOND = 50.0  # a guess, until answers are counted
@@ -47,7 +48,7 @@ class Gate:
         if self.in_work < FEW:
             return
         late_seconds = max(self._loop.seconds, waited_seconds)
-        if late_seconds > LATE_SECONDS:
+        if self._loop.mean_seconds > LATE_SECONDS or late_seconds > VERY_LATE_SECONDS:
             raise OverloadedError(
                 f"the server is {late_seconds:.2f} s late with what it has to do; {LATE_SECONDS:g} s is the "
                 "limit: try again in a second",

@@ -20,7 +20,7 @@ class LoopDelay:
         self._observe = observe
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due = 0.0
-        self._mean = 0.0
+        self.mean_seconds = 0.0  # of the last beats
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -28,12 +28,12 @@ class LoopDelay:
         """How late what is due now would run: as measured, or more where the next beat is late already."""
         if self._loop is None:
             return 0.0
-        return max(self._mean, time.monotonic() - self._due)
+        return max(self.mean_seconds, time.monotonic() - self._due)
 
     @property
     def wait_seconds(self) -> float:
-        """How long a request waits for the loop alone, in all its turns."""
-        return STEPS * self.seconds
+        """How long a request waits for the loop alone, in all its turns; one late turn is no line."""
+        return STEPS * self.mean_seconds
 
     def start(self) -> None:
         """Measures from now on, in the running event loop."""
@@ -45,14 +45,14 @@ class LoopDelay:
         """Measures no more."""
         if self._timer is not None:
             self._timer.cancel()
-        self._loop, self._mean = None, 0.0
+        self._loop, self.mean_seconds = None, 0.0
 
     def _beat(self) -> None:
         assert self._loop is not None  # noqa: S101 - a beat that was cancelled does not come
         now = time.monotonic()
         late = max(0.0, now - self._due)
         share = 1 - math.exp(-(BEAT_SECONDS + late) / MEMORY_SECONDS)
-        self._mean += share * (late - self._mean)
+        self.mean_seconds += share * (late - self.mean_seconds)
         self._observe(late)
         self._due = now + BEAT_SECONDS
         self._timer = self._loop.call_later(BEAT_SECONDS, self._beat)
