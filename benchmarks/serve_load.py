@@ -1,4 +1,4 @@
-"""What serving holds: overload, the event loop, faulty workers, hostile clients, large answers, latency, fuzz.
+"""What serving holds: overload, the event loop, bad workers, hostile clients, large answers, latency, fuzz.
 
 Each part starts real servers, prints a table and says which bars it missed. Ratios are of one run.
 

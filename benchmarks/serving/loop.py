@@ -1,7 +1,7 @@
 """What one request costs the event loop: processor time of its thread, beside that of the commit before.
 
 Servers of both trees take turns, with requests one after another: searches and `/health`, on one connection
-and on a new one for each. A server's loop runs in the main thread of its process, whose time the kernel tells.
+and on a new one for each. A server's loop runs in the main thread of its process, of which the kernel tells.
 """
 
 from __future__ import annotations
