@@ -214,6 +214,7 @@ def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
         app.state.records,
     )
     runtime.telemetry.connections.set_function(lambda: len(connections.connections))
+    runtime.telemetry.connections_allowed.set(connections.limits.connections)
     return server
 
 

@@ -56,6 +56,9 @@ class Telemetry:
             "tercet_requests_in_progress", "Requests being answered now.", registry=self.registry
         )
         self.connections = Gauge("tercet_connections", "Connections of clients.", registry=self.registry)
+        self.connections_allowed = Gauge(
+            "tercet_connections_allowed", "The most there may be.", registry=self.registry
+        )
         self.stage_seconds = Histogram(
             "tercet_stage_seconds",
             "Time of each stage: encode, retrieve, score, total.",
