@@ -148,11 +148,6 @@ class Collection:
             f"{self.layout.current} changed {OPEN_ATTEMPTS} times while it was being opened; try again"
         )
 
-    def segment_files(self) -> int:
-        """How many files the segments of the current snapshot have. Raises as `manifest` does."""
-        manifest = self.manifest()
-        return 0 if manifest is None else sum(len(entry.files) for entry in manifest.segments)
-
     def has_unpublished(self) -> bool:
         """Whether the ledger holds operations that the current snapshot does not.
 

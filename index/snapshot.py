@@ -144,11 +144,6 @@ class Snapshot:
         """The segments that manifests name, by id, for a later snapshot to take over; none once closed."""
         return {segment.entry.id: segment for segment in self._segments or () if segment.entry is not None}
 
-    @property
-    def open_files(self) -> int:
-        """How many files of segments it holds open."""
-        return sum(len(entry.files) for segment in self._segments or () if (entry := segment.entry))
-
     def search(
         self,
         query: Representations,

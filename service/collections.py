@@ -9,7 +9,6 @@ import errno
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -34,7 +33,6 @@ from service.file_versions import FileVersion, version_of
 from service.live_collections import LiveCollections, LiveOptions
 from service.load.concurrency import SharedCalls
 from service.load.pools import Pool
-from service.open_files import FileBudget, FileHolder
 
 OPENING_THREADS = 2
 RENEWING_THREADS = 2
@@ -134,10 +132,7 @@ class CollectionRegistry:
         self._defaults: dict[str, _Read[SearchDefaults]] = {}
         self._efforts: dict[str, _Read[DenseEffort]] = {}
         self._counts = PublishedCounts(root)
-        self._used: dict[str, float] = {}  # when the open snapshot of a collection was asked for last
-        self._files = FileBudget()
-        self._files.add(FileHolder(self._count_files, self._let_go))
-        self._live = LiveCollections(root, options, self._files)
+        self._live = LiveCollections(root, options)
         self._opening_pool = Pool("opening", OPENING_THREADS)
         self._renewing_pool = Pool("renewing", RENEWING_THREADS)
         self._looking_pool = Pool("looking", LOOKING_THREADS)
@@ -173,9 +168,8 @@ class CollectionRegistry:
                 version = _require(name, files)  # of one that is replaced meanwhile, which is opened again
                 collection = Collection.open(self.root, name)
                 former = self._take_segments(name, collection.settings)
-                with self._files.room(collection.segment_files(), f"collection {name!r}"):
-                    current = collection.snapshot(self._dense_device, former)
-                    self._opened[name] = _Opened(files, version, current)
+                current = collection.snapshot(self._dense_device, former)
+                self._opened[name] = _Opened(files, version, current)
             return current
 
     async def open(self, name: str) -> Snapshot:
@@ -336,22 +330,7 @@ class CollectionRegistry:
     def _current(self, name: str) -> Snapshot | None:
         """The open snapshot where it is the current one."""
         opened = self._opened.get(name)
-        if opened is None or not _is_current(name, opened):
-            return None
-        self._used[name] = time.monotonic()
-        return opened.snapshot
-
-    def _count_files(self) -> int:
-        return sum(opened.snapshot.open_files for opened in tuple(self._opened.values()))
-
-    def _let_go(self, files: int) -> None:
-        """Closes snapshots until so many files are, those first that no search asked for lately."""
-        oldest = sorted(self._opened, key=lambda name: self._used.get(name, 0.0))
-        for name in oldest:
-            if files <= 0:
-                return
-            opened = self._opened.pop(name, None)
-            files -= 0 if opened is None else opened.snapshot.open_files
+        return opened.snapshot if opened is not None and _is_current(name, opened) else None
 
     def _take_segments(self, name: str, settings: CollectionSettings) -> dict[str, Segment]:
         """The segments of the snapshot that was open, if it had these settings; it is not kept any longer."""
@@ -366,7 +345,6 @@ class CollectionRegistry:
 
     def _forget(self, name: str) -> None:
         self._opened.pop(name, None)
-        self._used.pop(name, None)
         self._counts.forget(name)
         self._opening.pop(name, None)
         self._defaults.pop(name, None)

@@ -14,7 +14,7 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.settings import CollectionSettings, check_collection_name
 from index.collection import Collection, delete_collection, list_collections
 from index.dense.kinds import Device
-from index.errors import SearchIndexError
+from index.errors import SearchIndexError, TooManyFilesError
 from index.live.collection import WRITER_FILES, LiveCollection
 from index.live.records import LiveLimits, LiveObserver, NoObserver
 from index.live.statistics import CollectionCounts, CollectionStatistics
@@ -22,7 +22,7 @@ from index.live.threads import LiveThreads
 from index.snapshot import Snapshot
 from service.exceptions import NotReadyError
 from service.file_versions import version_of
-from service.open_files import FileBudget, FileHolder
+from service.open_files import files_of_index
 
 IDLE_SECONDS = 300.0  # after the last write a collection is closed, as soon as all is published
 MOST_OPEN = 200  # with more, the one that nobody wrote to for longest is closed for the next
@@ -121,11 +121,6 @@ class OpenedCollection:
         """Whether everything is published, and nobody has anything to do with it."""
         return not self._writers and self._live.is_idle
 
-    @property
-    def open_files(self) -> int:
-        """How many file descriptors it holds."""
-        return self._live.open_files
-
     def close_published(self) -> bool:
         """Closes it where nobody writes, once all is published; whether it did.
 
@@ -162,12 +157,13 @@ class OpenedCollection:
 class LiveCollections:
     """Of one folder of collections. Safe to use from several threads."""
 
-    def __init__(self, root: Path, options: LiveOptions, files: FileBudget) -> None:
-        """files: the budget that those that are open take their part of."""
+    def __init__(self, root: Path, options: LiveOptions, files: Callable[[], int] = files_of_index) -> None:
+        """files: how many files those that are open may hold; asked each time, as a server raises its limit
+        when it starts.
+        """
         self._root = root
         self._threads = LiveThreads()
         self._files = files
-        files.add(FileHolder(self._count_files, self._let_go))
         self._options = options
         self._opened: dict[str, OpenedCollection] = {}
         self._locks: dict[str, threading.Lock] = {}
@@ -265,24 +261,25 @@ class LiveCollections:
                 self._forget(name, opened)
             if self._closed:
                 raise NotReadyError("this server is about to end; ask another one")
-            if len(self._opened) >= MOST_OPEN:
-                self._close_oldest(lambda: len(self._opened) < MOST_OPEN)
+            self._make_room(name)
             return self._open_now(name)
 
     def _open_now(self, name: str) -> OpenedCollection:
-        """Opens it, within the budget of files."""
         collection = Collection.open(self._root, name)
-        with self._files.room(WRITER_FILES + collection.segment_files(), f"collection {name!r}"):
-            opened = self._opened[name] = OpenedCollection(collection, self._options, self._threads)
-            return opened
+        opened = self._opened[name] = OpenedCollection(collection, self._options, self._threads)
+        return opened
 
-    def _count_files(self) -> int:
-        return sum(opened.open_files for opened in tuple(self._opened.values()))
-
-    def _let_go(self, files: int) -> None:
-        """Closes collections until so many files are."""
-        wanted = self._count_files() - files
-        self._close_oldest(lambda: self._count_files() <= wanted)
+    def _make_room(self, name: str) -> None:
+        """Closes others where too many are open. Raises TooManyFilesError where all are in use."""
+        allowed = self._files()
+        most = min(MOST_OPEN, allowed // WRITER_FILES)
+        if len(self._opened) >= most:
+            self._close_oldest(lambda: len(self._opened) < most)
+        if (len(self._opened) + 1) * WRITER_FILES > allowed:
+            raise TooManyFilesError(
+                f"collection {name!r} takes {WRITER_FILES} open files to be written, and the {allowed} that "
+                "the index may have open are in use; try again in a moment, or raise the limit (ulimit -n)"
+            )
 
     def _close_oldest(self, enough: Callable[[], bool]) -> None:
         """Closes those that nobody wrote to for longest, the ones with nothing to publish first."""

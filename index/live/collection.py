@@ -160,14 +160,6 @@ class LiveCollection:
         parts = self._running()
         return not parts.upkeep.merging and parts.committer.state.deleted is None
 
-    @property
-    def open_files(self) -> int:
-        """How many file descriptors it holds: of the lock, the ledger, and the files of segments."""
-        segments = self._running().committer.state.published
-        return WRITER_FILES + sum(
-            len(segment.entry.files) for segment in segments if segment.entry is not None
-        )
-
     def put(
         self,
         documents: Sequence[Document],

@@ -20,7 +20,7 @@ from index.catalog.publication import Publication
 from index.collection import Collection
 from index.errors import CollectionBusyError, CollectionNotFoundError, InvalidNameError, TooManyFilesError
 from index.live.adoption import Adoption
-from index.live.collection import LiveCollection
+from index.live.collection import WRITER_FILES, LiveCollection
 from index.live.records import LiveLimits
 from index.verify import verify
 from models.encoder import encode
@@ -29,7 +29,6 @@ from service.collection_counts import PublishedCounts
 from service.collections import CollectionRegistry
 from service.exceptions import NotReadyError
 from service.live_collections import LiveCollections, LiveOptions
-from service.open_files import FileBudget
 
 
 @pytest.fixture
@@ -365,13 +364,11 @@ def test_one_that_is_built_stays_open(
 
 def test_what_takes_more_files_than_are_left_is_refused(root: Path, tiny: Any, build: Any) -> None:
     build(root.parent, tiny, "another")
-    allowed = 6
-    budget = FileBudget(lambda: allowed)
-    live = LiveCollections(root, LiveOptions(), budget)
+    live = LiveCollections(root, LiveOptions(), lambda: 2 * WRITER_FILES - 1)
     with live.writing("demo") as first:
         write(first, tiny, "x")
         with pytest.raises(
-            TooManyFilesError, match=r"'another' takes 5 open files, 4 more than .* the 6 that"
+            TooManyFilesError, match=r"'another' takes 4 open files to be written, and the 7 that the index"
         ):
             live.writing("another").__enter__()
     with live.writing("another") as second:  # the first is published and closed for it
