@@ -144,7 +144,7 @@ def missed(figures: Mapping[str, Any]) -> list[str]:
     for name, shape in figures["shapes"].items():
         for load, each in shape["loads"].items():
             where = f"{name}, {load}x"
-            least = LEAST_GOODPUT * min(1.0, float(load)) * shape["capacity_per_second"]
+            least = LEAST_GOODPUT * min(each["offered_per_second"], shape["capacity_per_second"])
             if each["goodput_per_second"] < least:
                 misses.append(f"{where}: goodput {each['goodput_per_second']}/s, the bar is {least:.1f}")
             others = {key: count for key, count in each["statuses"].items() if key not in ("200", "429")}

@@ -18,6 +18,7 @@ import numpy as np
 from models.representations import Int64, Output, Representations, TokenBatch
 from service.load.admission import Ticket
 
+LAST_BATCHES = 16
 SHORT_TOKENS = 64  # whatever has fewer is of one size; then each size is twice the one before
 
 
@@ -122,6 +123,9 @@ class TextQueue:
     def __init__(self) -> None:
         self._calls: list[QueuedCall] = []  # in order of arrival
         self._overtaken = False
+        self._overtaking = (
+            0.0  # the share of the last batches that overtook the oldest request, at most a half
+        )
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -144,15 +148,17 @@ class TextQueue:
             self._calls.remove(call)
 
     def tokens_ahead(self, tokens: int, budget: int) -> int:
-        """Tokens that are encoded before a new request of so many or beside it, if none comes after it.
+        """Tokens that are encoded before a new request of so many or beside it.
 
-        budget: of a batch.
+        budget: of a batch. Of those that come after it, as many will overtake it as did lately overtake others;
+        those with the fewest tokens nobody overtakes.
         """
         size = size_of(tokens)
         no_larger = sum(call.request_tokens for call in self._calls if call.size <= size)
         # Between two batches of those with fewer left comes one in order of arrival; others share its own.
         rest = budget * (1 + self._overtaken)
-        return min(sum(call.request_tokens for call in self._calls), 2 * no_larger + rest)
+        ahead = min(sum(call.request_tokens for call in self._calls), 2 * no_larger + rest)
+        return int(ahead / (1 - self._overtaking)) if size else ahead
 
     def next_batch(self, budget: int) -> list[Slice]:
         """Texts of so many tokens at most, but at least one text; none where nothing waits."""
@@ -166,6 +172,7 @@ class TextQueue:
             shortest_first = sorted(self._calls, key=attrgetter("size"))
             batch = _fill(_that_end(shortest_first, budget) or shortest_first, budget)
         self._overtaken = all(part.call is not oldest for part in batch)
+        self._overtaking += (self._overtaken - self._overtaking) / LAST_BATCHES
         self._calls = [call for call in self._calls if call.left]
         return batch
 

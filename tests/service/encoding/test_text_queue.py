@@ -138,6 +138,7 @@ def test_tokens_ahead_by_hand(loop: asyncio.AbstractEventLoop) -> None:
     assert line.ahead(5) == line.ahead(20) == 2 * 10 + 100
     assert line.next() == [("query", 10)]
     assert line.ahead(5) == 200  # the next batch is the oldest's
+    assert line.ahead(500) == 533  # 500 / (1 - 1/16): of 16 batches one has overtaken the oldest
 
 
 @pytest.mark.parametrize("seed", range(5))
