@@ -150,8 +150,8 @@ class TextQueue:
     def tokens_ahead(self, tokens: int, budget: int) -> int:
         """Tokens that are encoded before a new request of so many or beside it.
 
-        budget: of a batch. Of those that come after it, as many will overtake it as did lately overtake others;
-        those with the fewest tokens nobody overtakes.
+        budget: of a batch. Of those that come after it, as many will overtake it as did lately overtake
+        others; those with the fewest tokens nobody overtakes.
         """
         size = size_of(tokens)
         no_larger = sum(call.request_tokens for call in self._calls if call.size <= size)
