@@ -30,7 +30,7 @@ from ingest.errors import BuildCancelledError, SourceError
 from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, RecordChecks
 from ingest.target import chosen_adapter, exists, open_or_create, remove_unpublished
-from ingest.unit_vectors import rows_not_of_unit_length
+from ingest.unit_vectors import wrong_lengths
 from models.encoder import EncoderInfo
 from models.representations import (
     Int64,
@@ -96,17 +96,11 @@ class ReadyBatch:
         """The documents with a vector whose length is not 1, and what to say of each."""
         found: dict[int, InvalidDocumentError] = {}
         texts = np.repeat(np.arange(len(self.documents)), np.diff(self.offsets))
-        sides = []
-        if self.representations.colbert is not None:
-            owners = np.repeat(texts, np.diff(self.representations.colbert.offsets))
-            sides.append(("token", self.representations.colbert.vectors, owners))
-        if self.representations.dense is not None:
-            sides.append(("dense", self.representations.dense, texts))
-        for side, vectors, owners in sides:
-            wrong, lengths = rows_not_of_unit_length(vectors)
-            for row, length in zip(owners[wrong].tolist(), lengths.tolist(), strict=True):
+        for side, wrong, lengths in wrong_lengths(self.representations):
+            vector = "token vector" if side == "colbert" else f"{side} vector"
+            for row, length in zip(texts[wrong].tolist(), lengths.tolist(), strict=True):
                 found[row] = InvalidDocumentError(
-                    f"a {side} vector has length {length:.4g}; give unit vectors, as the encoder makes them"
+                    f"a {vector} has length {length:.4g}; give unit vectors, as the encoder makes them"
                 )
         return found
 

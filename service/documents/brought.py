@@ -9,7 +9,7 @@ import numpy as np
 
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
-from ingest.unit_vectors import rows_not_of_unit_length
+from ingest.unit_vectors import wrong_lengths
 from models.representations import (
     Float32,
     Int64,
@@ -104,18 +104,10 @@ def require_unit(representations: Representations, name_of: NameOf) -> None:
 
     Scores of other vectors would not be comparable, and searches rely on it. name_of: what a text is called.
     """
-    texts = np.arange(len(representations))
-    if representations.dense is not None:
-        _require_unit_rows(representations.dense, texts, name_of, "dense")
-    if representations.colbert is not None:
-        owners = np.repeat(texts, np.diff(representations.colbert.offsets))
-        _require_unit_rows(representations.colbert.vectors, owners, name_of, "colbert")
-
-
-def _require_unit_rows(vectors: Float32, owners: Int64, name_of: NameOf, side: str) -> None:
-    wrong, lengths = rows_not_of_unit_length(vectors)
-    if len(wrong):
-        param = f"{name_of(int(owners[wrong[0]]))}.{side}"
+    for side, texts, lengths in wrong_lengths(representations):
+        if len(texts) == 0:
+            continue
+        param = f"{name_of(int(texts[0]))}.{side}"
         raise InvalidRequestError(
             f"{param} has a vector of length {lengths[0]:.4g}; give unit vectors, as /embed does",
             param,
