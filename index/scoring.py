@@ -36,8 +36,9 @@ from models.representations import (
 DECIMALS = 6
 ROUNDING = 10**-DECIMALS  # by as much a near score and an exact one can differ once both are rounded
 CHUNK_TOKENS = 2048
-# Bound on the difference between float32 and float64 late interaction, relative to the length of vectors.
-MATRIX_ERROR = 1e-4
+# What a sum of products in float32 may be off, for each of them, relative to both vectors' lengths: the unit
+# roundoff, doubled for what bounds of higher order leave out (Higham 2002, section 3.1).
+PRODUCT_ERROR = 2.0**-23
 
 
 def dense_scores(query: Float32, vectors: npt.NDArray[np.float16], rows: Int64) -> Float64:
@@ -85,7 +86,7 @@ def packed_maxsim(query: QueryTokens, texts: StoredTexts) -> Float64:
     if len(query) == 0 or len(texts) == 0:
         return np.zeros(len(texts))
     if query.integers is None:
-        return np.round(_matrix_maxsim(query.vectors.astype(np.float64), texts), DECIMALS)
+        return np.round(_matrix_maxsim(query.vectors.astype(np.float64), texts)[0], DECIMALS)
     scores: Float64 = exact_maxsim(*texts.arguments, query.integers.arguments)
     return np.round(scores, DECIMALS)
 
@@ -98,27 +99,31 @@ def near_packed_maxsim(query: QueryTokens, texts: StoredTexts) -> tuple[Float64,
     if len(query) == 0 or len(texts) == 0:
         return np.zeros(len(texts)), np.zeros(len(texts))
     if query.integers is None:
-        scores = _matrix_maxsim(query.vectors, texts)
+        scores, longest = _matrix_maxsim(query.vectors, texts)
         length = float(np.linalg.norm(query.vectors.astype(np.float64), axis=1).mean())
-        return scores, np.full(len(texts), MATRIX_ERROR * max(1.0, length, float(np.abs(scores).max())))
+        return scores, PRODUCT_ERROR * query.vectors.shape[1] * length * longest + ROUNDING
     scores, errors = near_maxsim(*texts.arguments, query.integers.arguments)
     return scores, errors + ROUNDING
 
 
 @one_blas_thread
-def _matrix_maxsim(query: npt.NDArray[np.floating], texts: StoredTexts) -> Float64:
-    """In chunks of whole texts that stay in cache, one matrix product each, of the query's type.
+def _matrix_maxsim(query: npt.NDArray[np.floating], texts: StoredTexts) -> tuple[Float64, Float64]:
+    """In chunks of whole texts that stay in cache, one matrix product each, of the query's type; and the
+    length of each text's longest vector: float64[K] both.
 
     Float32 products can differ in the last bits with a token's place in its chunk.
     """
-    scores = np.zeros(len(texts))
+    scores, longest = np.zeros(len(texts)), np.zeros(len(texts))
     for place, run in runs(texts.places):
-        scores[run] = _matrix_maxsim_of_store(query, texts.stores[place], texts.rows[run])
-    return scores
+        some = _matrix_maxsim_of_store(query, texts.stores[place], texts.rows[run])
+        scores[run], longest[run] = some
+    return scores, longest
 
 
-def _matrix_maxsim_of_store(query: npt.NDArray[np.floating], store: TokenVectorStore, rows: Int64) -> Float64:
-    scores = np.zeros(len(rows))
+def _matrix_maxsim_of_store(
+    query: npt.NDArray[np.floating], store: TokenVectorStore, rows: Int64
+) -> tuple[Float64, Float64]:
+    scores, longest = np.zeros(len(rows)), np.zeros(len(rows))
     filled = np.flatnonzero(store.offsets[rows + 1] > store.offsets[rows])
     kept = rows[filled]
     offsets = offsets_of(store.offsets[kept + 1] - store.offsets[kept])
@@ -127,8 +132,12 @@ def _matrix_maxsim_of_store(query: npt.NDArray[np.floating], store: TokenVectorS
         last = int(np.searchsorted(offsets, offsets[first] + CHUNK_TOKENS, "right")) - 1
         last = max(last, first + 1)
         vectors = store.vectors(ragged_positions(store.offsets, kept[first:last]))
-        similarity = np.matmul(query, vectors.astype(query.dtype, copy=False).T)  # (N, C) x (C, T)
-        best = np.maximum.reduceat(similarity, offsets[first:last] - offsets[first], axis=1)
+        vectors = vectors.astype(query.dtype, copy=False)
+        texts = offsets[first:last] - offsets[first]
+        similarity = np.matmul(query, vectors.T)  # (N, C) x (C, T)
+        best = np.maximum.reduceat(similarity, texts, axis=1)
         scores[filled[first:last]] = best.mean(axis=0, dtype=np.float64)
+        squares = np.einsum("tc,tc->t", vectors, vectors)
+        longest[filled[first:last]] = np.sqrt(np.maximum.reduceat(squares, texts).astype(np.float64))
         first = last
-    return scores
+    return scores, longest

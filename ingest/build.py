@@ -36,6 +36,7 @@ from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, Skipped
 from ingest.sources.reader import DocumentReader, source_files
 from ingest.target import chosen_adapter, exists, open_or_create, remove_unpublished, settings_for
+from models.blank import without_blank
 from models.encoder import EncoderInfo
 from models.representations import LexicalKind, Representations
 from models.text_windows import WindowCutter
@@ -247,6 +248,7 @@ class _Build:
             self._report_progress()
         order = np.concatenate([rows for rows, _ in group.slices])
         encoded = Representations.concatenate(parts).take(np.argsort(order))
+        encoded = without_blank(self._encoder.tokenizer, list(map(_text_of, group.texts)), encoded)
         documents, windows = windows_of(group.texts)
         self._target.writer.add(documents, encoded, None if self._cutter is None else windows)
 

@@ -104,7 +104,7 @@ class ReadyBatch:
         outputs: tuple[Output, ...] = ("dense", "sparse")
         if self.representations.colbert is not None:
             outputs = OUTPUTS
-        for fault in faults(self.representations, Expected(len(texts), outputs, settings)):
+        for fault in faults(self.representations, Expected(len(texts), outputs, settings, blank=True)):
             if fault.text is None:
                 raise SourceError(f"{name}: {fault}")
             error = InvalidDocumentError(f"{fault.array} {fault.problem}")

@@ -38,7 +38,8 @@ class Expected:
     """What is asked of representations.
 
     max_length: tokens of a text at most, None where no encoder counted them; unit: whether vectors must be of
-    unit length, as all that are stored.
+    unit length, as all that are stored; blank: whether a text without weights and token vectors may have a
+    dense vector of zeros, as blank documents are stored.
     """
 
     texts: int
@@ -46,6 +47,7 @@ class Expected:
     sizes: Sizes
     max_length: int | None = None
     unit: bool = True
+    blank: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ def faults(found: Representations, expected: Expected) -> Iterator[Fault]:
         return
     yield from _count_faults(found, expected)
     if found.dense is not None:
-        yield from _vector_faults("dense", found.dense, None, unit=expected.unit)
+        silent = _silent(found) if expected.blank else None
+        yield from _vector_faults("dense", found.dense, None, unit=expected.unit, silent=silent)
     if found.sparse is not None:
         indptr, ids, weights = found.sparse.indptr, found.sparse.token_ids, found.sparse.weights
         size = expected.sizes.vocabulary_size
@@ -188,8 +191,23 @@ def _count_faults(found: Representations, expected: Expected) -> Iterator[Fault]
         )
 
 
-def _vector_faults(name: str, vectors: Float32, offsets: Int64 | None, *, unit: bool) -> Iterator[Fault]:
-    """Of float32[N, D]: whose length is not 1, or else which have a value out of range."""
+def _silent(found: Representations) -> Bool:
+    """Which texts have neither weights nor token vectors."""
+    silent = np.ones(len(found), np.bool_)
+    if found.sparse is not None:
+        silent &= np.diff(found.sparse.indptr) == 0
+    if found.colbert is not None:
+        silent &= np.diff(found.colbert.offsets) == 0
+    return silent
+
+
+def _vector_faults(
+    name: str, vectors: Float32, offsets: Int64 | None, *, unit: bool, silent: Bool | None = None
+) -> Iterator[Fault]:
+    """Of float32[N, D]: whose length is not 1, or else which have a value out of range.
+
+    silent: bool[N], which may be zeros.
+    """
     if not unit:
         sound: Bool = np.logical_and.reduce(np.abs(vectors) <= LARGEST_COMPONENT, axis=1)
         limit = f"has a value beyond {LARGEST_COMPONENT:g}, or none"
@@ -198,6 +216,8 @@ def _vector_faults(name: str, vectors: Float32, offsets: Int64 | None, *, unit: 
     with np.errstate(over="ignore", invalid="ignore"):
         lengths: Float32 = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         near: Bool = np.abs(lengths - 1) <= UNIT_ERROR  # a NaN is not
+    if silent is not None:
+        near |= silent & (lengths == 0)
     yield from _at(
         name,
         near,

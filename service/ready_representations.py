@@ -74,7 +74,7 @@ def ready_text(
         None if colbert is None else _token_vectors(colbert, sizes, f"{param}.colbert"),
     )
     outputs = [side for side in OUTPUTS if given[side] is not None]
-    fault = first_fault(found, Expected(1, outputs, sizes, unit=unit))
+    fault = first_fault(found, Expected(1, outputs, sizes, unit=unit, blank=True))
     if fault is not None:
         path = f"{param}.{PATHS.get(fault.array, fault.array)}"
         raise InvalidRequestError(f"{path} {fault.problem}", path)

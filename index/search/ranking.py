@@ -42,6 +42,7 @@ def rank(
 ) -> Ranked:
     """The hits among candidates by their exact weighted sums of so many sides, then by id.
 
+    A document of which no side with a weight says anything, so that all its scores are 0, is none.
     What can be no hit by its quick score is not scored exactly; unless that leaves too few, since the value
     of a group may turn out to be that of a better hit, too.
     """
@@ -52,6 +53,10 @@ def rank(
         if weights.colbert != 0:
             late = late_scores(segments, some, query)
         components = some.components(np.zeros(len(near)) if late is None else late.best(), sides)
+        told = np.flatnonzero((components[:, weights.array(sides) != 0] != 0).any(axis=1))
+        if len(told) < len(near):
+            near, components = near[told], components[told]
+            late = None if late is None else late.take(told)
         exact = np.full(len(found), -np.inf)
         sums = relative_sum(components, weights)
         exact[near] = as_weighted(sums, weights, sides)

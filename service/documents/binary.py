@@ -164,7 +164,7 @@ class BroughtArrays:
         encoded = Representations(
             np.zeros(texts, np.int64), np.zeros(texts, np.bool_), dense, sparse, colbert
         )
-        fault = first_fault(encoded, Expected(texts, outputs, settings))
+        fault = first_fault(encoded, Expected(texts, outputs, settings, blank=True))
         if fault is not None:
             name = fault.array
             if fault.text is not None:

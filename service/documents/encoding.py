@@ -12,6 +12,7 @@ from index.catalog.settings import CollectionSettings
 from index.errors import InvalidDocumentError
 from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
 from ingest.errors import SourceError
+from models.blank import without_blank
 from models.representations import Int64, Representations
 from models.text_windows import WindowCutter
 from service.documents.batch import EncodedDocuments, stored_outputs
@@ -45,10 +46,11 @@ async def encode_documents(
     windows: list[EncodedText] = []
     if cutter is not None:
         windows = await pool.run(_windows, chosen, cutter)
+    texts = [window.text for window in windows] or [document.encoded_text for document in chosen]
     slices = encode_slices(
         encoding,
         pool,
-        [window.text for window in windows] or [document.encoded_text for document in chosen],
+        texts,
         "document",
         stored_outputs(settings),
         request_tokens=write_tokens,
@@ -59,6 +61,7 @@ async def encode_documents(
     async with aclosing(slices):
         parts = [part async for part in slices]
     encoded = parts[0] if len(parts) == 1 else await pool.run(Representations.concatenate, parts)
+    encoded = without_blank(encoding.tokenizer, texts, encoded)
     if cutter is None:
         return EncodedDocuments.whole(places, documents, encoded)
     _, divided = windows_of(windows)

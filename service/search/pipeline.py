@@ -27,7 +27,7 @@ from service.load.pools import Pool
 from service.search.defaults import WantedCandidates, WantedEffort, candidates_used, weights_used
 from service.search.explanations import HitExplanation, explain_hits, require_explainable
 from service.search.line import SearchLine
-from service.search.query_terms import QueryTerms, query_terms
+from service.search.query_terms import QueryTerms, query_terms, require_meaning
 from service.search.ready_queries import require_sides
 from service.search.target import target_of
 from service.tracing.request import record
@@ -173,9 +173,9 @@ class SearchPipeline:
         shape: makes each answer, in the thread that found it. Texts are encoded together, and they share no
         more threads than a server has for searches.
         Raises CollectionNotFoundError, SnapshotGoneError, DocumentNotFoundError, FingerprintMismatchError,
-        InvalidQueryError, InvalidRequestError for a filter or field, a side that query or collection lack or
-        too much to explain, OverloadedError where they would wait too long, DeadlineExceededError where work
-        had not begun in time, and what encoding raises.
+        InvalidQueryError, InvalidRequestError for a blank query, a filter or field, a side that query or
+        collection lack or too much to explain, OverloadedError where they would wait too long,
+        DeadlineExceededError where work had not begun in time, and what encoding raises.
         """
         tokens = estimated_tokens([query.query for query in queries if isinstance(query.query, str)])
         self._admission.require(self.wait_seconds(tokens), deadline)
@@ -267,6 +267,9 @@ class SearchPipeline:
     ) -> list[_Prepared]:
         """The queries with their representations; all texts are encoded at once."""
         texts = [query.query for query in queries if isinstance(query.query, str)]
+        for query in queries:
+            if isinstance(query.query, str):
+                require_meaning(self._encoding.tokenizer, query.query, query.param)
         encoded: Iterator[Representations] = iter(())
         if texts:
             together = await self._encoding.encode(

@@ -1,4 +1,4 @@
-"""A query's lexical weights as its answer shows them: with the idf that they are multiplied by."""
+"""A query's terms: that it has any, and their weights as its answer shows them, with the collection's idf."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import numpy as np
 
 from index.scoring import DECIMALS
 from index.sparse.idf import CollectionIdf
+from models.blank import is_blank
 from models.representations import Representations
 from models.tokenizer import Tokenizer
+from service.exceptions import InvalidRequestError
 
 
 class QueryTerms(TypedDict):
@@ -19,6 +21,16 @@ class QueryTerms(TypedDict):
     tokens: list[str]
     weights: list[float]
     idf: list[float]
+
+
+def require_meaning(tokenizer: Tokenizer, query: str, param: str) -> None:
+    """Raises InvalidRequestError for a query that is blank, which could only find what is alike by chance."""
+    if is_blank(tokenizer, query, "query"):
+        raise InvalidRequestError(
+            f"{param} is {query[:40]!r}, which has no token for the encoder to read; give it words, or list "
+            "documents with GET /collections/{name}/documents",
+            param,
+        )
 
 
 def query_terms(query: Representations, idf: CollectionIdf | None, tokenizer: Tokenizer) -> QueryTerms | None:

@@ -12,13 +12,14 @@ import numpy as np
 from index.candidates import Scores, Weights
 from index.fusion import as_weighted, relative_sum
 from index.sparse.idf import CollectionIdf
+from models.blank import without_blank
 from models.representations import Bool, Float64, Representations
 from service.encoding.service import EncodingService
 from service.encoding.slices import encode_slices
 from service.load.admission import Ticket
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
-from service.search.query_terms import QueryTerms, query_terms
+from service.search.query_terms import QueryTerms, query_terms, require_meaning
 from service.search.scoring import score_texts
 from service.tracing.request import recorded
 
@@ -59,12 +60,14 @@ async def rerank(
     adapter: str | None = None,
     deadline: Deadline = NO_DEADLINE,
 ) -> RerankOutcome:
-    """The texts in order of their weighted sum with the query, encoded and scored slice by slice.
+    """The texts in order of their weighted sum with the query, encoded and scored slice by slice; all scores
+    of a blank text are 0.
 
     pool: where they are scored; idf: of the collection that the texts are taken to be of, if any.
 
-    Raises as `encode_slices`.
+    Raises as `encode_slices`, and InvalidRequestError for a blank query.
     """
+    require_meaning(encoding.tokenizer, query, "query")
     asked = asyncio.ensure_future(encoding.encode([query], "query", adapter=adapter, ticket=Ticket(deadline)))
     slices = encode_slices(
         encoding, pool, documents, request_tokens=request_tokens, adapter=adapter, ticket=Ticket(deadline)
@@ -75,7 +78,9 @@ async def rerank(
             async for part in slices:
                 encoded_query = await asked
                 with recorded("score"):
-                    parts.append(await pool.run(_score_weighted, encoded_query, idf, part))
+                    own = documents[sum(map(len, parts)) :][: len(part)]
+                    said = without_blank(encoding.tokenizer, own, part)
+                    parts.append(await pool.run(_score_weighted, encoded_query, idf, said))
                 truncated.append(part.truncated)
                 tokens += int(part.tokens.sum())
     finally:

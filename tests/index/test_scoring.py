@@ -136,3 +136,20 @@ def test_documents_without_tokens_score_zero_not_less(tmp_path: Path, codec: Tok
         assert scores(query, StoredTexts.of(found, np.array([0, 2]))).tolist() == [0.0, 0.0]
         assert scores(nothing, StoredTexts.of(found, np.array([0, 1]))).tolist() == [0.0, 0.0]
         assert scores(query, StoredTexts.of(found, np.empty(0, np.int64))).shape == (0,)
+
+
+def test_errors_of_float16_grow_with_the_length_of_vectors(tmp_path: Path) -> None:
+    """Products of some 2,000 cancel out to 0: what float32 loses beside them is far more than 1e-4."""
+    generator = np.random.default_rng(0)
+    half = generator.uniform(40_000, 60_000, (64, 256))
+    vectors = np.concatenate([half, generator.permuted(half, axis=1)], axis=1).astype(np.float32)
+    query = QueryTokens.of(np.repeat(np.float32([[1, -1]]) / 22.6, 256, axis=1), "float16")
+    for scale, largest in ((1, 100), (1 / 1_200_000, 1e-4)):  # the second time they are of length 1, about
+        folder = tmp_path / str(largest)
+        folder.mkdir()
+        found = store(folder, TokenVectors(np.float32(scale) * vectors, np.arange(65)), "float16")
+        texts = StoredTexts.of(found, np.arange(64))
+        exact, (near, errors) = packed_maxsim(query, texts), near_packed_maxsim(query, texts)
+        assert (np.abs(near - exact) <= errors).all()
+        assert (errors < largest).all()
+        assert scale < 1 or np.abs(near - exact).max() > 1e-3

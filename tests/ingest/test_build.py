@@ -54,6 +54,22 @@ def test_documents_keep_their_own_representations(tmp_path: Path, tiny: Any, mon
         assert dense[f"d{row:04d}"] == pytest.approx(float(expected.dense[row] @ query.dense[0]), abs=2e-3)
 
 
+def test_blank_documents_are_built_as_such(tmp_path: Path, tiny: Any) -> None:
+    lines = [
+        {"id": "blank", "text": "  "},
+        {"id": "empty", "text": "", "title": ""},
+        {"id": "tea", "text": "tea"},
+    ]
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert build_collection(LocalDocuments(tiny), tmp_path, "x", tmp_path / "x.jsonl").documents == 3
+    snapshot = Collection.open(tmp_path, "x").snapshot()
+    ids, components = snapshot.score_all(encode(tiny, ["the tea"], "query"))
+    scores = dict(zip(ids, components.tolist(), strict=True))
+    assert scores["blank"] == scores["empty"] == [0, 0, 0]
+    assert all(scores["tea"])
+    assert snapshot.get("blank") is not None
+
+
 def test_progress_is_honest(tmp_path: Path, tiny: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(build, "GROUP_TOKENS", 100)
     seen: list[BuildProgress] = []

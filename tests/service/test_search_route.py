@@ -369,3 +369,49 @@ async def test_wrong_values_of_rerank(client: httpx.AsyncClient, body: Any, stat
 def test_the_presets_of_the_schema_are_those_of_the_index() -> None:
     assert set(get_args(PresetName)) == set(WEIGHT_PRESETS)
     assert WEIGHT_PRESETS["sum"] == Weights(1, 1, 1)
+
+
+@pytest.mark.parametrize("query", ["", "  ", "\t\n"])
+async def test_a_blank_query_is_refused(client: httpx.AsyncClient, query: str) -> None:
+    for route, body, param in (
+        ("/search", {"collection": "demo", "query": query}, "query"),
+        ("/search", {"collection": "demo", "queries": ["tea", query]}, "queries.1"),
+        ("/rerank", {"query": query, "documents": ["tea"]}, "query"),
+    ):
+        response = await client.post(route, json=body)
+        assert response.status_code == 422, response.text
+        error = response.json()["error"]
+        assert error["param"] == param
+        assert "no token for the encoder to read" in error["message"]
+
+
+@pytest.mark.parametrize("collection", ["demo", "int8"])
+async def test_blank_documents_are_no_hits(client: httpx.AsyncClient, tiny: Any, collection: str) -> None:
+    if collection != "demo":
+        settings = {"token_codec": "int8", "lexical": "idf"}
+        assert (await client.put(f"/collections/{collection}", json=settings)).status_code == 201
+    documents = [
+        {"id": "blank", "text": " "},
+        {"id": "empty", "text": ""},
+        {"id": "cold", "text": "cold tea"},
+    ]
+    written = await client.put(f"/collections/{collection}/documents", json={"documents": documents})
+    assert written.status_code == 200, written.text
+    for query in ("the", "?", "tea"):
+        hits = await hits_of(client, collection=collection, query=query, top_k=100)
+        assert "cold" in {hit["id"] for hit in hits}
+        assert not {"blank", "empty"} & {hit["id"] for hit in hits}
+    assert (await client.get(f"/collections/{collection}/documents/blank")).json()["text"] == " "
+    like = await client.post("/search", json={"collection": collection, "query": {"id": "blank"}})
+    assert like.json()["hits"] == []
+
+
+async def test_blank_texts_have_scores_of_0(client: httpx.AsyncClient) -> None:
+    for query in ("the", "?", "tea"):
+        body = {"query": query, "documents": ["", "hot tea", " "]}
+        results = (await client.post("/rerank", json=body)).json()["results"]
+        scores = {result["index"]: result for result in results}
+        for index in (0, 2):
+            assert scores[index]["score"] == 0
+            assert set(scores[index]["scores"].values()) == {0}
+        assert scores[1]["score"] != 0

@@ -111,10 +111,13 @@ def test_the_best_window_and_the_largest_weights_count(
 def test_a_hit_names_the_window_of_highest_sum(
     build_windowed: Any, two: Windowed, three_query: Any, weights: Weights, chosen: int
 ) -> None:
-    """By token vectors alone the three are equal, so the first is named."""
+    """By token vectors alone the three are equal, so the first is named. The note shares no word."""
     hits = build_windowed(two, token_codec="float16").snapshot().search(three_query, weights=weights).hits
     windows = {hit.document.id: hit.window for hit in hits}
-    assert windows == {"book": Window(chosen, *((0, 4), (4, 8), (8, 13))[chosen]), "note": Window(0, 0, 4)}
+    expected = {"book": Window(chosen, *((0, 4), (4, 8), (8, 13))[chosen]), "note": Window(0, 0, 4)}
+    if weights == Weights(0, 1, 0):
+        del expected["note"]
+    assert windows == expected
 
 
 def test_bm25_goes_with_windows(
