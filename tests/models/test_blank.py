@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ingest.unit_vectors import wrong_lengths
 
 from models.blank import is_blank, without_blank
 from models.checkpoint import EncodingSettings
 from models.encoder import encode
+from models.representations import OUTPUTS
+from models.soundness import Expected, faults
 from models.tokenizer import Tokenizer
 
 
@@ -51,6 +52,8 @@ def test_blank_texts_have_no_weights_and_vectors_of_nothing(tiny: Any) -> None:
     ):
         np.testing.assert_array_equal(one, other)
     assert without_blank(tiny.tokenizer, ["hot tea", "tea"], whole) is whole
-    assert [len(lengths) for _, _, lengths in wrong_lengths(said)] == [0, 0]
-    only_zeros = replace(encoded, dense=said.dense)  # with weights and token vectors
-    assert [texts.tolist() for _, texts, _ in wrong_lengths(only_zeros)] == [[1, 3], []]
+    stored = Expected(len(texts), OUTPUTS, tiny.info, blank=True)
+    assert list(faults(said, stored)) == []
+    assert [fault.text for fault in faults(said, replace(stored, blank=False))] == [1, 3]
+    only_zeros = replace(encoded, dense=said.dense)  # with token vectors
+    assert [(fault.array, fault.text) for fault in faults(only_zeros, stored)] == [("dense", 1), ("dense", 3)]
