@@ -75,7 +75,7 @@ SHAPES = {
 
 def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
     """Figures of each shape at each load, and the bars missed."""
-    seconds = 8.0 if quick else 30.0
+    seconds = 8.0 if quick else 20.0
     with (
         tempfile.TemporaryDirectory(prefix="tercet-overload-") as folder,
         generator() as run,
@@ -107,7 +107,7 @@ def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
                 **told_at_the_end(run, port, told_requests, capacity),
                 "behind a large one": told_behind_large(run, port),
             }
-            memory = memory_over(run, server, port, told_requests, 4 * capacity, 30.0 if quick else 300.0)
+            memory = memory_over(run, server, port, told_requests, 4 * capacity, 30.0 if quick else 120.0)
     figures = {
         "promised_wait_seconds": PROMISED_SECONDS,
         "good_seconds": GOOD_SECONDS,

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 
 BEAT_SECONDS = 0.01
+MOST_SECONDS, MOST_SHARE = 0.2, 0.25  # of one beat: a single stop, however long, is no overload
+USUAL_SECONDS = 0.02  # timers are late by milliseconds on any busy machine
 MEMORY_SECONDS = 0.25  # a delay of now counts e times as much as one of so long before
 STEPS = 4  # turns of the loop that a request takes: it begins, is encoded, is searched, is answered
 
@@ -33,7 +35,7 @@ class LoopDelay:
     @property
     def wait_seconds(self) -> float:
         """How long a request waits for the loop alone, in all its turns; one late turn is no line."""
-        return STEPS * self.mean_seconds
+        return STEPS * self.mean_seconds if self.mean_seconds > USUAL_SECONDS else 0.0
 
     def start(self) -> None:
         """Measures from now on, in the running event loop."""
@@ -51,8 +53,8 @@ class LoopDelay:
         assert self._loop is not None  # noqa: S101 - a beat that was cancelled does not come
         now = time.monotonic()
         late = max(0.0, now - self._due)
-        share = 1 - math.exp(-(BEAT_SECONDS + late) / MEMORY_SECONDS)
-        self.mean_seconds += share * (late - self.mean_seconds)
+        share = min(MOST_SHARE, 1 - math.exp(-(BEAT_SECONDS + late) / MEMORY_SECONDS))
+        self.mean_seconds += share * (min(late, MOST_SECONDS) - self.mean_seconds)
         self._observe(late)
         self._due = now + BEAT_SECONDS
         self._timer = self._loop.call_later(BEAT_SECONDS, self._beat)

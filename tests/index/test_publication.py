@@ -175,7 +175,12 @@ def test_an_interrupted_publication_that_cannot_be_forced_is_told(
 def test_nothing_is_removed_while_it_is_unknown_what_is_current(
     collection: Collection, three: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreadable(_: CollectionLayout) -> str:
+    read, asked = CollectionLayout.read_current, []
+
+    def unreadable(layout: CollectionLayout) -> str:
+        asked.append(layout)
+        if len(asked) == 1:  # before anything is published, for the position that comes next
+            return read(layout)
         raise OSError(24, "Too many open files")
 
     with pytest.MonkeyPatch.context() as patch:

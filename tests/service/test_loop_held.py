@@ -20,7 +20,7 @@ from service.settings import Settings
 SERVER = Path(__file__).with_name("watched_tiny.py")
 BUSY_MS = 20.0  # processor time of the loop's own thread in one turn
 # Of all threads while the loop waits, which on a busy machine is more than what held the interpreter's lock.
-HELD_MS = 50.0
+HELD_MS = 100.0
 TRIES = 4
 OPERATIONS = Description(create_app(Settings()).openapi()).operations
 

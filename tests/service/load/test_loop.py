@@ -8,7 +8,7 @@ import pytest
 from service.exceptions import OverloadedError
 from service.load.admission import Admission
 from service.load.deadlines import NO_DEADLINE
-from service.load.loop import BEAT_SECONDS, MEMORY_SECONDS, STEPS, LoopDelay
+from service.load.loop import BEAT_SECONDS, MEMORY_SECONDS, STEPS, USUAL_SECONDS, LoopDelay
 
 
 async def test_a_loop_that_is_held_shows_at_once_and_is_forgotten_again() -> None:
@@ -24,7 +24,7 @@ async def test_a_loop_that_is_held_shows_at_once_and_is_forgotten_again() -> Non
         await asyncio.sleep(2 * BEAT_SECONDS)
         assert max(late) > 0.2
         held = delay.mean_seconds
-        assert held > 0.05  # what was held may be held again
+        assert 0.02 < held < 0.1  # one stop is no overload, but what was held may be held again
         await asyncio.sleep(5 * MEMORY_SECONDS)
         assert delay.mean_seconds < held
     finally:
@@ -36,6 +36,8 @@ def test_the_delay_is_part_of_every_prediction() -> None:
     delay = LoopDelay()
     admission = Admission(1.0, delay)
     admission.require(0.9, NO_DEADLINE)
+    delay.mean_seconds = USUAL_SECONDS
+    assert delay.wait_seconds == 0
     delay.mean_seconds = 0.1
     assert delay.wait_seconds == STEPS * 0.1
     with pytest.raises(OverloadedError, match=r"would wait 1\.3 s; 1\.0 s is this server's limit"):
