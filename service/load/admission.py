@@ -40,7 +40,7 @@ class Admission:
         wait_seconds: the prediction without the loop, 0 where nobody is ahead.
         Raises DeadlineExceededError past the deadline.
         """
-        if self.loop is not None:
+        if self.loop is not None and wait_seconds > 0:  # an idle server takes any request
             wait_seconds += self.loop.wait_seconds
         if deadline.passed:
             raise too_late(wait_seconds)

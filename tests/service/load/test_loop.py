@@ -40,5 +40,6 @@ def test_the_delay_is_part_of_every_prediction() -> None:
     assert delay.wait_seconds == 0
     delay.mean_seconds = 0.1
     assert delay.wait_seconds == STEPS * 0.1
+    admission.require(0.0, NO_DEADLINE)  # nobody is ahead
     with pytest.raises(OverloadedError, match=r"would wait 1\.3 s; 1\.0 s is this server's limit"):
         admission.require(0.9, NO_DEADLINE)
