@@ -17,6 +17,7 @@ from service.exceptions import OverloadedError
 from service.http.asgi import Application, Scope, header
 from service.http.departure import STATE as DEPARTURE
 from service.http.departure import Departure
+from service.http.edge.keys import OPEN_FILES
 from service.http.edge.places import ALWAYS_SERVED
 from service.http.wire.connections import Connections
 from service.http.wire.waiting import waited_seconds
@@ -212,7 +213,9 @@ class HttpProtocol(HttpToolsProtocol):
             self._here.append((cycle, app))
             return
         gate, path = self._shared.gate, cycle.scope["path"]
-        if path not in ALWAYS_SERVED:
+        if path not in ALWAYS_SERVED and not path.startswith(
+            OPEN_FILES
+        ):  # which browsers do not ask for again
             try:
                 gate.require(path, self._waited_seconds, header(_scope(cycle), b"x-request-timeout"))
             except OverloadedError as error:

@@ -117,7 +117,7 @@ def test_every_score_is_that_of_the_formula(
     expected = lexical_scores_of_the_formula(encoded, query)
     ids = [document.id for document in documents]
     hits = snapshot.search(query, top_k=80, weights=Weights(0, 1, 0), candidates=ALL).hits
-    assert len(hits) == 80
+    assert len(hits) == sum(score != 0 for score in expected)  # others are no hits
     for hit in hits:
         wanted = expected[ids.index(hit.document.id)]
         assert hit.scores.sparse == hit.score == pytest.approx(wanted, rel=2e-6, abs=2e-6)
