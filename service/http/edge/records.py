@@ -66,7 +66,7 @@ class Records:
         self.routes = routes
         self._traces = traces
         self._audit = audit
-        self._route_of = lru_cache(maxsize=PATHS)(self._route_of)  # type: ignore[method-assign]
+        self._route_of = lru_cache(maxsize=PATHS)(self._find_route)
 
     def begin(self, scope: Scope, arrived: float) -> Record:
         """The record of a request, with its id: the one that it brought, or a new one."""
@@ -125,7 +125,7 @@ class Records:
         if record.trace is not None:
             record.trace.end(record.method, route, record.status, ended, record.facts)
 
-    def _route_of(self, path: str, method: str) -> str:
+    def _find_route(self, path: str, method: str) -> str:
         """The documented path of the route that a request would have had."""
         scope = {"type": "http", "path": path, "method": method, "headers": []}
         matching = (route for route in self.routes if route.matches(scope)[0] is not Match.NONE)
