@@ -14,7 +14,9 @@ from importlib.metadata import version
 
 import uvicorn
 from fastapi import APIRouter, FastAPI, Security
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from fastapi_offline import FastAPIOffline
+from starlette.middleware.exceptions import ExceptionMiddleware
 
 from models.encoder import Encoder
 from service.audit import AuditLog
@@ -272,9 +274,11 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         runtime.tracing,
         audit,
     )
-    app.add_middleware(
-        Edge,
-        options=EdgeOptions(
+    # The framework's outer layers would answer what is a bug, bound bodies and trace, as the edge does.
+    inner = ExceptionMiddleware(AsyncExitStackMiddleware(app.router), handlers=app.exception_handlers)
+    app.middleware_stack = Edge(
+        inner,
+        EdgeOptions(
             keys=keys,
             hosts=AllowedHosts(_names_of(settings)),
             places=Places(settings.max_concurrent_requests),
@@ -289,7 +293,7 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
             ),
             records=app.state.records,
             telemetry=runtime.telemetry,
-            direct=direct_routes(routes),
+            direct=direct_routes(routes, relayed={search.search}),
             answer=answer,
             codings=runtime.pools.codings,
             compression=settings.compression,

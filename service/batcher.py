@@ -1,17 +1,18 @@
 """Gathers concurrent texts into batches under a token budget.
 
-While a batch is encoded in a worker thread, requests gather; its end begins the next one, so an idle batcher
-never waits. `service/encoding/text_queue.py` says who comes next. Each caller gets its own result, or its
-batch's error; a text too large for the memory, or one that comes out unsound, is its own caller's error.
+While a batch is encoded in the encoder's thread, requests gather; its end begins the next one, so an idle
+batcher never waits. `service/encoding/text_queue.py` says who comes next. Each caller gets its own result, or
+its batch's error; a text too large for the memory, or one that comes out unsound, is its own caller's error.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
 
 import numpy as np
@@ -25,6 +26,7 @@ from service.load.admission import ANY_WAIT, Admission, Ticket, too_late
 from service.load.deadlines import Deadline
 from service.load.pace import Pace
 from service.load.pools import Pool
+from service.load.relay import Awaited, expiring
 from service.tracing.request import record
 
 BATCH_SHARE = 0.1  # of the longest wait that is promised, which one batch may take
@@ -37,7 +39,7 @@ Observe = Callable[[int, int, float], None]  # texts, tokens and seconds of an e
 
 
 class Batcher:
-    """Owns the queue of texts to encode; use from one event loop."""
+    """Owns the queue of texts to encode. Safe to use from any thread, on an event loop or in a relay."""
 
     def __init__(
         self,
@@ -59,25 +61,27 @@ class Batcher:
         self._admission = admission
         self._observe = observe
         self._health = EncoderHealth(math.inf) if health is None else health
+        self._lock = threading.Lock()  # of all below
         self._queue = TextQueue()
         self._batch_tokens = batch_tokens
         self._pace = Pace(FIRST_TOKENS_PER_SECOND)
         self._running_tokens = 0
         self._running_since = 0.0
         self._again: deque[list[Slice]] = deque()  # parts of a batch that failed for one of them
-        self._running: asyncio.Future[list[Representations]] | None = None
+        self._work: Future[None] | None = None  # of the encoder's thread, until nothing waits
         self._closing = False
-        self._closed = asyncio.Event()
         self._thread = Pool("encoder", 1)
 
     @property
     def pending_tokens(self) -> int:
         """Tokens accepted and not yet encoded."""
-        return self._queue.tokens + self._running_tokens
+        with self._lock:
+            return self._pending_tokens()
 
     def wait_seconds(self, tokens: int) -> float:
         """How long a request of so many tokens would wait for others' texts if it came now."""
-        return self._seconds_left() + self._pace.seconds(self._queue.tokens_ahead(tokens, self._budget()))
+        with self._lock:
+            return self._wait_seconds(tokens)
 
     def require_room(self, tokens: int, deadline: Deadline) -> None:
         """Raises as `submit` does where a request of so many tokens would wait too long."""
@@ -96,35 +100,34 @@ class Batcher:
         not fit now or would wait too long, DeadlineExceededError where they still waited when time was over,
         NotReadyError while closing, and whatever the encoder raised for their batch.
         """
-        if self._closing:
-            raise NotReadyError("the server is shutting down; send the request again in a moment")
         ticket = Ticket() if ticket is None else ticket
-        self._admit(len(tokens.token_ids), ticket)
-        loop = asyncio.get_running_loop()
-        call = QueuedCall(tokens, outputs, adapter, ticket, loop.create_future())
-        queued = time.monotonic()
-        self._queue.add(call)
-        if self._running is None:
-            self._begin_next()
-        timer = None
-        if ticket.deadline.remaining_seconds < math.inf:
-            timer = loop.call_later(ticket.deadline.remaining_seconds, self._expire, call)
+        call = QueuedCall(tokens, outputs, adapter, ticket)
+        with self._lock:
+            if self._closing:
+                raise NotReadyError("the server is shutting down; send the request again in a moment")
+            self._admit(len(tokens.token_ids), ticket)
+            queued = time.monotonic()
+            self._queue.add(call)
+            if self._work is None:
+                self._work = self._thread.submit(self._encode_all)
         try:
-            parts = await call.answer
+            with expiring(ticket.deadline, partial(self._expire, call)):
+                parts = await Awaited(call.answer)
         finally:
             record("queue", queued, call.began)
             if call.began is not None:
                 record("encode", call.began)
-            if timer is not None:
-                timer.cancel()
-            self._queue.remove(call)  # of use only where its client left, or a batch of it failed
+            with self._lock:
+                self._queue.remove(call)  # of use only where its client left, or a batch of it failed
         return await self._pool.run(call.join) if len(parts) > 1 else call.join()
 
     async def close(self) -> None:
         """Finishes what was accepted, then ends."""
-        self._closing = True
-        if self._running is not None:
-            await self._closed.wait()
+        with self._lock:
+            self._closing = True
+            work = self._work
+        if work is not None:
+            await Awaited(work, shared=True)
         self._thread.close()
 
     def _admit(self, tokens: int, ticket: Ticket) -> None:
@@ -135,17 +138,24 @@ class Batcher:
             )
         if ticket.admitted:
             return
-        excess_tokens = self.pending_tokens + tokens - self._queue_tokens
+        pending_tokens = self._pending_tokens()
+        excess_tokens = pending_tokens + tokens - self._queue_tokens
         if excess_tokens > 0:
             seconds = max(1, math.ceil(self._pace.seconds(excess_tokens)))
             raise OverloadedError(
-                f"{self.pending_tokens} tokens wait already, the request has {tokens} and the limit is "
+                f"{pending_tokens} tokens wait already, the request has {tokens} and the limit is "
                 f"{self._queue_tokens}: try again in {seconds} s",
                 seconds,
                 "queue",
             )
-        self.require_room(tokens + ticket.later_tokens, ticket.deadline)
+        self._admission.require(self._wait_seconds(tokens + ticket.later_tokens), ticket.deadline)
         ticket.admitted = True
+
+    def _pending_tokens(self) -> int:
+        return self._queue.tokens + self._running_tokens
+
+    def _wait_seconds(self, tokens: int) -> float:
+        return self._seconds_left() + self._pace.seconds(self._queue.tokens_ahead(tokens, self._budget()))
 
     def _expire(self, call: QueuedCall) -> None:
         """Drops a call whose time is over, unless all its texts are in work."""
@@ -166,51 +176,51 @@ class Batcher:
         elapsed, expected = time.monotonic() - self._running_since, self._pace.seconds(self._running_tokens)
         return expected - elapsed if elapsed < expected else elapsed
 
-    def _begin_next(self) -> None:
-        """Gives the encoder its next batch, if anything waits."""
-        batch = self._again.popleft() if self._again else self._queue.next_batch(self._budget())
-        if not batch:
-            self._running = None
-            if self._closing:
-                self._closed.set()
-            return
-        self._running_tokens = sum(part.tokens for part in batch)
-        self._running_since = time.monotonic()
+    def _encode_all(self) -> None:
+        """Encodes batch after batch in the encoder's thread, until nothing waits."""
+        while batch := self._next_batch():
+            try:
+                self._answer(batch, self._encode_slices(batch))
+            except BaseException as error:  # noqa: BLE001 - a panic of compiled code is no Exception
+                self._fail(batch, error)
+
+    def _next_batch(self) -> list[Slice]:
+        with self._lock:
+            batch = self._again.popleft() if self._again else self._queue.next_batch(self._budget())
+            if not batch:
+                self._work = None
+                return batch
+            self._running_tokens = sum(part.tokens for part in batch)
+            self._running_since = time.monotonic()
         for part in batch:
             part.call.began = part.call.began or self._running_since
         self._health.begun()
-        self._running = self._thread.submit(self._encode_slices, batch)
-        self._running.add_done_callback(partial(self._end, batch))
+        return batch
 
-    def _end(self, batch: list[Slice], encoded: asyncio.Future[list[Representations]]) -> None:
-        try:
-            self._answer(batch, encoded)
-        finally:
+    def _answer(self, batch: list[Slice], encoded: list[Representations]) -> None:
+        """Answers those whose last texts the batch held."""
+        self._health.ended(succeeded=True)
+        with self._lock:
+            tokens, seconds = self._running_tokens, time.monotonic() - self._running_since
+            self._pace.observe(tokens, seconds)
             self._running_tokens = 0
-            self._begin_next()
-
-    def _answer(self, batch: list[Slice], encoded: asyncio.Future[list[Representations]]) -> None:
-        """Answers those whose last texts the batch held, or everyone in it where it failed."""
-        error = encoded.exception()
-        self._health.ended(succeeded=error is None)
-        if error is None:
-            self._measured(batch, time.monotonic() - self._running_since)
-            for part, representations in zip(batch, encoded.result(), strict=True):
-                part.call.add(representations)
-        elif isinstance(error, EncoderMemoryError | UnsoundRepresentationsError) and len(batch) > 1:
-            self._again.extend([part] for part in batch)
-        else:
-            # A panic of compiled code is no Exception, and would end whoever awaits it.
-            failure = (
-                error if isinstance(error, Exception) else RuntimeError(f"the encoder failed: {error!r}")
-            )
-            for part in batch:
-                part.call.fail(failure)
-
-    def _measured(self, batch: list[Slice], seconds: float) -> None:
-        self._pace.observe(self._running_tokens, seconds)
         if self._observe is not None:
-            self._observe(sum(part.stop - part.start for part in batch), self._running_tokens, seconds)
+            self._observe(sum(part.stop - part.start for part in batch), tokens, seconds)
+        for part, representations in zip(batch, encoded, strict=True):
+            part.call.add(representations)
+
+    def _fail(self, batch: list[Slice], error: BaseException) -> None:
+        """Answers everyone in the batch, unless it may have failed for one of them alone."""
+        self._health.ended(succeeded=False)
+        with self._lock:
+            self._running_tokens = 0
+            if isinstance(error, EncoderMemoryError | UnsoundRepresentationsError) and len(batch) > 1:
+                self._again.extend([part] for part in batch)
+                return
+        # What is no Exception would end whoever awaits it.
+        failure = error if isinstance(error, Exception) else RuntimeError(f"the encoder failed: {error!r}")
+        for part in batch:
+            part.call.fail(failure)
 
     def _encode_slices(self, batch: list[Slice]) -> list[Representations]:
         """One encoder pass over all texts, cut back into the batch's slices."""

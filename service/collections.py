@@ -135,15 +135,15 @@ class CollectionRegistry:
         self._live = LiveCollections(root, options)
         self._opening_pool = Pool("opening", OPENING_THREADS)
         self._renewing_pool = Pool("renewing", RENEWING_THREADS)
-        self._looking_pool = Pool("looking", LOOKING_THREADS)
+        self.looking_pool = Pool("looking", LOOKING_THREADS)
         self._looks = {
             (defaults, effort): SharedCalls(
-                partial(self._looked, defaults=defaults, effort=effort), self._looking_pool
+                partial(self._looked, defaults=defaults, effort=effort), self.looking_pool
             )
             for defaults in (False, True)
             for effort in (False, True)
         }
-        self._look_to_write = SharedCalls(self._looked_to_write, self._looking_pool)
+        self._look_to_write = SharedCalls(self._looked_to_write, self.looking_pool)
         self._open = SharedCalls(self.snapshot, self._opening_pool)
         self._renew = SharedCalls(self.snapshot, self._renewing_pool)
         self._open_to_write = SharedCalls(self._opened_to_write, self._opening_pool)
@@ -189,7 +189,7 @@ class CollectionRegistry:
         if isinstance(found, SearchTarget):
             return found
         opened = await (self._renew if found.written else self._open)(found.name)
-        return await self._looking_pool.run(self._target, found.name, opened, defaults, effort)
+        return await self.looking_pool.run(self._target, found.name, opened, defaults, effort)
 
     def writing(self, name: str) -> AbstractContextManager[LiveCollection]:
         """The collection, opened to be written to, and not closed meanwhile.
@@ -295,7 +295,7 @@ class CollectionRegistry:
         """Lets go of every open snapshot, and closes what was written, which lasts."""
         self._opening_pool.close()
         self._renewing_pool.close()
-        self._looking_pool.close()
+        self.looking_pool.close()
         self._live.close()
         self._opened.clear()
 

@@ -29,7 +29,7 @@ from service.load.gate import Gate
 from service.load.loop import LoopDelay
 from service.load.pools import Pools
 from service.search.pipeline import SearchPipeline
-from service.settings import RequestLimits, Settings
+from service.settings import Settings
 from service.telemetry import Telemetry
 from service.tracing.tracing import Tracing
 from service.workers.encoding import RemoteEncoding
@@ -77,6 +77,10 @@ class Runtime:
         self.settings = settings
         self.telemetry = telemetry
         self.tracing = Tracing() if tracing is None else tracing
+        # What one request may ask for. An encoder worker takes texts of any length that a body holds: its
+        # search node has checked those of requests, and documents may be longer.
+        limits = settings.request_limits
+        self.limits = limits if searches else replace(limits, characters=settings.max_body_bytes)
         self.collections = CollectionRegistry(
             settings.data / "collections",
             LiveOptions(settings.live_limits, telemetry.writes, settings.dense_device),
@@ -102,16 +106,6 @@ class Runtime:
         self._look: asyncio.Task[None] | None = None
         self._readiness = {"reads": 0.0, **({"writes": 0.0} if searches else {})}
         self._readiness_watch: asyncio.Task[None] | None = None
-
-    @property
-    def limits(self) -> RequestLimits:
-        """What one request may ask for.
-
-        An encoder worker takes texts of any length that a body holds: its search node has checked those of
-        requests, and documents may be longer.
-        """
-        limits = self.settings.request_limits
-        return limits if self._searches else replace(limits, characters=self.settings.max_body_bytes)
 
     @property
     def scratch(self) -> Path | None:

@@ -45,7 +45,7 @@ def local_encoder(settings: Settings) -> Encoder:
 
 
 class EncodingService(Protocol):
-    """Encodes texts for many callers at once. Use from one event loop."""
+    """Encodes texts for many callers at once. Use from one event loop; `encode` also in a relay."""
 
     @property
     def info(self) -> EncoderInfo: ...

@@ -7,9 +7,10 @@ arrival, so that none starves.
 
 from __future__ import annotations
 
-import asyncio
 from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -55,7 +56,6 @@ class QueuedCall:
         outputs: Sequence[Output],
         adapter: str | None,
         ticket: Ticket,
-        answer: asyncio.Future[list[Representations]],
     ) -> None:
         self._order: Int64 = np.argsort(-tokens.lengths, kind="stable")
         self.tokens = tokens.take(self._order)
@@ -63,7 +63,7 @@ class QueuedCall:
         self.outputs = outputs
         self.adapter = adapter
         self.ticket = ticket
-        self.answer = answer
+        self.answer: Future[list[Representations]] = Future()
         self.began: float | None = None  # when its first text went to the encoder, of the monotonic clock
         self.parts: list[Representations] = []
         self.left_tokens: int = sum(self.lengths)
@@ -103,14 +103,15 @@ class QueuedCall:
 
     def fail(self, error: Exception) -> None:
         """Answers with the error, unless it is answered already or nobody waits any more."""
-        if not self.answer.done():
+        with suppress(InvalidStateError):
             self.answer.set_exception(error)
 
     def add(self, part: Representations) -> None:
         """Takes the next texts' representations, and answers once all are there."""
         self.parts.append(part)
-        if not self.left and not self.answer.done():
-            self.answer.set_result(self.parts)
+        if not self.left:
+            with suppress(InvalidStateError):  # it has failed, or its caller left
+                self.answer.set_result(self.parts)
 
     def join(self) -> Representations:
         """All parts, in the caller's order."""

@@ -7,11 +7,11 @@ import math
 import time
 from collections.abc import Callable
 
-BEAT_SECONDS = 0.01
+BEAT_SECONDS = 0.025
 MOST_SECONDS, MOST_SHARE = 0.2, 0.25  # of one beat: a single stop, however long, is no overload
 USUAL_SECONDS = 0.02  # timers are late by milliseconds on any busy machine
 MEMORY_SECONDS = 0.25  # a delay of now counts e times as much as one of so long before
-STEPS = 4  # turns of the loop that a request takes: it begins, is encoded, is searched, is answered
+STEPS = 2  # turns of the loop that a request takes: it begins, and is answered
 
 
 class LoopDelay:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import ParamSpec, TypeVar
 
 from models.cores import usable_cores
+from service.load.relay import Awaited
 
 OPERATIONS_THREADS = 4  # they wait for the disk rather than compute
 BACKUP_THREADS = 2  # each reads all bytes of a collection
@@ -20,31 +21,48 @@ Result = TypeVar("Result")
 
 
 class Pool:
-    """Threads for one kind of blocking work, awaited from an event loop.
+    """Threads for one kind of blocking work, awaited from an event loop or in a relay.
 
     A thread starts with the first work for it. Work that nobody awaits any more is not begun.
     """
 
     def __init__(self, name: str, threads: int) -> None:
         self.threads = threads
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._executor = ThreadPoolExecutor(
+            threads, thread_name_prefix=name, initializer=partial(setattr, _this_thread, "pool", self)
+        )
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this thread is one of its own."""
+        return _this_thread.pool is self
 
     async def run(
         self, call: Callable[Arguments, Result], *args: Arguments.args, **options: Arguments.kwargs
     ) -> Result:
-        """What the call gives or raises in one of the threads."""
-        return await self.submit(call, *args, **options)
+        """What the call gives or raises in one of the threads; at once in this one, if it is one of them."""
+        if self.is_here:
+            return call(*args, **options)
+        return await Awaited(self.submit(call, *args, **options))
 
     def submit(
         self, call: Callable[Arguments, Result], *args: Arguments.args, **options: Arguments.kwargs
-    ) -> asyncio.Future[Result]:
-        """The same, as a future of the running event loop."""
-        loop = asyncio.get_running_loop()
-        return loop.run_in_executor(self._executor, partial(call, *args, **options))
+    ) -> Future[Result]:
+        """The same, as a future."""
+        return self._executor.submit(call, *args, **options)
 
     def close(self) -> None:
         """Begins nothing more; what runs ends by itself."""
         self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+class _ThisThread(threading.local):
+    """The pool that a thread belongs to."""
+
+    pool: Pool | None = None
+
+
+_this_thread = _ThisThread()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
@@ -17,6 +17,7 @@ from models.encoder import EncoderInfo
 from models.representations import OUTPUTS, Float32, Output, Representations
 from service.answers.pieces import BegunAnswer, response_of
 from service.exceptions import InvalidRequestError
+from service.load.relay import on_loop
 from service.ready_representations import unpacked
 from service.routes.common import (
     Services,
@@ -64,9 +65,9 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
     info, limits = services.encoding.info, services.limits
     params = ["query"] if body.queries is None else [f"queries.{place}" for place in range(len(asked))]
     include = ALL_PARTS if body.include is None else frozenset(body.include)
-    alike = SearchQuery(
+    alike = partial(
+        SearchQuery,
         body.collection,
-        "",
         top_k=top_k,
         weights=None if body.weights is None else weights_of(body.weights),
         candidates=_candidates(body.candidates, limits),
@@ -81,7 +82,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         snapshot=body.snapshot,
     )
     queries = [
-        replace(alike, query=_query(each, info, limits, param), text=_text(each, limits, param), param=param)
+        alike(_query(each, info, limits, param), text=_text(each, limits, param), param=param)
         for each, param in zip(asked, params, strict=True)
     ]
     started = time.perf_counter()
@@ -111,7 +112,8 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
     hits = (
         answer_hits(outcome, _absent(each), include) for each, outcome in zip(asked, outcomes, strict=True)
     )
-    return await response_of(_results(batch_head(outcomes, total_seconds), map(result_head, outcomes), hits))
+    results = _results(batch_head(outcomes, total_seconds), map(result_head, outcomes), hits)
+    return await on_loop(response_of(results))
 
 
 def _pieces(head: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,12 +20,16 @@ Result = TypeVar("Result")
 
 
 class SearchLine:
-    """Searches from admission to their end, those among them whose query is still being encoded."""
+    """Searches from admission to their end, those among them whose query is still being encoded.
+
+    Safe to use from several threads.
+    """
 
     def __init__(self, pool: Pool) -> None:
         """pool: where they run."""
         self._pool = pool
         self._pace = Pace(FIRST_SEARCHES_PER_SECOND)
+        self._lock = threading.Lock()
         self._places = 0
 
     @property
@@ -41,11 +46,13 @@ class SearchLine:
     @contextmanager
     def places(self, searches: int) -> Iterator[None]:
         """A place in the line for each search of a request, for as long as that is anywhere in the server."""
-        self._places += searches
+        with self._lock:
+            self._places += searches
         try:
             yield
         finally:
-            self._places -= searches
+            with self._lock:
+                self._places -= searches
 
     async def run(
         self,

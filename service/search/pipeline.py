@@ -24,6 +24,7 @@ from service.load.admission import ANY_WAIT, Admission, Ticket
 from service.load.concurrency import in_lanes
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
+from service.load.relay import on_loop, relay
 from service.search.defaults import WantedCandidates, WantedEffort, candidates_used, weights_used
 from service.search.explanations import HitExplanation, explain_hits, require_explainable
 from service.search.line import SearchLine
@@ -180,7 +181,7 @@ class SearchPipeline:
         tokens = estimated_tokens([query.query for query in queries if isinstance(query.query, str)])
         self._admission.require(self.wait_seconds(tokens), deadline)
         with self._line.places(len(queries)):
-            return await self._search(queries, shape, deadline)
+            return await relay(self._search(queries, shape, deadline), deadline)
 
     async def _search(
         self,
@@ -258,7 +259,7 @@ class SearchPipeline:
         if len(prepared) == 1:
             answers = [await answer(prepared[0])]
         else:
-            answers = await in_lanes(self._line.threads, prepared, answer)
+            answers = await on_loop(in_lanes(self._line.threads, prepared, answer))
         note(snapshot=snapshot.version, hits=sum(counts))
         return answers
 

@@ -28,6 +28,7 @@ from service.load.admission import Ticket
 from service.load.concurrency import all_of
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool, text_pool
+from service.load.relay import on_loop
 from service.settings import WorkerAccess
 from service.workers.health import WorkerState
 from service.workers.telemetry import Unobserved, WorkerObserver
@@ -186,8 +187,22 @@ class RemoteEncoding:
         tokens: TokenBatch | None = None,
     ) -> Representations:
         """Representations of at least one text, in order. tokens: of no use here, workers take texts."""
-        info = await self.info_of(adapter)
         deadline = NO_DEADLINE if ticket is None else ticket.deadline
+        return await on_loop(
+            self._encode(texts, input_type, outputs, max_length, truncate, adapter, deadline)
+        )
+
+    async def _encode(
+        self,
+        texts: Sequence[str],
+        input_type: InputType,
+        outputs: Sequence[Output],
+        max_length: int | None,
+        truncate: bool,
+        adapter: str | None,
+        deadline: Deadline,
+    ) -> Representations:
+        info = await self.info_of(adapter)
         # Here, since a worker's 422 could not be told from one for what was made of the request.
         self._tokenizer.length_limit(max_length)
         if not truncate:  # here, because a worker sees pieces and cannot say which text it is

@@ -89,8 +89,8 @@ async def test_ready_and_metrics_do_not_wait_behind_other_operations(
     monkeypatch.setattr("service.data_root.LATE_SECONDS", 0.5)
     async with make_client() as client:
         pool = client._transport.app.state.runtime.pools.operations
-        waiting = [pool.submit(gate.wait, 20) for _ in range(OPERATIONS_THREADS)]
-        behind = pool.submit(lambda: None)
+        waiting = [asyncio.create_task(pool.run(gate.wait, 20)) for _ in range(OPERATIONS_THREADS)]
+        behind = asyncio.create_task(pool.run(int))
         await asyncio.sleep(1)
         answers = [await client.get(path) for path in ("/health", "/ready", "/metrics")]
         assert not behind.done()

@@ -194,13 +194,12 @@ class _Exchange:
             return False
         try:
             body = (await self.receive())["body"]
-            arguments = direct.arguments(scope, body, Request(scope, self.receive))
-            if arguments is None:
-                self._again = body
-                return False
-            response = await direct.handler(**arguments)
+            response = await direct.answer(body, Request(scope, self.receive))
         except KNOWN as error:
             response = self._options.answer(error)
+        if response is None:
+            self._again = body
+            return False
         await response(scope, self.receive, self.send)
         return True
 

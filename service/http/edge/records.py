@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import secrets
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -71,7 +71,7 @@ class Records:
     def begin(self, scope: Scope, arrived: float) -> Record:
         """The record of a request, with its id: the one that it brought, or a new one."""
         given = header(scope, b"x-request-id") or ""
-        request_id = given if SANE_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        request_id = given if SANE_REQUEST_ID.fullmatch(given) else secrets.token_hex(16)
         scope.setdefault("state", {}).update(request_id=request_id, arrived=arrived)
         self._telemetry.requests_in_progress.inc()
         return Record(scope, request_id, arrived, self._traces.begin(scope, request_id))

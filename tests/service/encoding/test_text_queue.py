@@ -1,7 +1,6 @@
 """Who is encoded next: short requests first, what has begun is finished, and nobody starves."""
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -13,27 +12,19 @@ from service.load.admission import Ticket
 Batch = list[tuple[str, int]]  # call and tokens of each part
 
 
-@pytest.fixture
-def loop() -> Iterator[asyncio.AbstractEventLoop]:
-    loop = asyncio.new_event_loop()
-    yield loop
-    loop.close()
-
-
 class Line:
     """A queue whose calls have names."""
 
-    def __init__(self, batch_tokens: int, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, batch_tokens: int) -> None:
         self.queue = TextQueue()
         self._budget = batch_tokens
-        self._loop = loop
         self._names: dict[QueuedCall, str] = {}
 
     def add(self, name: str, lengths: Sequence[int], ticket: Ticket | None = None) -> QueuedCall:
         tokens = TokenBatch(
             np.zeros(sum(lengths), np.int32), offsets_of(np.array(lengths)), np.zeros(len(lengths), np.bool_)
         )
-        call = QueuedCall(tokens, OUTPUTS, None, ticket or Ticket(), self._loop.create_future())
+        call = QueuedCall(tokens, OUTPUTS, None, ticket or Ticket())
         self._names[call] = name
         self.queue.add(call)
         return call
@@ -56,16 +47,16 @@ class Line:
         return sorted(last, key=last.__getitem__)
 
 
-def test_equal_requests_end_one_after_the_other(loop: asyncio.AbstractEventLoop) -> None:
-    line = Line(1000, loop)
+def test_equal_requests_end_one_after_the_other() -> None:
+    line = Line(1000)
     names = [f"r{number:02}" for number in range(40)]
     for name in names:
         line.add(name, [100] * 32)
     assert line.ends() == names
 
 
-def test_a_query_overtakes_documents_and_waits_for_no_full_batch(loop: asyncio.AbstractEventLoop) -> None:
-    line = Line(100, loop)
+def test_a_query_overtakes_documents_and_waits_for_no_full_batch() -> None:
+    line = Line(100)
     line.add("documents", [50] * 10)
     assert line.next() == [("documents", 100)]
     line.add("query", [7])
@@ -73,8 +64,8 @@ def test_a_query_overtakes_documents_and_waits_for_no_full_batch(loop: asyncio.A
     assert line.next() == [("query", 7), ("other query", 5)]  # of like size: in order of arrival
 
 
-def test_the_oldest_is_never_overtaken_twice_in_a_row(loop: asyncio.AbstractEventLoop) -> None:
-    line = Line(100, loop)
+def test_the_oldest_is_never_overtaken_twice_in_a_row() -> None:
+    line = Line(100)
     line.add("documents", [50] * 10)
     batches = []
     for number in range(9):  # a query for every batch
@@ -84,8 +75,8 @@ def test_the_oldest_is_never_overtaken_twice_in_a_row(loop: asyncio.AbstractEven
     assert with_documents == [False, True] * 4 + [False]
 
 
-def test_short_requests_end_first_and_what_has_begun_is_finished(loop: asyncio.AbstractEventLoop) -> None:
-    line = Line(100, loop)
+def test_short_requests_end_first_and_what_has_begun_is_finished() -> None:
+    line = Line(100)
     line.add("long", [50] * 8)
     line.add("middle", [50] * 5)
     line.add("short", [50] * 2)
@@ -95,16 +86,14 @@ def test_short_requests_end_first_and_what_has_begun_is_finished(loop: asyncio.A
     assert line.ends() == ["new", "long", "middle"]  # the long one had every other batch
 
 
-def test_long_texts_come_before_short_ones_of_a_request_and_one_over_the_budget_alone(
-    loop: asyncio.AbstractEventLoop,
-) -> None:
-    line = Line(100, loop)
+def test_long_texts_come_before_short_ones_of_a_request_and_one_over_the_budget_alone() -> None:
+    line = Line(100)
     line.add("a", [30, 250, 60, 20])
     assert line.rest() == [[("a", 250)], [("a", 90)], [("a", 20)]]
 
 
-def test_later_calls_keep_the_place_of_the_first_and_count_with_it(loop: asyncio.AbstractEventLoop) -> None:
-    line = Line(100, loop)
+def test_later_calls_keep_the_place_of_the_first_and_count_with_it() -> None:
+    line = Line(100)
     ticket = Ticket(later_tokens=300)
     line.add("large 1", [100], ticket)
     line.add("other", [90, 90])
@@ -118,8 +107,8 @@ def test_later_calls_keep_the_place_of_the_first_and_count_with_it(loop: asyncio
     assert line.next() == [("large 2", 100)]
 
 
-def test_what_is_answered_already_is_left_out(loop: asyncio.AbstractEventLoop) -> None:
-    line = Line(100, loop)
+def test_what_is_answered_already_is_left_out() -> None:
+    line = Line(100)
     departed = line.add("departed", [10])
     line.add("stays", [20])
     departed.answer.cancel()
@@ -127,8 +116,8 @@ def test_what_is_answered_already_is_left_out(loop: asyncio.AbstractEventLoop) -
     assert len(line.queue) == 0
 
 
-def test_tokens_ahead_by_hand(loop: asyncio.AbstractEventLoop) -> None:
-    line = Line(100, loop)
+def test_tokens_ahead_by_hand() -> None:
+    line = Line(100)
     assert line.ahead(5) == 0
     line.add("documents", [50] * 10)
     assert line.ahead(5) == 100  # others share its batch at most
@@ -142,13 +131,11 @@ def test_tokens_ahead_by_hand(loop: asyncio.AbstractEventLoop) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_tokens_ahead_is_about_what_comes_before_the_first_text(
-    seed: int, loop: asyncio.AbstractEventLoop
-) -> None:
+def test_tokens_ahead_is_about_what_comes_before_the_first_text(seed: int) -> None:
     """Random queues without later arrivals: right within half of it and three batches."""
     random = np.random.default_rng(seed)
     for _ in range(50):
-        line = Line(100, loop)
+        line = Line(100)
         for number in range(random.integers(0, 40)):
             line.add(f"r{number}", random.integers(1, 60, random.integers(1, 20)).tolist())
         for _ in range(random.integers(0, 3)):

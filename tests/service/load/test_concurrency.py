@@ -2,11 +2,13 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
 from service.load.concurrency import SharedCalls, in_lanes
 from service.load.pools import Pool
+from service.load.relay import relay
 
 POOL = Pool("calls", 2)
 
@@ -60,6 +62,32 @@ async def test_callers_of_one_name_share_calls_and_other_names_do_not_wait() -> 
     gate.set()
     assert await asyncio.gather(*slow[1:]) == ["SLOW"] * 99
     assert calls.count("slow") == 2  # one for the first, one for all who came meanwhile
+
+
+async def test_a_caller_in_a_thread_of_the_pool_needs_no_other() -> None:
+    pool, seen = Pool("only", 1), list[str]()
+    begun, gate = threading.Event(), threading.Event()
+
+    def call(name: str) -> str:
+        seen.append(threading.current_thread().name)
+        begun.set()
+        assert gate.wait(10)
+        return name.upper()
+
+    shared = SharedCalls(call, pool)
+
+    async def asks() -> str:
+        await pool.run(time.sleep, 0.05)
+        return await shared("a")
+
+    first = asyncio.create_task(relay(asks()))
+    assert await asyncio.to_thread(begun.wait, 10)
+    second = [asyncio.create_task(shared("a")) for _ in range(3)]
+    await asyncio.sleep(0)
+    gate.set()
+    assert await asyncio.gather(first, *second) == ["A"] * 4
+    assert seen == ["only_0"] * 2
+    pool.close()
 
 
 async def test_a_failure_reaches_every_caller_and_is_forgotten() -> None:

@@ -2,12 +2,14 @@
 
 import asyncio
 import threading
+import time
 from typing import Any
 
 import pytest
 
 from index.snapshot import Snapshot
 from service.load.pools import Pool
+from service.load.relay import relay
 
 BEYOND_ANY_POOL = 80
 SEARCH = {"collection": "demo", "query": "hot tea"}
@@ -19,6 +21,29 @@ async def test_work_runs_in_threads_of_the_pools_name() -> None:
     with pytest.raises(ZeroDivisionError):
         await pool.run(divmod, 1, 0)
     pool.close()
+
+
+async def test_a_thread_of_the_pool_works_itself() -> None:
+    """Where it waited for another one, all could wait for each other."""
+    pool, other = Pool("brewing", 1), Pool("cooling", 1)
+
+    async def work() -> list[tuple[bool, bool]]:
+        seen = [(pool.is_here, other.is_here)]
+        for each in (pool, pool, other):
+            await each.run(time.sleep, 0.05)
+            seen.append((pool.is_here, other.is_here))
+        return seen
+
+    assert await relay(work()) == [(False, False), (True, False), (True, False), (False, True)]
+
+    def waits(task: Pool) -> Any:
+        with pytest.raises(StopIteration) as end:  # of a coroutine that awaits nothing
+            task.run(divmod, 7, 2).send(None)
+        return end.value.value
+
+    assert await pool.run(waits, pool) == (3, 1)
+    pool.close()
+    other.close()
 
 
 async def test_work_that_nobody_awaits_any_more_is_not_begun() -> None:

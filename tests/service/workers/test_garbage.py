@@ -69,7 +69,7 @@ def garbling(make_app: Any, serve: Any) -> Any:
         def start() -> tuple[str, dict[str, Any]]:
             wire: dict[str, Any] = {}
             app = make_app(create=create_worker_app)
-            app.add_middleware(Garbling, wire=wire)
+            app.middleware_stack = Garbling(app.middleware_stack, wire)
             return stack.enter_context(serve(app)), wire
 
         yield start
