@@ -144,7 +144,7 @@ class Settings(BaseSettings):
     compression: bool = Field(True, description="Compress answers for clients that accept zstd or gzip.")
     max_concurrent_requests: int = Field(512, ge=1, description="Requests in work; more get 429.")
     max_wait_seconds: float = Field(
-        2, gt=0, description="Longest predicted wait of a request before its work begins; more gets 429."
+        2, gt=0, description="Longest a request should wait for its work; 429 where half of it is predicted."
     )
     request_timeout_seconds: float = Field(
         60, gt=0, description="Longest a request may wait; a client may ask for less (X-Request-Timeout)."

@@ -1,7 +1,7 @@
 """What a search costs beside its arithmetic.
 
 Processor time of `POST /search`, of which encoder sessions and late interaction are taken off, in servers of
-this tree and of the one before serving was reworked, whose turns alternate; what HTTP adds to the same search
+this tree and of the commit before the edge was one, whose turns alternate; what HTTP adds to the same search
 in Python; and the encoding of one short query beside a bare session run. One encoder thread where processor
 time is split, since that of one thread can be read; the default elsewhere.
 
@@ -30,6 +30,7 @@ import httpx
 import onnxruntime
 import uvloop
 from serving.cranfield import build, texts_of
+from serving.loop import BASE
 from serving.server import ROOT, Server, serving
 from serving.timed_command import CLOCKS
 from serving.trees import tree_of
@@ -44,12 +45,11 @@ from service.app import create_app, server_for
 from service.search.pipeline import SearchPipeline, SearchQuery
 from service.settings import Settings
 
-BASE = "1c1364b"  # the commit before serving was reworked
 LARGE = 50_000  # documents
 QUICK_TEXTS, QUICK_LARGE = 300, 5_000
 SHORT_QUERY = "lift of a slender delta wing at supersonic speed"
 WARM_UP = 30
-REST_RATIO = 0.5
+REST_RATIO = 1.0
 ADDED_MS = 1.5
 ENCODE_RATIO = 1.5
 PLAIN = {"Accept-Encoding": "identity"}  # compression is the client's choice

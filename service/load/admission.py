@@ -10,6 +10,8 @@ from service.exceptions import DeadlineExceededError, OverloadedError
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.loop import LoopDelay
 
+PREDICTED_SHARE = 0.5  # of the longest wait: others overtake, and the next second may be slower than the last
+
 _numbers = count()
 
 
@@ -37,18 +39,20 @@ class Admission:
     def require(self, wait_seconds: float, deadline: Deadline) -> None:
         """Raises OverloadedError where a request would wait longer than promised or than it has time.
 
-        wait_seconds: the prediction without the loop, 0 where nobody is ahead.
+        wait_seconds: the prediction without the loop, 0 where nobody is ahead. In overload every queue is as
+        long as it may be, so that whoever is let in waits that long, or longer where it was wrong.
         Raises DeadlineExceededError past the deadline.
         """
         if self.loop is not None and wait_seconds > 0:  # an idle server takes any request
             wait_seconds += self.loop.wait_seconds
         if deadline.passed:
             raise too_late(wait_seconds)
-        allowed_seconds = min(self.max_wait_seconds, deadline.remaining_seconds)
+        longest_seconds = PREDICTED_SHARE * self.max_wait_seconds
+        allowed_seconds = min(longest_seconds, deadline.remaining_seconds)
         if wait_seconds > allowed_seconds:
             excess_seconds = wait_seconds - allowed_seconds
-            limit = "this server's limit (setting max_wait_seconds)"
-            if allowed_seconds < self.max_wait_seconds:
+            limit = "this server's limit (half of the setting max_wait_seconds)"
+            if allowed_seconds < longest_seconds:
                 limit = "all the time it has (header X-Request-Timeout, setting request_timeout_seconds)"
             raise OverloadedError(
                 f"the request would wait {wait_seconds:.1f} s; {allowed_seconds:.1f} s is {limit}: "

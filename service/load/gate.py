@@ -8,8 +8,8 @@ one very late. How long a request has waited is known from the kernel, since a l
 
 Searches are alike, so Little's law tells how long one more would be in the server: as many as there are,
 divided by how many are answered in a second. That counts whatever they wait for, the encoder, threads, the
-loop, or processors that others use. Half of the longest wait is taken, as work follows the wait and the
-next second may be slower than the last. Other requests are of any size, so they are judged by their tokens.
+loop, or processors that others use. A quarter of the longest wait is left for a second that is slower than
+the last. Other requests are of any size, so they are judged by their tokens.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from service.load.pace import Pace
 LATE_SECONDS = 0.05  # over the last beats
 VERY_LATE_SECONDS = 0.2  # once: refusals must not be late, too
 FEW = 12  # in work, as of one browser: they cannot be what makes the loop late
-SHARE = 0.5  # of the longest wait
+SHARE = 0.75  # of the longest wait
 FIRST_PER_SECOND = 50.0  # a guess, until answers are counted
 SEARCHES = "/search"
 
@@ -62,8 +62,8 @@ class Gate:
                 excess_seconds = wait_seconds - limit_seconds
                 raise OverloadedError(
                     f"{self._searches} searches are in work, and one more would take {wait_seconds:.1f} s; "
-                    f"{limit_seconds:.1f} s is the limit (half of the setting max_wait_seconds, or header "
-                    f"X-Request-Timeout): try again in {math.ceil(excess_seconds)} s",
+                    f"{limit_seconds:.1f} s is the limit ({SHARE:.0%} of the setting max_wait_seconds, or "
+                    f"header X-Request-Timeout): try again in {math.ceil(excess_seconds)} s",
                     excess_seconds,
                     "wait",
                 )
@@ -76,11 +76,12 @@ class Gate:
             if self._searches == FEW:
                 self._answered = time.monotonic()
 
-    def end(self, path: str) -> None:
-        """Counts its answer."""
+    def end(self, path: str, *, refused: bool = False) -> None:
+        """Counts its answer. refused: because others wait, which is no work."""
         self.in_work -= 1
         if path == SEARCHES:
-            if self._searches >= FEW:  # fewer tell how many came, not how many could be answered
+            # Fewer tell how many came, not how many could be answered.
+            if self._searches >= FEW and not refused:
                 now = time.monotonic()
                 self._pace.observe(1, now - self._answered)
                 self._answered = now

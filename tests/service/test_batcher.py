@@ -269,7 +269,7 @@ async def test_a_panic_of_the_encoder_is_answered_and_the_next_batch_works() -> 
 async def test_who_would_wait_too_long_is_refused_and_told_when_to_come_again() -> None:
     """The first guess of 2,000 tokens a second stands until a batch is done: 1,000 tokens take 0.5 s."""
     encoder = Counter(held=True)
-    batcher = Batcher(encoder, POOL, batch_tokens=1000, queue_tokens=100_000, admission=Admission(2))
+    batcher = Batcher(encoder, POOL, batch_tokens=1000, queue_tokens=100_000, admission=Admission(4))
     whole_queue = asyncio.create_task(batcher.submit(texts(*[[1] * 1000] * 9)))  # idle: whatever fits
     await asyncio.to_thread(encoder.started.wait, 10)
     for large in (texts([1] * 9000), texts(*[[1] * 100] * 90)):  # one text or many

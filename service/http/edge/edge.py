@@ -36,6 +36,8 @@ from service.load.pools import Pool
 from service.telemetry import Telemetry
 from service.tracing.request import tracing
 
+OVERLOADED = 429
+REFUSED = "refused"  # where a request's scope says, among its `state`, that others have the server's time
 LINGER_SECONDS = 5.0
 LINGER_BYTES = 64 << 20
 CLOSE = (b"connection", b"close")
@@ -230,6 +232,8 @@ class _Exchange:
         there are more.
         """
         self._record.status = start["status"]
+        if start["status"] == OVERLOADED:
+            self._scope["state"][REFUSED] = True
         try:
             await self._options.records.enter(self._record)
         except AuditError as error:

@@ -17,6 +17,7 @@ from service.exceptions import OverloadedError
 from service.http.asgi import Application, Scope, header
 from service.http.departure import STATE as DEPARTURE
 from service.http.departure import Departure
+from service.http.edge.edge import REFUSED
 from service.http.edge.keys import OPEN_FILES
 from service.http.edge.places import ALWAYS_SERVED
 from service.http.wire.connections import Connections
@@ -224,12 +225,12 @@ class HttpProtocol(HttpToolsProtocol):
         gate.begin(path)
         task = self.loop.create_task(cycle.run_asgi(app))
         self.tasks.add(task)
-        task.add_done_callback(self._ended(path))
+        task.add_done_callback(self._ended(path, cycle))
 
-    def _ended(self, path: str) -> Callable[[asyncio.Task[None]], None]:
+    def _ended(self, path: str, cycle: RequestResponseCycle) -> Callable[[asyncio.Task[None]], None]:
         def end(task: asyncio.Task[None]) -> None:
             self.tasks.discard(task)
-            self._shared.gate.end(path)
+            self._shared.gate.end(path, refused=REFUSED in cycle.scope["state"])
 
         return end
 

@@ -34,12 +34,12 @@ async def test_a_loop_that_is_held_shows_at_once_and_is_forgotten_again() -> Non
 
 def test_the_delay_is_part_of_every_prediction() -> None:
     delay = LoopDelay()
-    admission = Admission(1.0, delay)
+    admission = Admission(2.0, delay)
     admission.require(0.9, NO_DEADLINE)
     delay.mean_seconds = USUAL_SECONDS
     assert delay.wait_seconds == 0
     delay.mean_seconds = 0.1
     assert delay.wait_seconds == STEPS * 0.1
     admission.require(0.0, NO_DEADLINE)  # nobody is ahead
-    with pytest.raises(OverloadedError, match=r"would wait 1\.3 s; 1\.0 s is this server's limit"):
+    with pytest.raises(OverloadedError, match=r"would wait 1\.1 s; 1\.0 s is this server's limit"):
         admission.require(0.9, NO_DEADLINE)
