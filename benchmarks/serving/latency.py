@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import shutil
 import socket
 import statistics
 import tempfile
@@ -85,13 +86,13 @@ def measure(*, quick: bool) -> tuple[dict[str, Any], list[str]]:
             else build(data / "collections", encoder, texts, LARGE)
         )
         with ExitStack() as running:
-            trees = {"this": ROOT}
+            trees = {"this": (ROOT, data)}
             base = tree_of(BASE, Path(scratch) / "base")
             if base is not None:
-                trees["base"] = base
+                trees["base"] = base, shutil.copytree(data, Path(scratch) / "base-data")
             servers = {
-                tree: running.enter_context(timed_server(data, code, Path(scratch) / f"{tree}.clocks"))
-                for tree, code in trees.items()
+                tree: running.enter_context(timed_server(root, code, Path(scratch) / f"{tree}.clocks"))
+                for tree, (code, root) in trees.items()
             }
             for name in names:
                 rounds, searches = (2, 30) if quick else (10, 60)
