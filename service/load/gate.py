@@ -29,6 +29,26 @@ FIRST_PER_SECOND = 50.0  # a guess, until answers are counted
 SEARCHES = "/search"
 
 
+PASSAGE = "passage"  # where a request's scope has it, among its `state`
+
+
+class Passage:
+    """One request that was let in, until its answer begins: how long a client takes to read it is no work."""
+
+    __slots__ = ("_gate", "_over", "_path")
+
+    def __init__(self, gate: Gate, path: str) -> None:
+        self._gate = gate
+        self._path = path
+        self._over = False
+
+    def end(self, *, answered: bool = False) -> None:
+        """Counts it no more. answered: by work that was done for it, not by a refusal."""
+        if not self._over:
+            self._over = True
+            self._gate.end(self._path, answered=answered)
+
+
 class Gate:
     """Counts requests from the wire to their answers. Use from one event loop."""
 
@@ -68,20 +88,21 @@ class Gate:
                     "wait",
                 )
 
-    def begin(self, path: str) -> None:
-        """Counts a request that was let in."""
+    def begin(self, path: str) -> Passage:
+        """Counts a request that is let in."""
         self.in_work += 1
         if path == SEARCHES:
             self._searches += 1
             if self._searches == FEW:
                 self._answered = time.monotonic()
+        return Passage(self, path)
 
-    def end(self, path: str, *, refused: bool = False) -> None:
-        """Counts its answer. refused: because others wait, which is no work."""
+    def end(self, path: str, *, answered: bool) -> None:
+        """Counts it no more, once."""
         self.in_work -= 1
         if path == SEARCHES:
             # Fewer tell how many came, not how many could be answered.
-            if self._searches >= FEW and not refused:
+            if self._searches >= FEW and answered:
                 now = time.monotonic()
                 self._pace.observe(1, now - self._answered)
                 self._answered = now

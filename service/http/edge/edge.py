@@ -32,12 +32,12 @@ from service.http.edge.keys import KeyRing, is_open
 from service.http.edge.places import ALWAYS_SERVED, Places
 from service.http.edge.records import Record, Records
 from service.http.hosts import AllowedHosts
+from service.load.gate import PASSAGE, Passage
 from service.load.pools import Pool
 from service.telemetry import Telemetry
 from service.tracing.request import tracing
 
 OVERLOADED = 429
-REFUSED = "refused"  # where a request's scope says, among its `state`, that others have the server's time
 LINGER_SECONDS = 5.0
 LINGER_BYTES = 64 << 20
 CLOSE = (b"connection", b"close")
@@ -232,8 +232,9 @@ class _Exchange:
         there are more.
         """
         self._record.status = start["status"]
-        if start["status"] == OVERLOADED:
-            self._scope["state"][REFUSED] = True
+        passage: Passage | None = self._scope["state"].get(PASSAGE)
+        if passage is not None:
+            passage.end(answered=start["status"] != OVERLOADED)
         try:
             await self._options.records.enter(self._record)
         except AuditError as error:

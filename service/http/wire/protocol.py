@@ -17,11 +17,11 @@ from service.exceptions import OverloadedError
 from service.http.asgi import Application, Scope, header
 from service.http.departure import STATE as DEPARTURE
 from service.http.departure import Departure
-from service.http.edge.edge import REFUSED
 from service.http.edge.keys import OPEN_FILES
 from service.http.edge.places import ALWAYS_SERVED
 from service.http.wire.connections import Connections
 from service.http.wire.waiting import waited_seconds
+from service.load.gate import PASSAGE, Passage
 
 MAX_HEAD_BYTES = 64 * 1024  # of a head, or of what comes beside a body
 PROGRESS_BYTES = 16 * 1024  # what a client must take of an answer each time
@@ -222,15 +222,15 @@ class HttpProtocol(HttpToolsProtocol):
             except OverloadedError as error:
                 self._turn_away(cycle, error)
                 return
-        gate.begin(path)
+        passage = cycle.scope["state"][PASSAGE] = gate.begin(path)
         task = self.loop.create_task(cycle.run_asgi(app))
         self.tasks.add(task)
-        task.add_done_callback(self._ended(path, cycle))
+        task.add_done_callback(self._ended(passage))
 
-    def _ended(self, path: str, cycle: RequestResponseCycle) -> Callable[[asyncio.Task[None]], None]:
+    def _ended(self, passage: Passage) -> Callable[[asyncio.Task[None]], None]:
         def end(task: asyncio.Task[None]) -> None:
             self.tasks.discard(task)
-            self._shared.gate.end(path, refused=REFUSED in cycle.scope["state"])
+            passage.end()
 
         return end
 

@@ -33,7 +33,7 @@ def test_few_requests_are_let_in_however_late_the_loop_is() -> None:
     with pytest.raises(OverloadedError, match=r"10\.00 s late") as refused:
         gate.require("/embed", 10.0, None)
     assert (refused.value.reason, refused.value.retry_after_seconds) == ("loop", 1)
-    gate.end("/embed")
+    gate.end("/embed", answered=True)
     gate.require("/embed", 10.0, None)
 
 
@@ -59,13 +59,13 @@ def test_searches_are_let_in_by_how_many_are_answered_in_a_second(clock: Any) ->
         gate.begin(SEARCHES)
     for _ in range(400):
         clock.now += 0.05
-        gate.end(SEARCHES)
+        gate.end(SEARCHES, answered=True)
         gate.begin(SEARCHES)
     assert gate.search_seconds == pytest.approx(1.0, rel=0.01)
     gate.begin(SEARCHES)
     for _ in range(400):  # those that are refused show nothing of how fast searches are
         gate.begin(SEARCHES)
-        gate.end(SEARCHES, refused=True)
+        gate.end(SEARCHES, answered=False)
     with pytest.raises(
         OverloadedError, match=r"21 searches are in work, and one more would take 1\.. s"
     ) as told:
@@ -73,7 +73,7 @@ def test_searches_are_let_in_by_how_many_are_answered_in_a_second(clock: Any) ->
     assert told.value.retry_after_seconds == pytest.approx(0.05, rel=0.1)
     gate.require("/embed", 0.0, None)  # of any size, so judged by its tokens
     for _ in range(6):
-        gate.end(SEARCHES)
+        gate.end(SEARCHES, answered=True)
     gate.require(SEARCHES, 0.0, None)
     gate.require(SEARCHES, 0.0, "soon")  # no time at all: it is judged where the rest of it is
     with pytest.raises(OverloadedError):
@@ -87,7 +87,18 @@ def test_a_pause_without_searches_is_no_slowness(clock: Any) -> None:
         gate.begin(SEARCHES)
     for _ in range(100):
         clock.now += 0.01
-        gate.end(SEARCHES)
+        gate.end(SEARCHES, answered=True)
         gate.begin(SEARCHES)
     gate.require(SEARCHES, 0.0, None)
     assert gate.search_seconds < 0.2
+
+
+def test_who_reads_an_answer_is_in_work_no_more() -> None:
+    gate = Gate(LoopDelay(), 2.0)
+    passages = [gate.begin(SEARCHES) for _ in range(FEW)]
+    with pytest.raises(OverloadedError):
+        gate.require(SEARCHES, 10.0, None)
+    for _ in range(2):  # its answer begins, and its task ends
+        passages[0].end(answered=True)
+    assert gate.in_work == FEW - 1
+    gate.require(SEARCHES, 10.0, None)
