@@ -33,20 +33,30 @@ PASSAGE = "passage"  # where a request's scope has it, among its `state`
 
 
 class Passage:
-    """One request that was let in, until its answer begins: how long a client takes to read it is no work."""
+    """One request that was let in: in work from when its body is here until its answer begins.
 
-    __slots__ = ("_gate", "_over", "_path")
+    How long a client takes to send the one and to read the other is no work.
+    """
+
+    __slots__ = ("_begun", "_gate", "_over", "_path")
 
     def __init__(self, gate: Gate, path: str) -> None:
         self._gate = gate
         self._path = path
-        self._over = False
+        self._begun = self._over = False
+
+    def begin(self) -> None:
+        """Counts it, once."""
+        if not self._begun:
+            self._begun = True
+            self._gate.begin(self._path)
 
     def end(self, *, answered: bool = False) -> None:
         """Counts it no more. answered: by work that was done for it, not by a refusal."""
         if not self._over:
             self._over = True
-            self._gate.end(self._path, answered=answered)
+            if self._begun:
+                self._gate.end(self._path, answered=answered)
 
 
 class Gate:
@@ -88,14 +98,13 @@ class Gate:
                     "wait",
                 )
 
-    def begin(self, path: str) -> Passage:
-        """Counts a request that is let in."""
+    def begin(self, path: str) -> None:
+        """Counts a request."""
         self.in_work += 1
         if path == SEARCHES:
             self._searches += 1
             if self._searches == FEW:
                 self._answered = time.monotonic()
-        return Passage(self, path)
 
     def end(self, path: str, *, answered: bool) -> None:
         """Counts it no more, once."""

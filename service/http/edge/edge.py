@@ -103,6 +103,7 @@ class _Exchange:
         self._replaced = False  # the answer, by an error
         self._coding: AnswerCoding | None = None
         self._key_use: KeyUse | None = None
+        self._passage: Passage | None = self._scope["state"].get(PASSAGE)
         self._left = False
         self._ends = False  # the server, before this was done
         self._departed: asyncio.Future[None] | None = None
@@ -161,6 +162,8 @@ class _Exchange:
         finally:
             self._take_place()
         self._body_read = True
+        if self._passage is not None:
+            self._passage.begin()
         if self._has_place:
             self._options.places.require_own()
         if self._key_use is not None:
@@ -232,9 +235,8 @@ class _Exchange:
         there are more.
         """
         self._record.status = start["status"]
-        passage: Passage | None = self._scope["state"].get(PASSAGE)
-        if passage is not None:
-            passage.end(answered=start["status"] != OVERLOADED)
+        if self._passage is not None:
+            self._passage.end(answered=start["status"] != OVERLOADED)
         try:
             await self._options.records.enter(self._record)
         except AuditError as error:

@@ -222,7 +222,9 @@ class HttpProtocol(HttpToolsProtocol):
             except OverloadedError as error:
                 self._turn_away(cycle, error)
                 return
-        passage = cycle.scope["state"][PASSAGE] = gate.begin(path)
+        passage = cycle.scope["state"][PASSAGE] = Passage(gate, path)
+        if not cycle.more_body:
+            passage.begin()
         task = self.loop.create_task(cycle.run_asgi(app))
         self.tasks.add(task)
         task.add_done_callback(self._ended(passage))

@@ -6,7 +6,7 @@ import pytest
 
 from service.exceptions import OverloadedError
 from service.load import gate as module
-from service.load.gate import FEW, LATE_SECONDS, SEARCHES, VERY_LATE_SECONDS, Gate
+from service.load.gate import FEW, LATE_SECONDS, SEARCHES, VERY_LATE_SECONDS, Gate, Passage
 from service.load.loop import LoopDelay
 
 
@@ -93,9 +93,12 @@ def test_a_pause_without_searches_is_no_slowness(clock: Any) -> None:
     assert gate.search_seconds < 0.2
 
 
-def test_who_reads_an_answer_is_in_work_no_more() -> None:
+def test_who_sends_a_body_or_reads_an_answer_is_not_in_work() -> None:
     gate = Gate(LoopDelay(), 2.0)
-    passages = [gate.begin(SEARCHES) for _ in range(FEW)]
+    passages = [Passage(gate, SEARCHES) for _ in range(FEW)]
+    gate.require(SEARCHES, 10.0, None)  # their bodies are not here
+    for passage in passages * 2:  # all of it came, and it is read
+        passage.begin()
     with pytest.raises(OverloadedError):
         gate.require(SEARCHES, 10.0, None)
     for _ in range(2):  # its answer begins, and its task ends

@@ -129,18 +129,20 @@ def test_a_slow_client_that_takes_its_answer_gets_it_whole(make_server: Any, con
 
 
 @pytest.mark.usefixtures("small_buffers")
-def test_clients_that_read_slowly_are_no_work(make_server: Any, connect: Any) -> None:
+def test_clients_that_send_or_read_slowly_are_no_work(make_server: Any, connect: Any) -> None:
     """Else a dozen of them would have all others turned away at the wire."""
     with make_server(max_request_tokens=40_000) as url:
+        sending = connect(url)
+        sending.send(*EMBED, "Content-Length: 100")
         clients = [connect(url, receive_bytes=4096) for _ in range(2)]
         for client in clients:
             client.send(*EMBED, f"Content-Length: {len(LARGE)}", body=LARGE)
         for client in clients:
             assert client.socket.recv(12) == b"HTTP/1.1 200"
         metrics = httpx.get(f"{url}/metrics").text
-        assert "tercet_requests_in_progress 3.0" in metrics
+        assert "tercet_requests_in_progress 4.0" in metrics
         assert "tercet_requests_let_in 1.0" in metrics  # the one that asks
-        for client in clients:
+        for client in (sending, *clients):
             client.socket.close()
 
 
