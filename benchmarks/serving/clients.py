@@ -23,7 +23,7 @@ DOCUMENT_LETTERS = 100_000  # so that an answer is larger than what the kernel t
 TIMEOUT_SECONDS = 30
 LINGER_SECONDS = 5  # how long an answered connection may go on with its body
 DRIP_SECONDS = 1.0
-FULL = {"idle": 1000, "readers": 50, "heads": 275, "bodies": 275}
+FULL = {"idle": 1000, "readers": 200, "heads": 200, "bodies": 200}
 QUICK = {"idle": 200, "readers": 20, "heads": 50, "bodies": 50}
 LIGHT = json.dumps({"inputs": "how is green tea brewed?", "outputs": ["dense"]})
 LARGE = json.dumps({"collection": "long", "query": "a long story", "top_k": DOCUMENTS})
@@ -183,7 +183,7 @@ class Hostile:
 
 def _sent(connection: socket.socket) -> bool:
     try:
-        connection.sendall(b" ")
+        connection.sendall(b"a")  # part of a header, or of a body
     except OSError:
         return False
     return True
