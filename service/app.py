@@ -330,7 +330,7 @@ def _watch(runtime: Runtime) -> None:
     telemetry = runtime.telemetry
     telemetry.watch_number("tercet_queue_tokens", "Tokens accepted, not yet encoded.", runtime.pending_tokens)
     telemetry.watch_number(
-        "tercet_requests_let_in", "Requests between the wire and their answers.", lambda: runtime.gate.in_work
+        "tercet_requests_let_in", "Requests whose answers have not begun.", lambda: runtime.gate.in_work
     )
     telemetry.watch(
         "tercet_predicted_wait_seconds", "Wait of a request that came now.", "kind", runtime.predicted_waits

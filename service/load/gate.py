@@ -27,8 +27,6 @@ FEW = 12  # in work, as of one browser: they cannot be what makes the loop late
 SHARE = 0.75  # of the longest wait
 FIRST_PER_SECOND = 50.0  # a guess, until answers are counted
 SEARCHES = "/search"
-
-
 PASSAGE = "passage"  # where a request's scope has it, among its `state`
 
 
@@ -60,7 +58,7 @@ class Passage:
 
 
 class Gate:
-    """Counts requests from the wire to their answers. Use from one event loop."""
+    """Counts requests in work. Use from one event loop."""
 
     def __init__(self, loop: LoopDelay, max_wait_seconds: float) -> None:
         self._loop = loop
