@@ -286,10 +286,11 @@ async def test_cancelled_results_cancel_who_waits(relayed: bool) -> None:
     gate.set()
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.05])
+@pytest.mark.parametrize(("seconds", "before_seconds"), [(0.0, 0.0), (0.05, 0.0), (0.02, 0.2)])
 @pytest.mark.parametrize("relayed", [True, False])
-async def test_a_deadline_that_passes_is_told(relayed: bool, seconds: float) -> None:
-    """However early: before the work begins, before it waits or while it does."""
+async def test_a_deadline_that_passes_is_told(relayed: bool, seconds: float, before_seconds: float) -> None:
+    """However early: before the work begins or before it can tell whom, or while it waits."""
+    pool = Pool("work", 1)
     deadline = Deadline(time.monotonic() + seconds)
     answer: Future[str] = Future()
 
@@ -298,10 +299,12 @@ async def test_a_deadline_that_passes_is_told(relayed: bool, seconds: float) -> 
             answer.set_result("too late")
 
     async def work() -> str:
+        await pool.run(time.sleep, before_seconds)
         with expiring(deadline, expire):
             return await Awaited(answer)
 
     assert await asyncio.wait_for(relay(work(), deadline) if relayed else work(), 5) == "too late"
+    pool.close()
 
 
 @pytest.mark.parametrize("relayed", [True, False])
