@@ -263,8 +263,10 @@ class HttpProtocol(HttpToolsProtocol):
             self.cycle.message_event.set()
             self._departed()
         if unanswered and not self.transport.is_closing():
+            # In the shape of the path, where the head was whole and what came of the body was not.
+            path = "" if self.cycle is None or self.cycle.response_complete else self.cycle.scope["path"]
             request_id = self._shared.refused(self.client, failure.status)
-            self.transport.write(failure_bytes(failure, "", request_id, close=True))
+            self.transport.write(failure_bytes(failure, path, request_id, close=True))
         self.transport.close()
         self._bound_closing()
 

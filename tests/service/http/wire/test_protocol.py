@@ -128,6 +128,22 @@ def test_a_slow_client_that_takes_its_answer_gets_it_whole(make_server: Any, con
         assert time.monotonic() - started > 1
 
 
+@pytest.mark.parametrize(
+    ("path", "status", "fields"),
+    [("/embed", 400, {"error"}), ("/tei/embed", 422, {"error", "error_type"})],
+)
+def test_a_broken_body_is_answered_in_the_shape_of_its_path(
+    make_server: Any, connect: Any, path: str, status: int, fields: set[str]
+) -> None:
+    with make_server() as url:
+        client = connect(url)
+        head = (f"POST {path} HTTP/1.1", "Content-Type: application/json", "Transfer-Encoding: chunked")
+        client.send(*head, body=b"ffffffffffffffffffff\r\n")
+        answer = client.answer()
+        assert (answer.status, set(json.loads(answer.body))) == (status, fields)
+        assert client.is_closed()
+
+
 @pytest.mark.usefixtures("small_buffers")
 def test_clients_that_send_or_read_slowly_are_no_work(make_server: Any, connect: Any) -> None:
     """Else a dozen of them would have all others turned away at the wire."""
