@@ -50,18 +50,13 @@ async def relay(work: Coroutine[Any, Any, Result], deadline: Deadline = NO_DEADL
     """
     if _relay_at_hand() is not None:
         return await work
-    loop = asyncio.get_running_loop()
-    runner = _Relay(work, loop)
-    timer = None
-    if deadline.remaining_seconds < math.inf:
-        timer = loop.call_later(deadline.remaining_seconds, runner.expire)
-    runner.go_on()
-    try:
-        return await runner.result
-    finally:
-        if timer is not None:
-            timer.cancel()
-        runner.leave()
+    runner = _Relay(work, asyncio.get_running_loop())
+    with expiring(deadline, runner.expire):
+        runner.go_on()
+        try:
+            return await runner.result
+        finally:
+            runner.leave()
 
 
 async def on_loop(work: Coroutine[Any, Any, Result]) -> Result:

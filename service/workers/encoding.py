@@ -187,22 +187,8 @@ class RemoteEncoding:
         tokens: TokenBatch | None = None,
     ) -> Representations:
         """Representations of at least one text, in order. tokens: of no use here, workers take texts."""
-        deadline = NO_DEADLINE if ticket is None else ticket.deadline
-        return await on_loop(
-            self._encode(texts, input_type, outputs, max_length, truncate, adapter, deadline)
-        )
-
-    async def _encode(
-        self,
-        texts: Sequence[str],
-        input_type: InputType,
-        outputs: Sequence[Output],
-        max_length: int | None,
-        truncate: bool,
-        adapter: str | None,
-        deadline: Deadline,
-    ) -> Representations:
         info = await self.info_of(adapter)
+        deadline = NO_DEADLINE if ticket is None else ticket.deadline
         # Here, since a worker's 422 could not be told from one for what was made of the request.
         self._tokenizer.length_limit(max_length)
         if not truncate:  # here, because a worker sees pieces and cannot say which text it is
@@ -218,7 +204,7 @@ class RemoteEncoding:
                     piece, input_type, outputs, max_length, truncate, info, deadline
                 )
 
-        parts = await all_of(encoded(piece) for piece in _pieces(texts))
+        parts = await on_loop(all_of(encoded(piece) for piece in _pieces(texts)))
         if len(parts) == 1:
             return parts[0]
         return await self._pool.run(Representations.concatenate, parts)

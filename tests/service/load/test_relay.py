@@ -5,7 +5,7 @@ import threading
 import time
 from concurrent.futures import Future
 from contextvars import ContextVar
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -29,6 +29,12 @@ async def held(pool: Pool) -> threading.Event:
     pool.submit(hold)
     assert await asyncio.to_thread(begun.wait, 10)
     return gate
+
+
+async def leave(working: asyncio.Task[Any]) -> None:
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
 
 
 async def until(event: threading.Event) -> None:
@@ -64,9 +70,9 @@ async def test_the_loop_is_woken_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = asyncio.get_running_loop()
     wake = loop.call_soon_threadsafe
 
-    def counted(*args: object, **options: object) -> object:
+    def counted(*args: Any, **options: Any) -> Any:
         woken.append(args[0])
-        return wake(*args, **options)  # type: ignore[arg-type]
+        return wake(*args, **options)
 
     async def work() -> int:
         return sum([await pool.run(divmod, number, 1) for number in range(10)], ())[18]
@@ -126,9 +132,7 @@ async def test_who_leaves_ends_what_the_work_awaits_on_the_loop() -> None:
 
     working = asyncio.create_task(relay(on_loop(sleeps())))
     await begun.wait()
-    working.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await working
+    await leave(working)
     await asyncio.wait_for(ended.wait(), 5)
 
 
@@ -187,9 +191,7 @@ async def test_who_leaves_takes_what_waits_with_it() -> None:
 
     working = asyncio.create_task(relay(work()))
     await asyncio.sleep(0)
-    working.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await working
+    await leave(working)
     assert ended == ["MainThread"]
     gate.set()
     await pool.run(begun.append, "next")
@@ -214,9 +216,7 @@ async def test_who_leaves_ends_the_work_at_its_next_wait() -> None:
 
     working = asyncio.create_task(relay(work()))
     await until(begun)
-    working.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await working
+    await leave(working)
     gate.set()
     await until(ended)
     assert steps == []
@@ -242,9 +242,7 @@ async def test_work_that_begins_to_wait_after_its_caller_left_does_not_wait() ->
     await asyncio.sleep(0)
     first.set()
     await until(begun)
-    working.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await working
+    await leave(working)
     gate.set()
     await until(ended)
     second.set()
@@ -263,9 +261,7 @@ async def test_what_others_wait_for_too_goes_on(relayed: bool) -> None:
 
     working = [asyncio.create_task(relay(work()) if relayed else work()) for _ in range(2)]
     await asyncio.sleep(0)
-    working[0].cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await working[0]
+    await leave(working[0])
     shared.set_result("tea")
     assert await working[1] == "tea"
 
