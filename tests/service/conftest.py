@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
@@ -17,13 +18,13 @@ from typing import Any
 
 import httpx
 import pytest
-from anyio.lowlevel import checkpoint
 from fastapi import FastAPI
 
 from models.encoder import Encoder
 from service.app import create_app, server_for
 from service.load.pools import Pool
 from service.settings import Settings
+from tests.service.polling import REST_SECONDS, pause
 
 
 @asynccontextmanager
@@ -38,7 +39,7 @@ async def serving(app: FastAPI, headers: dict[str, str] | None = None) -> AsyncI
         ) as client,
     ):
         while (await client.get("/ready")).status_code != 200:
-            await checkpoint()  # a request to an application in this loop need not wait for anything
+            await pause()
         yield client
 
 
@@ -52,11 +53,12 @@ def real_server(app: FastAPI, port: int = 0, shutdown_seconds: int = 5) -> Itera
     try:
         while not server.started:
             assert thread.is_alive()
+            time.sleep(REST_SECONDS)
         host, port = server.servers[0].sockets[0].getsockname()[:2]
         url = f"http://{host}:{port}"
         with httpx.Client() as client:
             while client.get(f"{url}/ready").status_code != 200:
-                pass
+                time.sleep(REST_SECONDS)
         yield url
     finally:
         server.should_exit = True

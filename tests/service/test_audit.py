@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anyio.lowlevel import checkpoint
 
 from service.audit import RETRY_SECONDS
 from service.exceptions import SettingsError
+from tests.service.polling import pause
 
 OWNER, READER = "the-owner", "the-reader"
 KEYS = {"api_keys": OWNER, "read_keys": READER}
@@ -111,12 +111,12 @@ async def test_a_write_whose_client_left_has_an_entry(make_client: Any, held: An
         document = {"documents": [{"id": "late", "text": "hot water"}]}
         put = asyncio.create_task(client.put("/collections/demo/documents", json=document))
         while "tercet_requests_in_progress 2.0" not in (await client.get("/metrics")).text:
-            await checkpoint()
+            await pause()
         put.cancel()
         await asyncio.gather(put, return_exceptions=True)
         held.gate.set()
         while not file.read_text("utf-8"):
-            await checkpoint()
+            await pause()
     (entry,) = entries(file)
     assert (entry["method"], entry["status"]) == ("PUT", 499)
     assert "documents" not in entry

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anyio.lowlevel import checkpoint
 
 from index.candidates import Document
 from index.collection import Collection, delete_collection
@@ -26,6 +25,7 @@ from index.errors import (
 from index.live.collection import LiveCollection
 from models.encoder import Encoder, encode
 from service.collections import CollectionRegistry, _current
+from tests.service.polling import pause
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ async def test_a_server_lets_go_by_itself(
         delete_collection(data / "collections", "demo")  # as another process does
         async with asyncio.timeout(20):
             while is_mapped(data):
-                await checkpoint()
+                await pause()
 
 
 def test_describe_list_and_create(registry: CollectionRegistry) -> None:

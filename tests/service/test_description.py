@@ -17,6 +17,7 @@ from index.errors import InvalidQueryError
 from service.app import create_app, create_worker_app
 from service.http.edge.places import ALWAYS_SERVED
 from service.settings import Settings
+from tests.service.polling import pause
 
 WRITER = {"Authorization": "Bearer writer"}
 BODIES: dict[str, Any] = {
@@ -276,7 +277,7 @@ async def test_where_too_many_requests_are_refused_is_documented(
         held.gate.clear()
         first = asyncio.create_task(ask(client, "POST /embed"))
         while "tercet_queue_tokens 3.0" not in (await client.get("/metrics")).text:
-            pass
+            await pause()
         for name, operation in operations(description):
             refused = await ask(client, name) == 429
             assert refused == ("429" in operation["responses"]), name

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from anyio.lowlevel import checkpoint
 
 from index.collection import Collection
 from index.errors import StorageFullError, WriteOverloadedError
@@ -17,6 +16,7 @@ from index.live.collection import LiveCollection
 from index.windows.settings import WindowSettings
 from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments
+from tests.service.polling import pause
 
 DEMO = "/collections/demo/documents"
 WRITER = {"Authorization": "Bearer writer"}
@@ -440,10 +440,10 @@ async def test_a_client_that_leaves_in_the_line_writes_nothing(make_client: Any,
         held.gate.clear()
         first = asyncio.create_task(put(client, {"id": "first", "text": "tea"}))
         while "tercet_queue_tokens 3.0" not in (await client.get("/metrics")).text:
-            await checkpoint()
+            await pause()
         second = asyncio.create_task(put(client, {"id": "second", "text": "tea"}))
         while "tercet_queue_tokens 6.0" not in (await client.get("/metrics")).text:
-            await checkpoint()
+            await pause()
         second.cancel()
         await asyncio.gather(second, return_exceptions=True)
         held.gate.set()
@@ -466,12 +466,12 @@ async def test_a_write_that_has_begun_is_finished_though_its_client_leaves(
     monkeypatch.setattr(LiveCollection, "put", slow)
     leaving = asyncio.create_task(put(client, {"id": "left", "text": "tea"}))
     while not begun.is_set():
-        await checkpoint()
+        await pause()
     leaving.cancel()
     await asyncio.gather(leaving, return_exceptions=True)
     gate.set()
     while (await client.get(f"{DEMO}/left")).status_code != 200:
-        await checkpoint()
+        await pause()
 
 
 async def test_many_writers_at_once_lose_nothing(client: httpx.AsyncClient) -> None:
@@ -670,12 +670,13 @@ async def test_statistics_tell_what_a_collection_holds(make_client: Any) -> None
         text = (await client.get("/metrics")).text
         assert 'tercet_deleted_share{collection="demo"} 0.2' in text
     async with make_client(flush_seconds=0.01) as client:
-        while (after := (await client.get("/collections/demo/stats")).json())["published_position"] != 1:
-            await checkpoint()
+        # A flush is counted once all of it is done, a moment after its documents are published.
+        while "tercet_documents_flushed_total 2.0" not in (text := (await client.get("/metrics")).text):
+            await pause()
+        after = (await client.get("/collections/demo/stats")).json()
         assert (after["documents"], after["segments"], after["unpublished"]["documents"]) == (6, 2, 0)
-        text = (await client.get("/metrics")).text
+        assert after["published_position"] == 1
         assert "tercet_flush_seconds_count 1.0" in text
-        assert "tercet_documents_flushed_total 2.0" in text
         assert (await client.get("/collections/demo")).json()["snapshot"] == "000002"
 
 

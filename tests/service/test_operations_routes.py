@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-from anyio.lowlevel import checkpoint
 from prometheus_client.parser import text_string_to_metric_families
 
 from models.checkpoint import EncodingSettings
@@ -21,6 +20,7 @@ from service.logs import configure_logging
 from service.runtime import Runtime
 from service.settings import Settings
 from service.telemetry import Telemetry
+from tests.service.polling import pause
 
 
 async def test_ready_waits_for_the_encoder_and_tells_why_it_fails(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ async def test_ready_waits_for_the_encoder_and_tells_why_it_fails(tmp_path: Path
         assert (await client.get("/collections")).json() == {"collections": []}
         while not called:
             response = await client.get("/ready")
-            await checkpoint()
+            await pause()
         response = await client.get("/ready")
         assert response.json()["error"]["message"] == "the server cannot start; its log says why"
 
@@ -57,7 +57,7 @@ async def test_ready_needs_a_data_root_to_write_to(make_client: Any, data: Path,
         assert (await client.get("/ready")).json() == {"status": "ready", "reads": "ready", "writes": "ready"}
         put_a_file_in_the_way(data)
         while (response := await client.get("/ready")).status_code == 200:
-            await checkpoint()
+            await pause()
         assert response.status_code == 503
         assert "cannot be written" in response.json()["error"]["message"]
 
@@ -87,7 +87,7 @@ async def test_metrics_count_requests_by_route_and_never_by_path(client: httpx.A
         await client.get(path)
     await client.request("BREW", "/search")
     await client.post("/rerank", content=b" " * (17 << 20))
-    await checkpoint()  # an answer is counted once it has left
+    await pause()  # an answer is counted once it has left
     text = (await client.get("/metrics")).text
     assert 'tercet_requests_total{method="POST",route="/search",status="200"} 1.0' in text
     assert 'tercet_requests_total{method="GET",route="unmatched",status="404"} 2.0' in text
@@ -135,11 +135,11 @@ async def test_metrics_tell_what_an_operator_needs(make_client: Any, data: Path,
         (data / "sources" / "bad.jsonl").write_text("no JSON")
         job = (await client.post("/collections/demo/jobs", json={"source": "bad.jsonl"})).json()
         while (await client.get(f"/jobs/{job['id']}")).json()["state"] != "failed":
-            await checkpoint()
+            await pause()
         await client.put("/collections/demo/documents", json={"documents": [{"id": "x", "text": "tea"}]})
         assert (await client.post("/collections/demo/backups")).status_code == 201
         while value_of((text := (await client.get("/metrics")).text), 'tercet_ready{operation="reads"}') != 1:
-            await checkpoint()
+            await pause()
         assert value_of(text, 'tercet_ready{operation="writes"}') == 1
         assert value_of(text, 'tercet_jobs_ended_total{state="failed"}') == 1
         assert value_of(text, 'tercet_open_collections{kind="written"}') == 1
@@ -150,7 +150,7 @@ async def test_metrics_tell_what_an_operator_needs(make_client: Any, data: Path,
         assert "tercet_backup_age_seconds{" not in (await client.get("/metrics")).text
         put_a_file_in_the_way(data)
         while value_of((await client.get("/metrics")).text, 'tercet_ready{operation="reads"}') != 0:
-            await checkpoint()
+            await pause()
 
 
 async def test_a_long_list_of_jobs_is_cheap(make_client: Any) -> None:
@@ -173,12 +173,12 @@ async def test_metrics_tell_requests_in_progress_and_how_each_ended(make_client:
         held.gate.clear()
         request = asyncio.create_task(client.post("/embed", json={"inputs": "tea"}))
         while "tercet_requests_in_progress 2.0" not in (text := (await client.get("/metrics")).text):
-            await checkpoint()
+            await pause()
         assert 'tercet_request_seconds_count{route="/embed"' not in text
         held.gate.set()
         assert (await request).status_code == 200
         await client.post("/embed", json={"inputs": 5})
-        await checkpoint()  # an answer is counted once it has left
+        await pause()  # an answer is counted once it has left
         text = (await client.get("/metrics")).text
     assert "tercet_requests_in_progress 1.0" in text  # the one that asks
     for status in (200, 422):
@@ -221,7 +221,7 @@ async def test_one_log_line_for_each_request(client: httpx.AsyncClient, caplog: 
         await client.get(
             "/collections/x%0Ay%1b", headers={"X-Request-ID": "mine", "Authorization": "Bearer s3cret"}
         )
-        await checkpoint()  # it is logged once it has left
+        await pause()  # it is logged once it has left
     (record,) = [record for record in caplog.records if record.name == "tercet.request"]
     assert (record.method, record.path, record.status) == ("GET", "/collections/x\\ny\\x1b", 422)
     assert record.request_id == "mine"

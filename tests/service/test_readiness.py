@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anyio.lowlevel import checkpoint
 
 from index.errors import StorageFullError
 from service.data_root import DataRoot
 from service.encoding.health import FAILURES
 from service.load.pools import OPERATIONS_THREADS
+from tests.service.polling import pause
 
 
 async def test_ready_says_no_while_every_batch_fails(
@@ -57,7 +57,7 @@ async def test_ready_says_no_while_a_batch_hangs(make_client: Any, held: Any) ->
         held.gate.clear()
         request = asyncio.create_task(client.post("/embed", json={"inputs": "tea"}))
         while (response := await client.get("/ready")).status_code == 200:
-            await checkpoint()
+            await pause()
         assert response.status_code == 503
         assert "more than 0.2 s (setting stall_seconds)" in response.json()["error"]["message"]
         held.gate.set()
@@ -74,7 +74,7 @@ async def test_ready_does_not_wait_for_a_disk_that_hangs(
     async with make_client() as client:
         monkeypatch.setattr(DataRoot, "look", lambda _: gate.wait(20))
         while (response := await client.get("/ready")).status_code == 200:
-            await checkpoint()
+            await pause()
         gate.set()
     assert response.status_code == 503
     assert "has not answered for 0.2 s" in response.json()["error"]["message"]
@@ -110,7 +110,7 @@ async def test_a_full_disk_is_said_and_counts_where_writes_are_required(
             assert (await client.get("/ready")).json()["writes"] == "ready"
             (small_disk / "filler").write_bytes(bytes(shutil.disk_usage(small_disk).free))
             while (response := await client.get("/ready")).json().get("writes") == "ready":
-                await checkpoint()
+                await pause()
             assert response.status_code == status
             if required == "reads":
                 assert response.json() == {"status": "ready", "reads": "ready", "writes": "storage_full"}
@@ -119,7 +119,7 @@ async def test_a_full_disk_is_said_and_counts_where_writes_are_required(
             assert (await client.post("/search", json=search)).status_code == 200
             (small_disk / "filler").unlink()
             while (await client.get("/ready")).json().get("writes") != "ready":
-                await checkpoint()
+                await pause()
 
 
 async def test_a_hung_encoder_does_not_keep_the_server_from_ending(make_client: Any, held: Any) -> None:
@@ -127,7 +127,7 @@ async def test_a_hung_encoder_does_not_keep_the_server_from_ending(make_client: 
         held.gate.clear()
         request = asyncio.create_task(client.post("/embed", json={"inputs": "tea"}))
         while (await client.get("/metrics")).text.count("tercet_queue_tokens 0.0"):
-            await checkpoint()
+            await pause()
         runtime = client._transport.app.state.runtime
     assert runtime.abandoned
     held.gate.set()

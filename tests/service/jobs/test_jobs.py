@@ -205,6 +205,7 @@ async def test_cancelling_keeps_the_former_snapshot(manager: JobManager, data: P
 
 
 async def test_a_killed_child_fails_its_job_only(manager: JobManager, data: Path) -> None:
+    await finished(manager, await manager.submit("articles", "short.jsonl"))
     job = await manager.submit("articles", "long.jsonl")
     await until(manager, job, lambda job: job.tokens > 0)
     children()[0].kill()
@@ -248,10 +249,11 @@ async def run():
     collections = CollectionRegistry(Path({data!r}) / "collections")
     manager = JobManager(Path({data!r}), collections, info_of, environment, Pool("files", 1))
     await manager.start()
-    job = await manager.submit("articles", {source!r})
-    while manager.get(job.id).tokens == 0:
-        await asyncio.sleep(0.05)
-    if {source!r} == "long.jsonl":
+    for source in {sources!r}:
+        job = await manager.submit("articles", source)
+        while manager.get(job.id).tokens == 0:
+            await asyncio.sleep(0.05)
+    if source == "long.jsonl":
         print(job.id, flush=True)
     await asyncio.sleep(600)
 
@@ -262,8 +264,10 @@ asyncio.run(run())
 async def test_a_killed_service_takes_its_build_along(
     make: MakeManager, data: Path, embedded_checkpoint: Path, repository: Path
 ) -> None:
-    """A service of its own is killed in mid-build; the next one finds the job and no process."""
-    code = SERVICE.format(checkpoint=str(embedded_checkpoint), data=str(data), source="long.jsonl", patch="")
+    """A service of its own is killed in its second build; the next one finds the job and no process."""
+    code = SERVICE.format(
+        checkpoint=str(embedded_checkpoint), data=str(data), sources=["short.jsonl", "long.jsonl"], patch=""
+    )
     service = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, cwd=repository, stdout=asyncio.subprocess.PIPE
     )
@@ -278,7 +282,7 @@ async def test_a_killed_service_takes_its_build_along(
     job = await finished(manager, manager.get(job_id))
     assert (job.state, job.snapshot) == ("failed", None)
     assert "interrupted by a restart" in str(job.error)
-    assert not (data / "collections" / "articles").exists()
+    assert Collection.open(data / "collections", "articles").current() == "000001"
 
 
 async def test_a_service_killed_after_its_build_published_says_so_when_it_is_back(
@@ -288,7 +292,7 @@ async def test_a_service_killed_after_its_build_published_says_so_when_it_is_bac
     code = SERVICE.format(
         checkpoint=str(embedded_checkpoint),
         data=str(data),
-        source="short.jsonl",
+        sources=["short.jsonl"],
         patch="""
 from service.jobs.store import JobStore
 write = JobStore.write

@@ -15,7 +15,6 @@ from typing import Any
 import httpx
 import orjson
 import pytest
-from anyio.lowlevel import checkpoint
 
 from models.errors import EncoderFailedError, EncoderMemoryError, EncoderUnavailableError
 from models.representations import Representations
@@ -24,6 +23,7 @@ from service.exceptions import OverloadedError
 from service.settings import Settings, WorkerAccess
 from service.workers.encoding import RemoteEncoding
 from service.workers.health import WorkerState
+from tests.service.polling import pause
 
 QUICK = WorkerAccess(timeout_seconds=600, probe_seconds=0.1, probe_timeout_seconds=1.5)
 PATIENCE_SECONDS = 30  # far less than the timeout of a request
@@ -313,7 +313,7 @@ async def test_what_a_client_of_the_search_server_is_told(make_worker: Any, data
             client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
             async with app.router.lifespan_context(app), client:
                 while (await client.get("/ready")).status_code != 200:
-                    await checkpoint()
+                    await pause()
                 for status, code, told in [
                     (500, "internal", "encoder_failed"),
                     (503, "out_of_memory", "out_of_memory"),

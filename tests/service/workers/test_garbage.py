@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from anyio.lowlevel import checkpoint
 from safetensors.numpy import load, save
 
 from models.encoder import encode
@@ -21,6 +20,7 @@ from service.settings import Settings, WorkerAccess
 from service.telemetry import Telemetry
 from service.workers.encoding import RemoteEncoding
 from service.workers.health import WorkerState
+from tests.service.polling import pause
 
 Change = Callable[[bytes], bytes]
 ACCESS = WorkerAccess(timeout_seconds=60, probe_seconds=60, probe_timeout_seconds=60)
@@ -288,7 +288,7 @@ async def test_nothing_of_it_is_stored_or_scored(garbling: Any, data: Any) -> No
 
     async def ready() -> None:
         while (await client.get("/ready")).status_code != 200:
-            await checkpoint()
+            await pause()
 
     async with app.router.lifespan_context(app), client:
         for kind in ("dense of length 7", "dense NaN", "dense of other dimension", "weights negative"):

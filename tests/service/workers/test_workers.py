@@ -14,7 +14,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from anyio.lowlevel import checkpoint
 
 from models.encoder import encode, with_adapter
 from models.errors import (
@@ -30,6 +29,7 @@ from service.exceptions import OverloadedError, RequestTooLargeError
 from service.settings import Settings, WorkerAccess
 from service.workers import encoding as remote_encoding
 from service.workers.encoding import RemoteEncoding
+from tests.service.polling import pause
 
 
 @pytest.fixture
@@ -52,12 +52,12 @@ async def test_a_deadline_goes_on_to_the_worker(make_worker: Any, held: Any, dat
         app = create_app(Settings(data=data, encoder_urls=url, max_wait_seconds=60))
         async with app.router.lifespan_context(app), asgi_client(app) as client:
             while (await client.get("/ready")).status_code != 200:
-                await checkpoint()
+                await pause()
             held.gate.clear()
             try:
                 busy = asyncio.create_task(client.post("/embed", json={"inputs": "water"}))
                 while not busy_tokens(await metrics_of(url)):
-                    pass
+                    await pause()
                 before = sum(held.texts)
                 body = {"collection": "demo", "query": "hot tea"}
                 late = await client.post("/search", json=body, headers={"X-Request-Timeout": "1"})
@@ -284,7 +284,7 @@ async def test_a_busy_worker_is_passed_over_and_told_when_all_are(make_worker: A
             occupying = asyncio.create_task(only_busy.encode(["tea tea"]))
             async with httpx.AsyncClient() as client:
                 while "tercet_queue_tokens 4.0" not in (await client.get(f"{busy}/metrics")).text:
-                    pass
+                    await pause()
             with pytest.raises(OverloadedError) as error:
                 await only_busy.encode(["tea"])
             assert error.value.retry_after_seconds >= 1
@@ -315,7 +315,7 @@ async def test_a_search_server_over_workers(
             await stack.enter_async_context(app.router.lifespan_context(app))
             remote = await stack.enter_async_context(asgi_client(app))
             while (await remote.get("/ready")).status_code != 200:
-                await checkpoint()
+                await pause()
             assert (await remote.post("/search", json=query)).json()["hits"] == local
             explained = (await remote.post("/search", json={**query, "explain": True})).json()["hits"]
             assert explained[0]["explanation"]["terms"]
@@ -323,7 +323,7 @@ async def test_a_search_server_over_workers(
             assert f'tercet_encoder_worker_up{{url="{url}"}} 1.0' in metrics
             assert f'tercet_encoder_worker_up{{url="{dead_url}"}} 0.0' in metrics
         while (await remote.get("/ready")).status_code == 200:
-            await checkpoint()
+            await pause()
         for response in (await remote.post("/search", json=query), await remote.get("/ready")):
             assert response.status_code == 503
             assert response.json()["error"]["code"] == "encoder_unavailable"

@@ -6,6 +6,8 @@ from typing import Any
 
 import httpx
 
+from tests.service.polling import pause
+
 HEAD = ("POST /embed HTTP/1.1", "Content-Type: application/json")
 TEA = json.dumps({"inputs": "tea", "outputs": ["dense"]}).encode()
 
@@ -15,7 +17,7 @@ async def hold(client: httpx.AsyncClient, encoder: Any) -> asyncio.Task[httpx.Re
     encoder.gate.clear()
     first = asyncio.create_task(client.post("/embed", json={"inputs": "tea", "outputs": ["dense"]}))
     while "tercet_queue_tokens 3.0" not in (await client.get("/metrics")).text:
-        pass
+        await pause()
     return first
 
 

@@ -1,0 +1,14 @@
+"""How tests wait for what another thread does."""
+
+from __future__ import annotations
+
+import asyncio
+
+REST_SECONDS = (
+    0.002  # between two looks: who looks again at once keeps the interpreter from what it waits for
+)
+
+
+async def pause() -> None:
+    """Rests between two looks."""
+    await asyncio.sleep(REST_SECONDS)
