@@ -158,6 +158,7 @@ def _run(app: FastAPI, settings: Settings) -> None:
                 "own; set allowed_hosts (TERCET_ALLOWED_HOSTS) to the names that it has",
                 settings.host,
             )
+    app.openapi()  # here, as it takes half a second, and with it all routes are made
     allow_open_files()
     sys.setswitchinterval(SWITCH_SECONDS)
     runtime: Runtime = app.state.runtime

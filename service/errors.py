@@ -294,7 +294,9 @@ def install_error_handlers(
             refused(error.reason)
         if isinstance(error, LOGGED):
             log.error("%s", error)
-        return failure_of(error).response()
+        response = failure_of(error).response()
+        _forget_frames(error)
+        return response
 
     async def known(_request: Request, error: Exception) -> Response:
         return answer(error)
@@ -303,36 +305,52 @@ def install_error_handlers(
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
         return _plain(error, _methods_of(routes, request))
 
+    async def invalid(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
+        response = _invalid(error).response()
+        _forget_frames(error)
+        return response
+
     for kind in TABLE:
         app.add_exception_handler(kind, known)
-    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, from_framework)
     return answer
 
 
-async def _invalid(_request: Request, error: Exception) -> Response:
+def _forget_frames(error: BaseException | None) -> None:
+    """Takes the frames from an error that needs them no more, and from those that it followed.
+
+    A frame that has the error as a variable and the error know each other: its body, and what was read of it,
+    would stay until the collector of cycles looks, which then holds all threads for as long as it frees it.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__context__
+
+
+def _invalid(error: RequestValidationError) -> Failure:
     """A body, path or query that does not have the documented shape."""
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
     details: Sequence[dict[str, Any]] = error.errors()
     # Where alternatives are allowed, the one that was meant: it got furthest, and of those of equal depth it
     # is the one that is not of another JSON type altogether.
     detail = max(details, key=lambda detail: (len(_path(detail, error.body)), not is_another_kind(detail)))
     if detail["type"] == "json_invalid":
         reason = detail.get("ctx", {}).get("error", "it cannot be parsed")
-        return Failure(400, f"the body is not valid JSON: {reason}", "invalid_json").response()
+        return Failure(400, f"the body is not valid JSON: {reason}", "invalid_json")
     path = _path(detail, error.body)
     if not path and detail["type"] == "missing":
-        return Failure(400, "the body is empty; send a JSON object", "empty_body").response()
+        return Failure(400, "the body is empty; send a JSON object", "empty_body")
     param = _short_param(".".join(map(str, path)) or None)
     if detail["type"] == TOO_MANY:
-        return failure_of(RequestTooLargeError(f"{param} {detail['msg']}", param)).response()
+        return failure_of(RequestTooLargeError(f"{param} {detail['msg']}", param))
     message = message_of(param or "the body", [each for each in details if _path(each, error.body) == path])
     if not path and detail["type"] in ("model_attributes_type", "model_type"):
         message = "body: send a JSON object"
     code = {"missing": "missing_field", "extra_forbidden": "unknown_field", TOKEN_IDS: TOKEN_IDS}.get(
         detail["type"], "invalid_value"
     )
-    return Failure(422, _printable(message), code, param).response()
+    return Failure(422, _printable(message), code, param)
 
 
 def _plain(error: HTTPException, methods: Sequence[str]) -> Response:

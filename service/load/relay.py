@@ -105,6 +105,7 @@ class _Relay(Generic[Result]):
     def go_on(self, _given: Future[Any] | None = None) -> None:
         """Runs the work up to its next wait, in the thread that ended the last one."""
         while True:
+            self._awaited = None  # which knows this relay: in the end nothing is to keep what both hold
             try:
                 awaited = self._awaited = self._context.run(self._step)
             except StopIteration as end:
@@ -122,8 +123,9 @@ class _Relay(Generic[Result]):
     def leave(self) -> None:
         """Nobody waits any more: what has not begun is not begun, and what has is not gone on from."""
         self._left = True
-        if self._awaited is not None and not self._awaited.shared:
-            self._awaited.future.cancel()
+        awaited = self._awaited
+        if awaited is not None and not awaited.shared:
+            awaited.future.cancel()
 
     def expire(self) -> None:
         """The deadline has passed."""

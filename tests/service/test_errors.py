@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import gc
 import json
 import os
 import socket
@@ -138,6 +139,30 @@ async def test_thousands_of_mistakes_are_told_as_one(
     assert response.status_code == 422
     assert error_of(response)["param"] == param
     assert len(response.content) < 3000
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/embed", {"inputs": "tea", "outputs": [[0.5]] * 10_000}, 422),
+        ("/search", {"collection": "demo", "query": "tea", "filter": {"in": {"year": [[1]] * 10_000}}}, 422),
+        ("/collections/demo/jobs", {"source": [[0.5]] * 10_000}, 422),
+        ("/tei/embed", {"inputs": [[1]] * 10_000}, 413),
+        ("/v1/embeddings", {"input": [[0.5]] * 10_000}, 422),
+    ],
+)
+async def test_what_was_refused_is_freed_with_its_answer(
+    client: httpx.AsyncClient, path: str, body: dict[str, Any], status: int
+) -> None:
+    """Left to the collector of cycles, it would take memory, and hold all threads when that frees it."""
+    await client.post(path, json=body)  # the first makes what stays
+    gc.collect()
+    gc.disable()
+    try:
+        answer = await client.post(path, json=body)
+        assert (answer.status_code, gc.collect() < 2_000) == (status, True)
+    finally:
+        gc.enable()
 
 
 async def test_a_bug_is_500_without_a_traceback(make_client: Any, tiny: Any, caplog: Any) -> None:

@@ -56,3 +56,12 @@ def test_extreme_bodies_do_not_hold_the_loop(watched: httpx.Client, method: str,
             assert left, (request.name, stopped)  # else another process may have been in the way
         seen += 1
     assert seen >= 3
+
+
+@pytest.mark.slow
+def test_the_description_is_there_before_anybody_asks(tmp_path: Path, built_data: Path) -> None:
+    data = shutil.copytree(built_data, tmp_path / "data")
+    with serving(data, program=[str(SERVER)]) as server, httpx.Client(base_url=server.url) as client:
+        client.get("/stopped")
+        assert client.get("/openapi.json").status_code == 200
+        assert client.get("/stopped").json()["busy_ms"] <= 5 * BUSY_MS  # to make it takes .4 s

@@ -1,8 +1,10 @@
 """Work that threads hand on: where its steps run, and how it ends."""
 
 import asyncio
+import gc
 import threading
 import time
+import weakref
 from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import Any, NoReturn
@@ -12,6 +14,7 @@ import pytest
 from service.load.deadlines import Deadline
 from service.load.pools import Pool
 from service.load.relay import Awaited, expiring, on_loop, relay
+from tests.service.polling import pause
 
 
 def this_thread() -> str:
@@ -315,3 +318,27 @@ async def test_no_deadline_is_told_after_its_wait(relayed: bool) -> None:
     await (relay(work(), deadline) if relayed else work())
     assert told == []
     pool.close()
+
+
+class Answer:
+    """What a relay's work gives."""
+
+
+async def test_an_answer_is_freed_with_who_asked(pool: Pool) -> None:
+    """Without the collector of cycles, which would look much later."""
+
+    async def work() -> Answer:
+        await pool.run(time.sleep, 0.01)
+        return Answer()
+
+    gc.collect()
+    gc.disable()
+    try:
+        answer = await relay(work())
+        kept = weakref.ref(answer)
+        del answer
+        async with asyncio.timeout(5):
+            while kept() is not None:  # the thread still lets go of it
+                await pause()
+    finally:
+        gc.enable()
