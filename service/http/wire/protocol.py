@@ -133,8 +133,11 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """The end of the body."""
         self._goes_on = True
-        if not self._offers:
-            super().on_message_complete()
+        if self._offers:
+            return
+        super().on_message_complete()
+        if not self.pipeline:  # a large body had it paused, and who is not read from is not seen to leave
+            self.flow.resume_reading()
 
     def on_response_complete(self) -> None:
         """Waits for the next request, unless it is here, or for the client to take the last of the answer."""

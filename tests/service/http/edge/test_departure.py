@@ -1,5 +1,6 @@
 """Clients that leave, and servers that end."""
 
+import json
 import threading
 import time
 from typing import Any
@@ -7,13 +8,17 @@ from typing import Any
 import httpx
 import pytest
 
+JSON = {"content-type": "application/json"}
 
-def test_texts_of_a_client_that_left_are_not_encoded(make_server: Any, held: Any) -> None:
+
+@pytest.mark.parametrize("blanks", [0, 1 << 20])
+def test_texts_of_a_client_that_left_are_not_encoded(make_server: Any, held: Any, blanks: int) -> None:
+    body = json.dumps({"inputs": ["tea"] * 5}).encode() + b" " * blanks
     with make_server(encoder=held) as url, httpx.Client(base_url=url) as client:
         held.gate.clear()
         for _ in range(3):
             with pytest.raises(httpx.ReadTimeout):
-                client.post("/embed", json={"inputs": ["tea"] * 5}, timeout=0.3)
+                client.post("/embed", content=body, headers=JSON, timeout=0.3)
         # The first one's batch is in the encoder already; those of the others never reach it.
         while "tercet_queue_tokens 15.0" not in client.get("/metrics").text:
             time.sleep(0.01)
