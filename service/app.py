@@ -19,6 +19,7 @@ from fastapi_offline import FastAPIOffline
 from starlette.middleware.exceptions import ExceptionMiddleware
 
 from models.encoder import Encoder
+from service.arenas import share_arenas
 from service.audit import AuditLog
 from service.compat import cohere, jina, openai, tei
 from service.errors import install_error_handlers
@@ -160,6 +161,7 @@ def _run(app: FastAPI, settings: Settings) -> None:
             )
     app.openapi()  # here, as it takes half a second, and with it all routes are made
     allow_open_files()
+    share_arenas()
     sys.setswitchinterval(SWITCH_SECONDS)
     runtime: Runtime = app.state.runtime
     server = server_for(app, settings)
