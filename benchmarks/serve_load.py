@@ -1,4 +1,4 @@
-"""What serving holds: overload, the event loop, bad workers, hostile clients, large answers, latency, fuzz.
+"""What serving holds: overload, loop, bad workers, hostile clients, collections, large answers, latency...
 
 Each part starts real servers, prints a table and says which bars it missed. Ratios are of one run.
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from serving.server import machine
 
 RESULT = Path(__file__).resolve().parent / "results" / "serve_load.json"
-PARTS = ("overload", "loop", "workers", "clients", "large", "latency", "fuzz")
+PARTS = ("overload", "loop", "workers", "clients", "collections", "large", "latency", "fuzz")
 
 
 def main() -> None:

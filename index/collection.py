@@ -247,11 +247,16 @@ def open_stage(collection: Collection, mark: str) -> Collection:
 
 def list_collections(root: Path) -> list[str]:
     """The names of all collections below the root, in order."""
+    folders = collection_folders(root)
+    return [name for name in folders if os.path.exists(f"{root}/{name}/{SETTINGS}")]  # noqa: PTH110 - of thousands
+
+
+def collection_folders(root: Path) -> list[str]:
+    """What may be collections by their names, in order, for who finds out by other files of theirs."""
     if not root.is_dir():
         return []
     with os.scandir(root) as entries:
-        names = sorted(entry.name for entry in entries if _is_name(entry.name))
-    return [name for name in names if os.path.exists(f"{root}/{name}/{SETTINGS}")]  # noqa: PTH110 - of thousands
+        return sorted(entry.name for entry in entries if _is_name(entry.name))
 
 
 def delete_collection(root: Path, name: str) -> None:

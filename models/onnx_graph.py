@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,8 @@ from models.batching import PaddedOutputs
 from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError
 from models.representations import OUTPUTS, Int64, Output
 
+# From 1.31 on it would tell its maker of machines and models, unless this is set before it is loaded.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 try:
     import onnxruntime
     from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException

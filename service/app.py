@@ -338,7 +338,6 @@ def _watch(runtime: Runtime) -> None:
     telemetry.watch(
         "tercet_predicted_wait_seconds", "Wait of a request that came now.", "kind", runtime.predicted_waits
     )
-    telemetry.watch("tercet_documents", "Documents searched.", "collection", runtime.document_counts)
     telemetry.writes.watch(runtime.collections.all_statistics)
     telemetry.watch("tercet_jobs", "Index-build jobs.", "state", runtime.job_counts)
     telemetry.watch("tercet_encoder_worker_up", "Workers in use.", "url", runtime.worker_states)

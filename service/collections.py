@@ -21,7 +21,7 @@ from index.catalog.defaults import SearchDefaults
 from index.catalog.effort import DenseEffort
 from index.catalog.layout import CollectionLayout
 from index.catalog.settings import CollectionSettings
-from index.collection import Collection, list_collections
+from index.collection import Collection, collection_folders, list_collections
 from index.dense.gpu import require_device
 from index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndexError
 from index.live.collection import LiveCollection
@@ -132,7 +132,7 @@ class CollectionRegistry:
         self._defaults: dict[str, _Read[SearchDefaults]] = {}
         self._efforts: dict[str, _Read[DenseEffort]] = {}
         self._counts = PublishedCounts(root)
-        self._live = LiveCollections(root, options)
+        self._live = LiveCollections(root, options, closed=self._note_counts)
         self._opening_pool = Pool("opening", OPENING_THREADS)
         self._renewing_pool = Pool("renewing", RENEWING_THREADS)
         self.looking_pool = Pool("looking", LOOKING_THREADS)
@@ -250,7 +250,7 @@ class CollectionRegistry:
 
     def all_statistics(self) -> Iterator[tuple[str, CollectionCounts]]:
         """For metrics, by name, of all that can be read; of those that are as they were it reads no file."""
-        for name in list_collections(self.root):
+        for name in collection_folders(self.root):
             with suppress(SearchIndexError, OSError):
                 live = self._live.get(name)
                 yield name, self._counts.of(name) if live is None else live.counts()
@@ -342,6 +342,11 @@ class CollectionRegistry:
     def _opened_to_write(self, name: str) -> CollectionSettings:
         with self._live.writing(name) as live:
             return live.settings
+
+    def _note_counts(self, name: str) -> None:
+        """Before the next scrape, which would read those of all that were closed since the last."""
+        with suppress(SearchIndexError, OSError):
+            self._counts.of(name)
 
     def _forget(self, name: str) -> None:
         self._opened.pop(name, None)

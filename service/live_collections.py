@@ -157,13 +157,20 @@ class OpenedCollection:
 class LiveCollections:
     """Of one folder of collections. Safe to use from several threads."""
 
-    def __init__(self, root: Path, options: LiveOptions, files: Callable[[], int] = files_of_index) -> None:
+    def __init__(
+        self,
+        root: Path,
+        options: LiveOptions,
+        files: Callable[[], int] = files_of_index,
+        closed: Callable[[str], None] = lambda _: None,
+    ) -> None:
         """files: how many files those that are open may hold; asked each time, as a server raises its limit
-        when it starts.
+        when it starts. closed: is told the name of one that was closed for others, or as nobody wrote to it.
         """
         self._root = root
         self._threads = LiveThreads()
         self._files = files
+        self._tell_closed = closed
         self._options = options
         self._opened: dict[str, OpenedCollection] = {}
         self._locks: dict[str, threading.Lock] = {}
@@ -292,12 +299,16 @@ class LiveCollections:
     def _close_published(self, name: str, opened: OpenedCollection) -> None:
         """Closes one, unless somebody opens, deletes or writes it now."""
         lock = self._lock_of(name)
+        closed = False
         if lock.acquire(blocking=False):
             try:
-                if self._opened.get(name) is opened and opened.close_published():
+                closed = self._opened.get(name) is opened and opened.close_published()
+                if closed:
                     del self._opened[name]
             finally:
                 lock.release()
+        if closed:
+            self._tell_closed(name)
 
     def _forget(self, name: str, opened: OpenedCollection) -> None:
         opened.close()

@@ -207,10 +207,6 @@ class Runtime:
             return []
         return Counter(job.state for job in self._services.jobs.list()).items()
 
-    def document_counts(self) -> Iterable[tuple[str, float]]:
-        """Documents by collection."""
-        return [(name, counts.documents) for name, counts in self.collections.all_statistics()]
-
     def worker_states(self) -> Iterable[tuple[str, float]]:
         """1 for each encoder worker that is used now, 0 for one that is down; none with an encoder here."""
         states = self._encoding.states if isinstance(self._encoding, RemoteEncoding) else {}

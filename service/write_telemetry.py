@@ -90,18 +90,20 @@ class _Collections:
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """The gauges with their values of now."""
-        entries, segments, deleted = gauges = _gauges()
+        documents, entries, segments, deleted = gauges = _gauges()
         for name, found in self._counts():
             rows = found.documents - found.memory_documents + found.deleted
+            documents.add_metric([name], found.documents)
             entries.add_metric([name], found.ledger_entries)
             segments.add_metric([name], found.segments)
             deleted.add_metric([name], found.deleted / max(1, rows))
         return gauges
 
 
-def _gauges() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily]:
+def _gauges() -> tuple[GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily, GaugeMetricFamily]:
     labels = ["collection"]
     return (
+        GaugeMetricFamily("tercet_documents", "Documents searched.", labels=labels),
         GaugeMetricFamily("tercet_ledger_entries", "Writes that are not published yet.", labels=labels),
         GaugeMetricFamily("tercet_segments", "Published segments.", labels=labels),
         GaugeMetricFamily(

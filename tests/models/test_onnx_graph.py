@@ -1,5 +1,8 @@
 """Which session encodes a batch: short ones run on one thread, and give the same to the last bit."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +55,19 @@ def test_a_large_graph_is_held_once(
     ids = np.array([[101, 102]])
     graph.forward(ids, np.ones_like(ids), OUTPUTS)
     assert threads == [expected]
+
+
+def test_nothing_is_told_of_machines_and_models(
+    embedded_checkpoint: Path, tmp_path: Path, repository: Path
+) -> None:
+    """What onnxruntime would send, and its identifier of the machine, lie in a cache before that."""
+    path = embedded_checkpoint / "onnx" / "model_int8.onnx"
+    code = f"""
+from pathlib import Path
+from models.onnx_graph import OnnxGraph, Placement
+OnnxGraph(Path({str(path)!r}), Placement("cpu", 0, 1))
+"""
+    places = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "CI": ""}
+    inherited = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    subprocess.run([sys.executable, "-c", code], cwd=repository, env={**inherited, **places}, check=True)
+    assert list(tmp_path.rglob("*onnxruntime*")) == []

@@ -340,6 +340,24 @@ def test_one_that_nobody_writes_to_is_closed_and_opened_by_the_next_write(
     registry.close()
 
 
+def test_a_scrape_reads_no_file_of_one_that_was_closed_for_another(
+    root: Path, tiny: Any, build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(root.parent, tiny, "another")
+    monkeypatch.setattr(live_collections, "MOST_OPEN", 1)
+    registry = CollectionRegistry(root)
+    for name in ("demo", "another"):
+        with registry.writing(name) as live:
+            write(live, tiny, "x")
+    assert registry.open_counts == (("read", 0), ("written", 1))
+    monkeypatch.delattr("service.collection_counts.published_counts")
+    assert [(name, found.documents) for name, found in registry.all_statistics()] == [
+        ("another", 6),
+        ("demo", 6),
+    ]
+    registry.close()
+
+
 def test_one_that_is_built_stays_open(
     root: Path, tiny: Any, build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
