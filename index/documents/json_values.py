@@ -16,6 +16,7 @@ from index.documents.metadata import MAX_METADATA_LEVELS
 
 TOO_DEEP = f"it nests too deep; metadata may have {MAX_METADATA_LEVELS} levels, so flatten it"
 _ORJSON_TOO_DEEP = "depth limit exceeded"  # of more than 1,024 levels
+_ORJSON_NO_MEMORY = "Not enough memory"
 _DIGITS, _BEFORE = b"0123456789", b",[: \t\r\n"  # before: what an integer without a sign follows
 _ALIKE = bytes(0x30 if code in _DIGITS else 0x2C if code in _BEFORE else code for code in range(256))
 _POSITIVE, _NEGATIVE = b"," + b"0" * 20, b"-" + b"0" * 19  # as short as an integer beyond 64 bits can be
@@ -25,7 +26,7 @@ _SHORT_BYTES = 4096  # in more than these NumPy sees quicker that there are no s
 def loads(text: bytes) -> Any:
     """The value of a JSON text in UTF-8: strict, as orjson is, with integers of any size.
 
-    Raises orjson.JSONDecodeError, as well for integers of more than 4,300 digits.
+    Raises orjson.JSONDecodeError, as well for integers of more than 4,300 digits, or MemoryError.
     """
     try:
         value = orjson.loads(text)
@@ -33,6 +34,8 @@ def loads(text: bytes) -> Any:
     except orjson.JSONDecodeError as error:
         if _ORJSON_TOO_DEEP in error.msg:
             raise _too_deep() from error
+        if error.msg.startswith(_ORJSON_NO_MEMORY):
+            raise MemoryError from error
         raise
     except RecursionError as error:
         raise _too_deep() from error

@@ -31,14 +31,14 @@ NO_BODY = ""  # what no route takes: its framework refuses it, after the request
 class JsonRequest(Request):
     """A request whose body is strict JSON: no NaN, no bad UTF-8, no lone surrogates, bounded depth.
 
-    refusal: what is wrong with the body, once it was read.
+    refusal: what is wrong with the body once it was read, or that there was no memory to read it.
     """
 
     def __init__(self, scope: Scope, receive: Receive, check: BodyCheck | None) -> None:
         """check: of the route's body; None where it has none."""
         super().__init__(scope, receive)
         self._check = check
-        self.refusal: RequestValidationError | None = None
+        self.refusal: RequestValidationError | MemoryError | None = None
 
     async def scan(self) -> None:
         """Counts what a large body holds. Raises RequestTooLargeError."""
@@ -49,9 +49,13 @@ class JsonRequest(Request):
     async def json(self) -> Any:
         """The body as its route's type, or NO_BODY where it is none. Raises json.JSONDecodeError."""
         body = await self.body()
-        if len(body) > LARGE_BYTES:
-            return await self._pool.run(lambda: self._checked(parse(body, self._structure)))
-        return self._checked(loads(body))
+        try:
+            if len(body) > LARGE_BYTES:
+                return await self._pool.run(lambda: self._checked(parse(body, self._structure)))
+            return self._checked(loads(body))
+        except MemoryError as error:  # which the framework would take for a mistake in the body
+            self.refusal = error
+            return NO_BODY
 
     def _checked(self, value: Any) -> Any:
         if self._check is None:

@@ -24,6 +24,7 @@ from service.exceptions import InvalidRequestError, OverloadedError
 from service.http.wire.protocol import MAX_HEAD_BYTES
 
 DEEP = "[" * 100_000
+JSON = "application/json"
 SEARCH = b'{"collection": "demo", "query": "tea"'
 
 
@@ -222,6 +223,20 @@ async def test_a_request_that_memory_does_not_suffice_for_is_503(
     assert (response.status_code, error["type"], error["code"]) == (503, "not_ready", "out_of_memory")
     assert "ask for less at a time" in error["message"]
     assert (await client.get("/health")).status_code == 200
+
+
+@pytest.mark.parametrize("blanks", [0, 1 << 20])
+@pytest.mark.parametrize("path", ["/search", "/rerank", "/collections/demo/documents/delete"])
+async def test_a_body_that_memory_does_not_suffice_for_is_503(
+    client: httpx.AsyncClient, path: str, blanks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def want(_text: bytes) -> None:
+        raise MemoryError
+
+    for module in ("direct", "json_route", "json_body"):
+        monkeypatch.setattr(f"service.http.{module}.loads", want)
+    answer = await client.post(path, content=b"{}" + b" " * blanks, headers={"content-type": JSON})
+    assert (answer.status_code, error_of(answer)["code"]) == (503, "out_of_memory")
 
 
 def test_memory_that_cannot_be_mapped_is_no_failure_of_the_storage() -> None:

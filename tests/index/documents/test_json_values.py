@@ -80,3 +80,12 @@ def test_as_python_reads_it(value: object) -> None:
 )
 def test_common_long_numbers_are_not_read_twice(text: bytes) -> None:
     assert not may_hold_long_integers(text)
+
+
+def test_want_of_memory_is_no_mistake_of_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    def want(_text: bytes) -> None:
+        raise orjson.JSONDecodeError("Not enough memory to allocate buffer for parsing", "", 0)
+
+    monkeypatch.setattr(orjson, "loads", want)
+    with pytest.raises(MemoryError):
+        loads(b"{}")
