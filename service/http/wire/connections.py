@@ -69,4 +69,7 @@ class Connections(ServerState):
 
 def connections_of_files() -> int:
     """How many connections fit into the open files that the system allows, beside those of the index."""
-    return min(MOST_CONNECTIONS, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2))
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if allowed == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return min(MOST_CONNECTIONS, max(1, allowed // 2))
