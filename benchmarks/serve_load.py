@@ -1,4 +1,4 @@
-"""What serving holds: overload, loop, bad workers, hostile clients, collections, large answers, latency...
+"""What serving holds under load, faults, hostile clients and large requests, part by part.
 
 Each part starts real servers, prints a table and says which bars it missed. Ratios are of one run.
 

@@ -272,7 +272,7 @@ class CollectionRegistry:
     def list(self) -> list[CollectionDescription]:
         """All collections, in order of name."""
         descriptions = []
-        for name in sorted(list_collections(self.root)):
+        for name in list_collections(self.root):
             try:
                 descriptions.append(self.describe(name))
             except CollectionNotFoundError:

@@ -294,22 +294,18 @@ def install_error_handlers(
             refused(error.reason)
         if isinstance(error, LOGGED):
             log.error("%s", error)
-        response = failure_of(error).response()
-        _forget_frames(error)
-        return response
+        return _answered(error, failure_of(error))
 
     async def known(_request: Request, error: Exception) -> Response:
         return answer(error)
 
     async def from_framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class alone
-        return _plain(error, _methods_of(routes, request))
+        return _answered(error, _plain(error, _methods_of(routes, request)))
 
     async def invalid(_request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this class alone
-        response = _invalid(error).response()
-        _forget_frames(error)
-        return response
+        return _answered(error, _invalid(error))
 
     for kind in TABLE:
         app.add_exception_handler(kind, known)
@@ -318,15 +314,17 @@ def install_error_handlers(
     return answer
 
 
-def _forget_frames(error: BaseException | None) -> None:
-    """Takes the frames from an error that needs them no more, and from those that it followed.
+def _answered(error: Exception, failure: Failure) -> Response:
+    """The answer to an error, which loses its frames with it, as do those that it followed.
 
     A frame that has the error as a variable and the error know each other: its body, and what was read of it,
     would stay until the collector of cycles looks, which then holds all threads for as long as it frees it.
     """
-    while error is not None:
-        error.__traceback__ = None
-        error = error.__context__
+    followed: BaseException | None = error
+    while followed is not None:
+        followed.__traceback__ = None
+        followed = followed.__context__
+    return failure.response()
 
 
 def _invalid(error: RequestValidationError) -> Failure:
@@ -353,16 +351,16 @@ def _invalid(error: RequestValidationError) -> Failure:
     return Failure(422, _printable(message), code, param)
 
 
-def _plain(error: HTTPException, methods: Sequence[str]) -> Response:
+def _plain(error: HTTPException, methods: Sequence[str]) -> Failure:
     """The answer to an unknown path, or to a method that is not among those of the path."""
     headers = tuple((error.headers or {}).items())
     if error.status_code == 404:
-        return Failure(404, "no such path; /docs lists all routes", "unknown_path", None, headers).response()
+        return Failure(404, "no such path; /docs lists all routes", "unknown_path", None, headers)
     if error.status_code == 405:
         allowed = ", ".join(methods)
         message = f"this path does not take this method; it takes {allowed}"
-        return Failure(405, message, "method_not_allowed", None, (("Allow", allowed),)).response()
-    return Failure(error.status_code, _printable(str(error.detail)), "malformed", None, headers).response()
+        return Failure(405, message, "method_not_allowed", None, (("Allow", allowed),))
+    return Failure(error.status_code, _printable(str(error.detail)), "malformed", None, headers)
 
 
 def _methods_of(routes: Sequence[BaseRoute], request: Request) -> list[str]:

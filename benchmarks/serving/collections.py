@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 from serving.server import Server, serving
 
-COLLECTIONS, QUICK_COLLECTIONS = 1_000, 100
+COLLECTIONS, QUICK_COLLECTIONS = 1_000, 600  # far more than are open at a time
 SCRAPES = 50
 THREADS_MORE, FILES_MORE = 40, 2  # in all, and for each collection
 SCRAPE_MS = 50.0

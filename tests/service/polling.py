@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-REST_SECONDS = (
-    0.002  # between two looks: who looks again at once keeps the interpreter from what it waits for
-)
+# Who looks again at once keeps the interpreter from what it waits for.
+REST_SECONDS = 0.002
 
 
 async def pause() -> None:

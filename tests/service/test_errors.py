@@ -24,7 +24,6 @@ from service.exceptions import InvalidRequestError, OverloadedError
 from service.http.wire.protocol import MAX_HEAD_BYTES
 
 DEEP = "[" * 100_000
-JSON = "application/json"
 SEARCH = b'{"collection": "demo", "query": "tea"'
 
 
@@ -235,7 +234,9 @@ async def test_a_body_that_memory_does_not_suffice_for_is_503(
 
     for module in ("direct", "json_route", "json_body"):
         monkeypatch.setattr(f"service.http.{module}.loads", want)
-    answer = await client.post(path, content=b"{}" + b" " * blanks, headers={"content-type": JSON})
+    answer = await client.post(
+        path, content=b"{}" + b" " * blanks, headers={"content-type": "application/json"}
+    )
     assert (answer.status_code, error_of(answer)["code"]) == (503, "out_of_memory")
 
 
