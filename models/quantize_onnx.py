@@ -1,4 +1,4 @@
-"""A float32 graph to one with 8-bit matrix products and embeddings.
+"""A float32 graph to one with 8-bit matrix products and embeddings of 8 bits, or 4 where they come so.
 
 onnxruntime's own dynamic quantization takes one scale for all activations of a batch, so that a text's
 vectors depend on the texts beside it. Here every token has its own scale, and every output channel
@@ -16,6 +16,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
 
+from models.four_bits import BLOCK, four_bit_table
+
 # Activations: unsigned, 128 standing for 0.
 ACTIVATION_LEVELS = 127.0
 ACTIVATION_ZERO = 128
@@ -26,13 +28,15 @@ EMBEDDING_LEVELS = 127
 # How the graph of `models.export_onnx` names the parameters of the heads.
 HEAD_PREFIX = "heads."
 SMALLEST_SCALE = 1e-12
+# What goes into a file of its own: all large tensors of an int8 graph are of these types.
+EXTERNAL = (TensorProto.INT8, TensorProto.UINT8, TensorProto.FLOAT16)
 
 
 def quantize(source: Path, target: Path) -> None:
     """Writes the float32 graph `source` as `target`, matrix products with weights and embeddings in int8.
 
     The heads stay in float32: they cost little, and their rounding would go straight into the scores.
-    The int8 numbers go into `<target>.data`, which must not exist: a file that changes only with the body,
+    The numbers go into `<target>.data`, which must not exist: a file that changes only with the body,
     so that a checkpoint whose heads are fitted again shares it with the one before.
     """
     model = onnx.load(source)
@@ -43,7 +47,7 @@ def quantize(source: Path, target: Path) -> None:
     if all(opset.domain != "com.microsoft" for opset in model.opset_import):
         model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
     for tensor in model.graph.initializer:
-        if tensor.data_type == TensorProto.INT8:
+        if tensor.data_type in EXTERNAL and len(tensor.dims) > 0:
             set_external_data(tensor, target.name + ".data")
     onnx.save(model, target)
     # onnx keeps this file from other users, but an image's user must read it.
@@ -136,14 +140,33 @@ class _Rewriter:
         return self._quantized[name]
 
     def _embedding(self, node: Any) -> None:
-        """Rows of a table of integers, times the scale of each row."""
-        table, output = node.input[0], node.output[0]
-        if f"{table}/int8" not in self._constants:
-            integers, scales = quantize_rows(numpy_helper.to_array(self._weights[table]), EMBEDDING_LEVELS)
-            self._constant(f"{table}/int8", integers)
-            self._constant(f"{table}/scales", scales)
-        self._node("Gather", [f"{table}/int8", node.input[1]], f"{output}/int8")
-        self._node("Gather", [f"{table}/scales", node.input[1]], f"{output}/scales")
+        """Rows of a table: of 4-bit blocks where that is what it holds, or integers times the row's scale."""
+        table = node.input[0]
+        if f"{table}/int8" not in self._constants and f"{table}/int4" not in self._constants:
+            values = numpy_helper.to_array(self._weights[table])
+            blocks = four_bit_table(values)
+            if blocks is not None:
+                self._constant(f"{table}/int4", blocks.numbers)
+                self._constant(f"{table}/scales", blocks.scales)
+                # The products then are those of float32; onnxruntime does this once, as it opens the graph.
+                self._node("Cast", [f"{table}/scales"], f"{table}/float_scales", to=TensorProto.FLOAT)
+            else:
+                integers, scales = quantize_rows(values, EMBEDDING_LEVELS)
+                self._constant(f"{table}/int8", integers)
+                self._constant(f"{table}/scales", scales)
+        if f"{table}/int4" in self._constants:
+            self._block_rows(table, node.input[1], node.output[0])
+        else:
+            self._integer_rows(table, node.input[1], node.output[0])
+
+    def _block_rows(self, table: str, rows: str, output: str) -> None:
+        inputs = [f"{table}/int4", rows, f"{table}/float_scales"]
+        axes = {"gather_axis": 0, "quantize_axis": 1, "block_size": BLOCK, "bits": 4}
+        self._node("GatherBlockQuantized", inputs, output, domain="com.microsoft", **axes)
+
+    def _integer_rows(self, table: str, rows: str, output: str) -> None:
+        self._node("Gather", [f"{table}/int8", rows], f"{output}/int8")
+        self._node("Gather", [f"{table}/scales", rows], f"{output}/scales")
         self._node("Cast", [f"{output}/int8"], f"{output}/unscaled", to=TensorProto.FLOAT)
         self._node("Mul", [f"{output}/unscaled", f"{output}/scales"], output)
 

@@ -16,10 +16,11 @@ from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
 from models.errors import CheckpointError
+from models.four_bits import FourBitTable
 
 # How `models.export_onnx` names the parameters of the body, and `models.quantize_onnx` what it makes of them.
 BODY_PREFIX = "body."
-NUMBERS, SCALES, UNSCALED = "/int8", "/scales", "/unscaled"
+NUMBERS, BLOCKS, SCALES, UNSCALED = "/int8", "/int4", "/scales", "/unscaled"
 Array = npt.NDArray[Any]
 
 
@@ -36,7 +37,10 @@ def unpacked_weights(graph: Path) -> dict[str, npt.NDArray[np.float32]]:
     names = matrix_names(model.graph, tensors)
     weights: dict[str, npt.NDArray[np.float32]] = {}
     for name, values in tensors.items():
-        if name.endswith(NUMBERS):
+        if name.endswith(BLOCKS):
+            table = name.removesuffix(BLOCKS)
+            weights[table] = FourBitTable(values, tensors[table + SCALES]).values()
+        elif name.endswith(NUMBERS):
             matrix = name.removesuffix(NUMBERS)
             full = values.astype(np.float32) * tensors[matrix + SCALES]
             if matrix.startswith(BODY_PREFIX):  # an embedding, a row a token

@@ -76,6 +76,20 @@ def test_extreme_values_do_not_overflow_sixteen_bits(tmp_path: Path) -> None:
     assert 2 * 255 * WEIGHT_LEVELS < 2**15
 
 
+def test_a_table_of_4_bit_blocks_stays_what_it_is(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    table = random.integers(-8, 8, (10, 64)).astype(np.float32) * np.float32(0.375)
+    weights = np.eye(64, dtype=np.float32)
+    target = tmp_path / "int8.onnx"
+    quantize(one_product(tmp_path, weights, table, "bias"), target)
+    graph = onnx.load(target).graph
+    assert "GatherBlockQuantized" in [node.op_type for node in graph.node]
+    stored = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    assert stored["table/int4"] == (10, 32)
+    # The product is the unit matrix's: what is left is the rounding of activations, half of 1/127.
+    np.testing.assert_allclose(run(target, [[0, 7, 9]])[0], table[[0, 7, 9]], atol=3 / 254)
+
+
 def test_heads_stay_in_float32(arrays: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
     target = tmp_path / "int8.onnx"
     quantize(one_product(tmp_path, *arrays, "heads.colbert.bias"), target)

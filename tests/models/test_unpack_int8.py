@@ -59,6 +59,19 @@ def test_every_weight_is_within_half_a_step_of_the_original(trained: Path, packe
         assert (np.abs(unpacked[name] - values) <= 0.501 * step).all(), name
 
 
+def test_a_table_of_4_bit_blocks_comes_back_as_it_was(trained: Path, tmp_path: Path) -> None:
+    weights = load_file(trained / "model.safetensors")
+    name = next(name for name in weights if name.endswith("word_embeddings.weight"))
+    rows, width = weights[name].shape
+    numbers = np.random.default_rng(5).integers(-8, 8, (rows, width))
+    weights[name] = numbers.astype(np.float32) * np.float32(0.0625)
+    shutil.copytree(trained, tmp_path / "blocks")
+    save_file(weights, tmp_path / "blocks" / "model.safetensors", metadata={"format": "pt"})
+    export(tmp_path / "blocks", tmp_path / "packed", int8=True)
+    unpacked = unpacked_weights(graph_of(tmp_path / "packed"))
+    np.testing.assert_array_equal(unpacked[name.removeprefix("bert.")], weights[name])
+
+
 def test_quantizing_again_changes_nothing(packed: Path, tmp_path: Path) -> None:
     export(packed, tmp_path / "again", int8=True)
     first, second = unpacked_weights(graph_of(packed)), unpacked_weights(graph_of(tmp_path / "again"))
