@@ -23,6 +23,7 @@ from training.m3.finetune import Finetune
 from training.m3.initial_heads import initial_heads
 from training.m3.lexical_prior import LexicalPrior
 from training.m3.losses import term_factors, trained_sides
+from training.m3.teacher import Teacher
 from training.m3.text_encoder import TextEncoder
 from training.pretraining.condenser import Condenser
 from training.pretraining.masked_lm import MaskedLm
@@ -81,6 +82,8 @@ def run_on(
     work_folder(folder, ranks).mkdir(parents=True, exist_ok=True)
     base = open_base(settings, folder, device, ranks)
     base.model.to(device)
+    if settings.optimization.frozen_embeddings:
+        base.model.body.get_input_embeddings().requires_grad_(False)  # type: ignore[operator]  # a method
     attached = None
     if isinstance(settings, PairRun):
         # What anchors hold on to is the base as it is, without the adapter that is attached next.
@@ -126,12 +129,24 @@ def finetuning(
     anchor: a copy of the base, for losses that hold on to it.
     """
     batches = settings.batches
-    work = work_folder(folder, ranks)
-    tables = read_tables(settings.data, data, work, base.tokenizer, batches.neighbours, settings.seed)
+    precision = settings.optimization.precision
+    teacher = None
+    if settings.teaching is not None:
+        teacher = Teacher(settings.teaching.checkpoint, batches.sub_batch_tokens, precision, device)
+    tables = read_tables(
+        settings.data,
+        data,
+        work_folder(folder, ranks),
+        base.tokenizer,
+        batches.neighbours,
+        settings.seed,
+        None if teacher is None else teacher.tokenizer,
+    )
+    if teacher is not None:
+        teacher.weigh(tables)
     claim_folder(
         folder, run_identity(settings, base.folder, base.below, base.tokenizer, tables, ranks), ranks
     )
-    precision = settings.optimization.precision
     encoder = TextEncoder(base.model, base.tokenizer, batches.sub_batch_tokens, precision, device)
     if settings.body_is_frozen:
         base.model.body.requires_grad_(False)
@@ -158,10 +173,8 @@ def finetuning(
     if settings.objective.prior > 0:
         passages = [table.passages for table in tables if table.settings.train]
         scale = settings.objective.prior_scale
-        prior = LexicalPrior.of(
-            passages, base.tokenizer.vocabulary_size, base.encoding.lexical, scale, device
-        )
-    return Finetune(encoder, tables, settings, folder, ranks, held, prior), counts
+        prior = LexicalPrior.of(passages, base.tokenizer, base.encoding.lexical, scale, device)
+    return Finetune(encoder, tables, settings, folder, ranks, held, prior, teacher), counts
 
 
 def pretraining(

@@ -313,3 +313,15 @@ def test_the_checkpoint_may_be_read_by_anybody(run: Run, tmp_path: Path) -> None
         "tokenizer.json",
     }
     assert {path.stat().st_mode & 0o777 for path in files} == {0o644}
+
+
+def test_frozen_embeddings_stay_as_the_base_has_them(run: Run, base_folder: Path, tmp_path: Path) -> None:
+    run("frozen", {"optimization.frozen_embeddings": True})
+    run("whole")
+    base, frozen, whole = (
+        body_of(folder) for folder in (base_folder, tmp_path / "frozen", tmp_path / "whole")
+    )
+    name = "embeddings.word_embeddings.weight"
+    assert name in unchanged(base, frozen)
+    assert name not in unchanged(base, whole)
+    assert "embeddings.position_embeddings.weight" not in unchanged(base, frozen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,11 +39,19 @@ class RaggedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class PairTexts:
+    """Queries and passages of a source as one tokenizer cuts them."""
+
+    queries: TokenStore
+    passages: TokenStore
+
+
+@dataclass(frozen=True, slots=True)
 class PairTable:
     """P pairs of a source. Query i belongs to pair i; passages are the distinct ones of all pairs.
 
     training, development: pair numbers; no positive of a development pair is one of a training pair.
-    pool: the passages that development queries rank.
+    pool: the passages that development queries rank. taught: the same texts as the teacher reads them.
     """
 
     settings: PairSource
@@ -53,6 +62,7 @@ class PairTable:
     training: Int64
     development: Int64
     pool: Int64
+    taught: PairTexts | None = None
 
     def training_passages(self) -> Int64:
         """Rows of the distinct passages of all training pairs, ascending."""
@@ -68,10 +78,17 @@ class PairTable:
 
 
 def read_tables(
-    settings: PairData, data: Path, work: Path, tokenizer: Tokenizer, neighbours: int, seed: int
+    settings: PairData,
+    data: Path,
+    work: Path,
+    tokenizer: Tokenizer,
+    neighbours: int,
+    seed: int,
+    teacher: Tokenizer | None = None,
 ) -> list[PairTable]:
     """The pairs of every source but those of plain documents; token ids go to files below `work`.
 
+    teacher: the tokenizer by which sources that are taught are cut as well.
     Raises TrainingDataError for a bad line, naming it, and for a source without pairs.
     """
     letters = held_out_letters(data / folder for folder in settings.held_out)
@@ -79,8 +96,8 @@ def read_tables(
     for number, source in enumerate(settings.sources):
         kept = source_pairs(source, data, seed, letters)
         folder = work / f"source-{number}"
-        folder.mkdir(parents=True, exist_ok=True)
-        tables.append(build_table(source, kept, folder, tokenizer, settings, neighbours, seed))
+        readers = [tokenizer] if teacher is None or not source.taught else [tokenizer, teacher]
+        tables.append(build_table(source, kept, folder, readers, settings, neighbours, seed))
     return tables
 
 
@@ -105,53 +122,79 @@ def build_table(
     source: PairSource,
     pairs: Iterable[TrainingPair],
     folder: Path,
-    tokenizer: Tokenizer,
+    tokenizers: Sequence[Tokenizer],
     settings: PairData,
     neighbours: int,
     seed: int,
 ) -> PairTable:
-    """Tokenizes the pairs as they come and chooses the held-out ones."""
-    as_query = partial(tokenizer.tokenize, input_type="query", max_length=settings.query_tokens)
-    as_passage = partial(tokenizer.tokenize, input_type="document", max_length=settings.passage_tokens)
+    """Tokenizes the pairs as they come and chooses the held-out ones.
+
+    tokenizers: the encoder's and, of a source that is taught, the teacher's.
+    """
     positives: list[Int64] = []
     negatives: list[Int64] = []
-    with (
-        TokenWriter(folder / "queries.tokens", as_query) as queries,
-        TokenWriter(folder / "passages.tokens", as_passage) as passages,
-    ):
-        rows = PassageRows(passages)
+    with ExitStack() as stack:
+        writers = [
+            stack.enter_context(PairWriter(folder / str(place), tokenizer, settings))
+            for place, tokenizer in enumerate(tokenizers)
+        ]
+        rows = PassageRows([writer.passages for writer in writers])
         for pair in pairs:
-            queries.add(pair.query)
+            for writer in writers:
+                writer.queries.add(pair.query)
             positives.append(rows.of(pair.positives))
             negatives.append(rows.of(pair.negatives))
         if not positives:
             raise TrainingDataError(f"{source.path}: no pair is left to train on or to hold out")
-        query_store, passage_store = queries.store(), passages.store()
+        texts, *taught = [writer.texts() for writer in writers]
     generator = np.random.default_rng(seed)
     order = shuffled_groups(len(positives), neighbours, generator)[: source.most]
     development = np.sort(order[: source.development_pairs])
     held = {row for pair in development for row in positives[pair].tolist()}
     later = np.sort(order[source.development_pairs :]) if source.train else order[:0]
     training = np.array([pair for pair in later if held.isdisjoint(positives[pair].tolist())], np.int64)
-    others = generator.permutation(len(passage_store))[: source.development_passages]
+    others = generator.permutation(len(texts.passages))[: source.development_passages]
     pool = np.union1d(np.array(sorted(held), np.int64), others) if len(development) else order[:0]
     return PairTable(
         source,
-        query_store,
-        passage_store,
+        texts.queries,
+        texts.passages,
         RaggedRows.pack(positives),
         RaggedRows.pack(negatives),
         training,
         development,
         pool,
+        taught[0] if taught else None,
     )
+
+
+class PairWriter:
+    """Writes queries and passages into a folder as one tokenizer cuts them."""
+
+    def __init__(self, folder: Path, tokenizer: Tokenizer, settings: PairData) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        as_query = partial(tokenizer.tokenize, input_type="query", max_length=settings.query_tokens)
+        as_passage = partial(tokenizer.tokenize, input_type="document", max_length=settings.passage_tokens)
+        self.queries = TokenWriter(folder / "queries.tokens", as_query)
+        self.passages = TokenWriter(folder / "passages.tokens", as_passage)
+
+    def __enter__(self) -> PairWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.queries.close()
+        self.passages.close()
+
+    def texts(self) -> PairTexts:
+        """All that was written so far."""
+        return PairTexts(self.queries.store(), self.passages.store())
 
 
 class PassageRows:
     """The row of each distinct passage; one not seen before is written and gets the next."""
 
-    def __init__(self, writer: TokenWriter) -> None:
-        self._writer = writer
+    def __init__(self, writers: Sequence[TokenWriter]) -> None:
+        self._writers = writers
         self._rows: dict[bytes, int] = {}
 
     def of(self, passages: Sequence[str]) -> Int64:
@@ -164,7 +207,8 @@ class PassageRows:
         row = self._rows.get(digest)
         if row is None:
             row = self._rows[digest] = len(self._rows)
-            self._writer.add(passage)
+            for writer in self._writers:
+                writer.add(passage)
         return row
 
 

@@ -54,6 +54,10 @@ class TokenWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends writing; the store stays."""
         self._file.close()
 
     def add(self, text: str) -> None:

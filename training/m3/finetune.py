@@ -24,13 +24,20 @@ from training.data.batch_plan import (
 from training.data.pair_table import PairTable, RaggedRows
 from training.distributed import Ranks, gather
 from training.gradient_cache import cached_backward
-from training.m3.development import development_figures, judged_side, judged_sides
+from training.m3.development import development_figures, judged_sides
 from training.m3.document_frequencies import SourceIdf
 from training.m3.encoded_texts import EncodedTexts
 from training.m3.lexical_prior import LexicalPrior
-from training.m3.losses import anchor_losses, total_loss, trained_sides
+from training.m3.losses import (
+    anchor_losses,
+    distillation_loss,
+    summed_scores,
+    total_loss,
+    trained_sides,
+)
 from training.m3.miner import Miner
 from training.m3.scores import side_scores
+from training.m3.teacher import Teacher
 from training.m3.text_encoder import TextEncoder
 from training.settings.run import PairSettings
 from training.step import Figures, Scaled, StepReport
@@ -48,8 +55,9 @@ class Finetune:
         ranks: Ranks,
         anchor: TextEncoder | None = None,
         prior: LexicalPrior | None = None,
+        teacher: Teacher | None = None,
     ) -> None:
-        """folder: where mined negatives are kept; anchor (the base), prior: where the losses ask for them.
+        """folder: where mined negatives are kept; anchor (the base), prior, teacher: where asked for.
 
         Raises TrainingDataError for a source that fills no batch.
         """
@@ -57,15 +65,14 @@ class Finetune:
         self.tables = tables
         self.negatives = [table.negatives for table in tables]
         self._settings = settings
-        side = judged_side(settings.stage)
-        self._miner = (
-            Miner(encoder, tables, settings.mining, side, folder, ranks, settings.seed)
-            if settings.mining
-            else None
-        )
+        self._miner = None
+        if settings.mining is not None:
+            side = "dense" if settings.stage == "contrastive" else settings.mining.by
+            self._miner = Miner(encoder, tables, settings.mining, side, folder, ranks, settings.seed)
         self._ranks = ranks
         self._anchor = anchor
         self._prior = prior
+        self._teacher = teacher
         self._idf = [
             SourceIdf.of(table.passages, encoder.tokenizer, encoder.device)
             if encoder.lexical == "idf"
@@ -96,9 +103,12 @@ class Finetune:
         queries, passages = table.queries.take(batch.pairs), table.passages.take(batch.passages)
         terms: dict[str, Tensor] = {}
         anchors = [self._anchored(texts) for texts in (queries, passages)]
+        taught = None
+        if self._teacher is not None and table.taught is not None:
+            taught = self._teacher.scores(table.taught, batch, self._ranks)
 
         def loss(*encoded: EncodedTexts) -> Tensor:
-            total, found = self._loss(encoded[0], encoded[1], batch)
+            total, found = self._loss(encoded[0], encoded[1], batch, taught)
             for texts, base, queries in zip(encoded, anchors, (True, False), strict=True):
                 for name, term in self._regularization(texts, base, queries=queries).items():
                     total = total + getattr(self._settings.objective, name) * term / len(encoded)
@@ -163,9 +173,12 @@ class Finetune:
             return self._anchor.encode_all(texts)
 
     def _loss(
-        self, queries: EncodedTexts, passages: EncodedTexts, batch: PairBatch
+        self, queries: EncodedTexts, passages: EncodedTexts, batch: PairBatch, taught: Tensor | None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The mean loss of this device's queries against the passages of all devices, and its terms."""
+        """The mean loss of this device's queries against the passages of all devices, and its terms.
+
+        taught: the teacher's scores of the same queries and passages.
+        """
         device = queries.dense.device
         rows = gather(torch.from_numpy(batch.passages).to(device), self._ranks)
         counts = gather(torch.tensor([len(batch.passages)], device=device), self._ranks)
@@ -178,7 +191,13 @@ class Finetune:
         weighted = queries if idf is None else idf.weighted(queries)
         scores = side_scores(weighted, passages.of_all(self._ranks, sides), sides)
         columns, mask = (torch.from_numpy(array).to(device) for array in (own, allowed))
-        return total_loss(scores, columns, mask, losses)
+        total, terms = total_loss(scores, columns, mask, losses)
+        teaching = self._settings.teaching
+        if taught is None or teaching is None:
+            return total, terms
+        summed = summed_scores(scores, losses)
+        term = distillation_loss(summed, taught, mask, losses.temperature, teaching.temperature)
+        return total + teaching.factor * term, {**terms, "teacher": term.detach()}
 
     def _plan(self, epoch: int) -> EpochPlan:
         settings = self._settings

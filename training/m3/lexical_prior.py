@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from models.representations import LexicalKind
+from models.tokenizer import Tokenizer
 from training.data.token_store import TokenStore
 from training.m3.document_frequencies import idf_of_all
 from training.m3.encoded_texts import EncodedTexts
@@ -29,15 +30,19 @@ B = 0.75
 
 @dataclass(frozen=True, slots=True)
 class LexicalPrior:
-    """idf: float32[V], or None where scores bring it; average_tokens: of a passage; scale: of the weights."""
+    """idf: float32[V], or None where scores bring it; average_tokens: of a passage; scale: of the weights.
+
+    instructions: tokens of the one before queries and of the one before passages, which are to weigh nothing.
+    """
 
     idf: Tensor | None
     average_tokens: float
     scale: float
+    instructions: tuple[int, int] = (0, 0)
 
     @staticmethod
     def of(
-        passages: Sequence[TokenStore], vocabulary_size: int, lexical: LexicalKind, scale: float, device: str
+        passages: Sequence[TokenStore], tokenizer: Tokenizer, lexical: LexicalKind, scale: float, device: str
     ) -> LexicalPrior:
         """From the passages of all sources, special tokens counted as part of a passage's length.
 
@@ -45,14 +50,17 @@ class LexicalPrior:
         """
         idf = None
         if lexical == "plain":
-            idf = torch.from_numpy(idf_of_all(passages, vocabulary_size)).to(device)
+            idf = torch.from_numpy(idf_of_all(passages, tokenizer.vocabulary_size)).to(device)
         lengths = np.concatenate([store.lengths for store in passages])
-        return LexicalPrior(idf, float(lengths.mean()), scale)
+        given = tokenizer.tokenize_whole([tokenizer.instruction(kind) for kind in ("query", "document")])
+        of_queries, of_passages = given.lengths.tolist()
+        return LexicalPrior(idf, float(lengths.mean()), scale, (of_queries, of_passages))
 
     def loss(self, texts: EncodedTexts, *, queries: bool) -> Tensor:
         """Mean squared distance of the lexical weights from their targets, over all tokens that are terms."""
         terms = texts.is_term
         targets = self.targets(texts.token_ids, terms, queries=queries)
+        targets[:, 1 : 1 + self.instructions[0 if queries else 1]] = 0
         return (texts.lexical - targets).square()[terms].mean()
 
     def targets(self, token_ids: Tensor, terms: Tensor, *, queries: bool) -> Tensor:

@@ -83,6 +83,12 @@ def given(value: float | None, otherwise: float) -> float:
     return otherwise if value is None else value
 
 
+def summed_scores(scores: Mapping[str, Tensor], settings: LossSettings) -> Tensor:
+    """The sum of the sides' scores float32[B, N] with the search weights of the settings."""
+    weights = search_weights(settings)
+    return torch.stack([weights[side] * scores[side] for side in scores]).sum(dim=0)
+
+
 def total_loss(
     scores: Mapping[str, Tensor], own: Tensor, allowed: Tensor, settings: LossSettings
 ) -> tuple[Tensor, dict[str, Tensor]]:
@@ -91,8 +97,7 @@ def total_loss(
     scores: float32[B, N] of each of `trained_sides`. own: int64[B] and allowed: bool[B, N], as in
     `contrastive_loss`. Terms of factor 0 are not computed.
     """
-    weights = search_weights(settings)
-    summed = torch.stack([weights[side] * scores[side] for side in scores]).sum(dim=0)
+    summed = summed_scores(scores, settings)
     sides = {**scores, "sum": summed}
     factors = term_factors(settings)
     terms: dict[str, Tensor] = {}
@@ -129,11 +134,21 @@ def contrastive_loss(scores: Tensor, own: Tensor, allowed: Tensor, temperature: 
     return torch.nn.functional.cross_entropy(logits, own)
 
 
-def distillation_loss(student: Tensor, teacher: Tensor, allowed: Tensor, temperature: float) -> Tensor:
-    """−Σ softmax(teacher/τ)·log softmax(student/τ), averaged over queries; the teacher gets no gradient.
+def distillation_loss(
+    student: Tensor,
+    teacher: Tensor,
+    allowed: Tensor,
+    temperature: float,
+    teacher_temperature: float | None = None,
+) -> Tensor:
+    """−Σ softmax(teacher/τ')·log softmax(student/τ), averaged over queries; the teacher gets no gradient.
 
-    Shapes as in `contrastive_loss`.
+    τ' is τ unless it is given. Shapes as in `contrastive_loss`.
     """
-    targets = (teacher.detach() / temperature).masked_fill(~allowed, float("-inf")).softmax(dim=1)
+    targets = (
+        (teacher.detach() / given(teacher_temperature, temperature))
+        .masked_fill(~allowed, float("-inf"))
+        .softmax(dim=1)
+    )
     log_probabilities = (student / temperature).masked_fill(~allowed, float("-inf")).log_softmax(dim=1)
     return -(targets * log_probabilities.masked_fill(~allowed, 0.0)).sum(dim=1).mean()

@@ -51,7 +51,7 @@ class PairSource(SourceSettings):
     The first `development_pairs` of the shuffled pairs are held out: ranked against the passages of all of
     them and of `development_passages` more, they choose the checkpoint. With `train = false` the file serves
     the development set only. `join_up_to`: neighbouring passages of the file are joined in groups of 1 to
-    this many. `mine`: whether hard negatives are mined for it.
+    this many. `mine`: whether hard negatives are mined for it; `taught`: whether the run's teacher scores it.
     """
 
     format: Literal["pairs", "titles", "spans"] = "pairs"
@@ -60,6 +60,7 @@ class PairSource(SourceSettings):
     development_passages: AtLeast0 = 0
     join_up_to: AtLeast1 = 1
     mine: bool = True
+    taught: bool = False
 
     @model_validator(mode="after")
     def _pairs_have_no_language(self) -> PairSource:

@@ -64,18 +64,31 @@ class LossSettings(DenseLosses):
         return self.anchor_dense > 0 or self.anchor_colbert > 0
 
 
+class TeacherSettings(Table):
+    """Another checkpoint, whose plain sum the student's sum learns on sources with `taught = true`.
+
+    It reads each text as its own tokenizer cuts it. temperature: of its scores; factor: of the term.
+    """
+
+    checkpoint: str
+    temperature: Positive = 0.1
+    factor: Positive = 1.0
+
+
 class MiningSettings(Table):
     """Hard negatives from an index of each source's own passages, made with the encoder as trained so far
     (ANCE, Xiong et al. 2020, arXiv 2007.00808).
 
-    draw: `hard`, as follows, or `random`: as many of the passages of other pairs at random, without an index.
-    every_steps: the index is made again after so many steps, 0 for once at the start. Each query takes its
+    draw: `hard`, as follows, or `random`: as many of the passages of other pairs at random, without ranking.
+    every_steps: passages are ranked again after so many steps, 0 for once at the start. Each query takes its
     negatives at random from the ranks `first` to `last` of the plain sum, less its positives and whatever
     scores above `ceiling` times the best of these (likely another right answer). So a query whose positives
-    score below all of these ranks gets none.
+    score below all of these ranks gets none. by: `sum`, through an index, or `dense`, which scores every
+    passage on the device that trains; in the contrastive stage always `dense`.
     """
 
     draw: Literal["hard", "random"] = "hard"
+    by: Literal["sum", "dense"] = "sum"
     every_steps: AtLeast0 = 0
     first: AtLeast1 = 2
     last: AtLeast1 = 60

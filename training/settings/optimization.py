@@ -17,7 +17,8 @@ class OptimizationSettings(Table):
 
     What begins to train later, after `head_warmup_steps`, warms up then, over `warmup` of the steps left.
     Either `steps` or `epochs` is given. learning_rate is the body's. dropout: of the body, by default what
-    its configuration says. clip: largest norm of the gradient, 0 for none.
+    its configuration says. clip: largest norm of the gradient, 0 for none. frozen_embeddings: the table of
+    word embeddings stays as it is.
     """
 
     learning_rate: Positive
@@ -29,6 +30,7 @@ class OptimizationSettings(Table):
     decay: Literal["linear", "cosine", "none"] = "linear"
     clip: Factor = 1.0
     precision: Precision = "float32"
+    frozen_embeddings: bool = False
 
     @model_validator(mode="after")
     def _one_length(self) -> OptimizationSettings:

@@ -10,7 +10,13 @@ from pydantic import Field, model_validator
 from training.settings.adapter import AdapterTraining
 from training.settings.base import ArchitectureSettings, BaseSettings, EncodingOverrides
 from training.settings.data import BatchSettings, DataSettings, PairBatches, PairData, TextData
-from training.settings.objective import DenseLosses, HeadSettings, LossSettings, MiningSettings
+from training.settings.objective import (
+    DenseLosses,
+    HeadSettings,
+    LossSettings,
+    MiningSettings,
+    TeacherSettings,
+)
 from training.settings.optimization import FinetuneOptimization, HeadsOptimization, OptimizationSettings
 from training.settings.pretraining import (
     CoCondenserSettings,
@@ -71,6 +77,11 @@ class PairRun(Run):
         """Whether the body never trains."""
         return False
 
+    @property
+    def teaching(self) -> TeacherSettings | None:
+        """The teacher, in a stage that may have one."""
+        return None
+
     def _changes_to_the_base(self) -> list[str]:
         """Keys by which the base would not stay as it is."""
         found = {
@@ -87,11 +98,28 @@ class FinetuneRun(PairRun):
     optimization: FinetuneOptimization
     heads: HeadSettings = HeadSettings()
     losses: LossSettings = LossSettings()
+    teacher: TeacherSettings | None = None
+
+    @model_validator(mode="after")
+    def _a_teacher_has_sources(self) -> FinetuneRun:
+        taught = sum(source.taught for source in self.data.sources)
+        require(
+            (taught > 0) == (self.teacher is not None),
+            "sources with taught = true",
+            taught,
+            "there with a teacher, and only then",
+        )
+        return self
 
     @property
     def objective(self) -> LossSettings:
         """The losses."""
         return self.losses
+
+    @property
+    def teaching(self) -> TeacherSettings | None:
+        """As the settings say."""
+        return self.teacher
 
     @property
     def body_is_frozen(self) -> bool:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from index.candidates import Document, Hit, Scores
 from models.checkpoint import EncodingSettings
 from models.heads import Heads
 from models.tokenizer import Tokenizer
@@ -77,11 +76,8 @@ def test_mined_rows_are_the_best_of_what_is_trained_on_less_positives(
     assert list(tmp_path.glob("mining-*")) == []
 
 
-def hit(row: int, score: float) -> Hit:
-    return Hit(Document(str(row), ""), score, Scores(score, 0.0, 0.0))
-
-
-HITS = [hit(4, 2.9), hit(1, 2.0), hit(7, 1.96), hit(3, 1.9), hit(2, 1.0), hit(9, 0.5)]
+ROWS = np.array([4, 1, 7, 3, 2, 9])
+SCORES = np.array([2.9, 2.0, 1.96, 1.9, 1.0, 0.5], np.float32)
 
 
 @pytest.mark.parametrize(
@@ -95,14 +91,14 @@ HITS = [hit(4, 2.9), hit(1, 2.0), hit(7, 1.96), hit(3, 1.9), hit(2, 1.0), hit(9,
     ],
 )
 def test_first_and_ceiling(positives: list[int], settings: MiningSettings, expected: list[int]) -> None:
-    best = max(found.score for found in HITS if int(found.document.id) in positives)
-    assert hard_negatives(HITS, np.array(positives), best, settings).tolist() == expected
+    best = float(SCORES[np.isin(ROWS, positives)].max())
+    assert hard_negatives(ROWS, SCORES, np.array(positives), best, settings).tolist() == expected
 
 
 def test_the_ceiling_holds_where_the_positive_is_not_among_the_hits() -> None:
     # Row 8 scores 1.0, below the hits that were asked for: at most 0.95 of that is a negative.
-    assert hard_negatives(HITS, np.array([8]), 1.0, MiningSettings(first=2)).tolist() == [9]
-    assert hard_negatives(HITS[:4], np.array([8]), 1.0, MiningSettings(first=2)).tolist() == []
+    assert hard_negatives(ROWS, SCORES, np.array([8]), 1.0, MiningSettings(first=2)).tolist() == [9]
+    assert hard_negatives(ROWS[:4], SCORES[:4], np.array([8]), 1.0, MiningSettings(first=2)).tolist() == []
 
 
 @pytest.mark.parametrize("side", ["sum", "dense"])

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from training.m3 import max_sim
 from training.m3.scores import colbert_scores, dense_scores, lexical_scores
 
 
@@ -61,9 +62,13 @@ def written_out(
     return torch.stack(rows)
 
 
+@pytest.mark.parametrize("at_once", [0, 60, 1000], ids=["one passage", "some", "all"])
 def test_colbert_scores_and_gradients_equal_the_written_out_formula(
     ragged: tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor],
+    at_once: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setitem(max_sim.AT_ONCE, "cpu", at_once)  # as on a GPU, where several go together
     queries, _, passages, _ = ragged
     weights = torch.tensor([[1.0, -2.0], [0.5, 3.0], [-1.0, 1.0]])
     found = colbert_scores(*ragged)

@@ -24,6 +24,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "[[data.sources]]": ("data", "sources"),
     "[batches]": ("batches",),
     "[losses]": ("losses",),
+    "[teacher]": ("teacher",),
     "[mining]": ("mining",),
     "[pretraining]": ("pretraining",),
     "[adapter]": ("adapter",),

@@ -77,7 +77,11 @@ def test_null_stands_for_an_optional_that_is_not_given() -> None:
     ("path", "value", "message"),
     [
         ("seeds", 1, r"^seeds: unknown setting \(known are adapter, architecture, base, batches, data"),
-        ("mining", {"frist": 2}, r"^mining\.frist: unknown setting \(known are ceiling, draw, every_steps"),
+        (
+            "mining",
+            {"frist": 2},
+            r"^mining\.frist: unknown setting \(known are by, ceiling, draw, every_steps",
+        ),
         ("batches.groups", [{"tokens": 300}], r"^batches\.groups\[0\]\.batch: this setting is required$"),
         ("batches.groups", {"tokens": 3}, r"^batches\.groups: expected a list, found \{'tokens': 3\}$"),
         ("batches.groups", [3], r"^batches\.groups\[0\]: expected a table of settings, found 3$"),
