@@ -94,7 +94,7 @@ class Snapshot:
             self.idf = CollectionIdf(self.documents, statistics, settings.vocabulary_size)
         self._bm25: Bm25Statistics | None = None
         if settings.bm25:
-            self._bm25 = Bm25Statistics(settings.bm25_language, _bm25_parts(segments))
+            self._bm25 = Bm25Statistics(settings.bm25_language, settings.bm25_reading, _bm25_parts(segments))
         self._segments: tuple[Segment, ...] | None = tuple(segments)
 
     @staticmethod

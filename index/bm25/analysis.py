@@ -7,11 +7,15 @@ out before, so that a word is the same with it and without.
 - Scripts without spaces between words (Han, kana, Thai, Lao, Khmer, Myanmar), and Hangul, whose words carry
   particles, give each two characters that follow one another; one that stands alone gives itself.
 - In other scripts a run of letters, marks and digits is a word, from its first letter or digit on; an English
-  possessive 's is left out.
+  possessive 's is left out. A word with capitals inside, as programs have them, gives the words that these
+  begin, too: `getUserById` is itself, and `get`, `user`, `by` and `id`.
 
 A Snowball stemmer makes a word's stem, that of the language which goes with the script of its first letter
-(`languages.py`). A word's term depends on nothing but the word, so documents and queries in several scripts
-are read alike.
+(`languages.py`), and marks that tell nothing apart in that language are left out (`folding.py`); a Vietnamese
+word is counted with its marks and without. A word's term depends on nothing but the word, so documents and
+queries in several scripts are read alike.
+
+Collections keep to the reading that they were made with: `READINGS` has all of them, the newest last.
 
 A long text is read part by part. Parts end where that shows in nothing: before white space, which is in
 no word and which neither NFKC nor lower case joins to what is before it; or among letters that are read in
@@ -29,8 +33,12 @@ from functools import cache
 import regex
 from Stemmer import Stemmer
 
+from index.bm25.folding import OWN_LETTERS, STEMMED_LETTERS, folded
 from index.bm25.languages import SCRIPT_LANGUAGES, Bm25Language, languages_by_script
 
+# 1: neither folding nor the words inside a word.
+READINGS = (1, 2)
+NEWEST_READING = READINGS[-1]
 REMEMBERED_TERMS = 2**18
 LONGEST_WORD = 128  # characters; what is longer is no word, and is cut into pieces of so many
 CHARACTERS_AT_ONCE = 65_536  # a part has at least as many where more follow, and at most twice as many
@@ -39,6 +47,8 @@ _LETTER = rf"{_FIRST}\p{{M}}"
 _PAIRED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
 _PAIRED_LETTER = rf"[[{_LETTER}]&&[{_PAIRED}]]"
 _WORD_LETTER = rf"[[{_LETTER}]--[{_PAIRED}]]"
+# Where a word begins inside another: a capital after a small letter, or before two, as the S of HTTPServer.
+_BEGINNING = r"(?<=\p{Ll})(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll}{2})"
 # Paired letters that stay one letter in NFKC and join no letter before them.
 _SEPARATE = r"[\p{Lo}&&[\p{Han}ぁ-ゖァ-ヺ가-힣ก-ะກ-ະក-អက-အ]]"
 
@@ -62,6 +72,22 @@ def _pairs() -> regex.Pattern[str]:
 
 
 @cache
+def _vietnamese() -> regex.Pattern[str]:
+    """Letters that no other language has."""
+    return regex.compile(r"[ơưẠ-ỹ]")
+
+
+@cache
+def _beginnings() -> regex.Pattern[str]:
+    return regex.compile(_BEGINNING, regex.V1)
+
+
+@cache
+def _letters() -> regex.Pattern[str]:
+    return regex.compile(rf"{_WORD_LETTER}{{0,{LONGEST_WORD}}}", regex.V1)
+
+
+@cache
 def _cuts() -> regex.Pattern[str]:
     return regex.compile(rf"(?P<blank>\s)|(?<={_SEPARATE}{{2}}){_SEPARATE}", regex.V1)
 
@@ -74,26 +100,33 @@ def _scripts() -> regex.Pattern[str]:
 class Analyzer:
     """Reads texts as a collection of one language does. A stemmer has a state: use one in one thread."""
 
-    def __init__(self, language: Bm25Language) -> None:
+    def __init__(self, language: Bm25Language, reading: int = NEWEST_READING) -> None:
         self._languages = languages_by_script(language)
+        self._reading = reading
         self._dotless = language == "turkish"
         self._stemmers: dict[str, Stemmer] = {}
         self._terms: dict[str, str] = {}
 
     def pieces(self, text: str) -> Iterator[list[str]]:
-        """Words as they stand and pairs of characters, as often as they occur; of one part of the text after
-        another, and in each words first.
+        """Words as they stand, with the words inside them, and pairs of characters, as
+        often as they occur; of one part of the text after another, and in each words first.
         """
         for part in _parts(text):
             yield self._pieces(part)
 
     def _pieces(self, part: str) -> list[str]:
         composed = unicodedata.normalize("NFKC", part).replace("’", "'")
-        if self._dotless:  # Turkish has two letters i
-            composed = composed.replace("İ", "i").replace("I", "ı")
-        lowered = composed.lower()
+        lowered = self._lowered(composed)
         words: list[str] = _words().findall(lowered)
+        if self._reading > 1:
+            words += map(self._lowered, inner_words(composed))
+            words += [folded(word, "") for word in words if not word.isascii() and self._keeps_marks(word)]
         return words if lowered.isascii() else words + _pairs().findall(lowered)
+
+    def _lowered(self, text: str) -> str:
+        if self._dotless:  # Turkish has two letters i
+            text = text.replace("İ", "i").replace("I", "ı")
+        return text.lower()
 
     def term(self, piece: str) -> str:
         """What is counted for a piece: its stem, or the piece itself. The last ones are remembered."""
@@ -106,13 +139,25 @@ class Analyzer:
 
     def _term(self, piece: str) -> str:
         script = _scripts().search(piece)
-        language = self._languages.get(script.lastgroup or "", "none") if script else "none"
-        if language == "none":
+        language = self._languages.get(script.lastgroup or "") if script else None
+        if language is None or (self._reading > 1 and self._keeps_marks(piece)):
             return piece
+        if self._reading == 1:
+            return self._stem(piece, language)
+        own = OWN_LETTERS.get(language, "")
+        return folded(self._stem(folded(piece, own + STEMMED_LETTERS.get(language, "")), language), own)
+
+    def _keeps_marks(self, word: str) -> bool:
+        """Whether a word is Vietnamese, in a collection that folds: without marks it is many words."""
+        return "Latin" in self._languages and _vietnamese().search(word) is not None
+
+    def _stem(self, word: str, language: Bm25Language) -> str:
+        if language == "none":
+            return word
         if language not in self._stemmers:
             self._stemmers[language] = Stemmer(language)
-        stem: str = self._stemmers[language].stemWord(piece)
-        return stem or piece
+        stem: str = self._stemmers[language].stemWord(word)
+        return stem or word
 
     def counts(self, text: str) -> Counter[str]:
         """How often each term of a text occurs in it."""
@@ -120,6 +165,27 @@ class Analyzer:
         for pieces in self.pieces(text):
             counted.update(map(self.term, pieces))
         return counted
+
+
+def inner_words(text: str) -> Iterator[str]:
+    """The words inside words with capitals, such as `get`, `User` and `Id` of getUserId.
+
+    Single letters are none, and where one word alone is left, as of iPhone, there is none.
+    """
+    end = 0
+    for found in _beginnings().finditer(text):
+        place = found.start()
+        if place >= end:
+            start = place
+            while (
+                start > max(end, place - LONGEST_WORD)
+                and _letters().match(text, start - 1, start).end() == start
+            ):
+                start -= 1
+            end = _letters().match(text, place).end()
+            inside = [word for word in _beginnings().split(text[start:end]) if len(word) > 1]
+            if len(inside) > 1:
+                yield from inside
 
 
 def _parts(text: str) -> Iterator[str]:

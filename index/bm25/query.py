@@ -75,8 +75,10 @@ class Bm25Statistics:
     It is gathered when a search first asks: a live collection has a new snapshot after each write.
     """
 
-    def __init__(self, language: Bm25Language, segments: Sequence[Bm25Segment]) -> None:
+    def __init__(self, language: Bm25Language, reading: int, segments: Sequence[Bm25Segment]) -> None:
+        """language, reading: of queries as of the documents, see `Analyzer`."""
         self._language = language
+        self._reading = reading
         self._segments: Sequence[Bm25Segment] | None = segments
         self._facts: SegmentFacts | None = None
         self._gathering = threading.Lock()
@@ -89,7 +91,7 @@ class Bm25Statistics:
     def query(self, text: str) -> Bm25Query:
         """The terms of a text. Raises SearchIndexError once closed."""
         facts = self._gathered()
-        counted = Analyzer(self._language).counts(text)
+        counted = Analyzer(self._language, self._reading).counts(text)
         terms = sorted(counted)
         places, frequencies = facts.table.find(PackedBytes.of([term.encode() for term in terms]))
         known = np.flatnonzero(frequencies)

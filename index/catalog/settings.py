@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
+from index.bm25.analysis import NEWEST_READING, READINGS
 from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from index.catalog.records import check_keys, check_version
 from index.dense.kinds import DenseKind, Vectors, collection_kind
@@ -33,6 +34,7 @@ _UNWRITTEN: Mapping[str, object] = {
     "lexical": "plain",
     "bm25": False,
     "bm25_language": DEFAULT_LANGUAGE,
+    "bm25_reading": READINGS[0],
     "window": None,
     "codebook": None,
     "dense_memory_bytes": None,
@@ -56,7 +58,8 @@ class CollectionSettings:
     encoder: the encoder's name, for people; adapter: that of its adapter, if any; fingerprint: of the
     encoder with its adapter, what must match to add or search. Dimensions count float values. lexical:
     whether a query's lexical weights are multiplied by the collection's idf (`index/sparse/idf.py`); bm25:
-    whether documents have a BM25 side (`index/bm25/`), bm25_language: that of their words; window: how long
+    whether documents have a BM25 side (`index/bm25/`), bm25_language: that of their words, bm25_reading: how
+    texts become words, for a new collection the newest way; window: how long
     documents are divided, without it they are cut at the encoder's limit; codebook: of the residual codecs
     and of sign, which has its own by default, in a file that `collection.json` names by its checksum;
     token_pooling: how many tokens share one token vector; dense_memory_bytes: with the dense
@@ -78,6 +81,7 @@ class CollectionSettings:
     lexical: LexicalKind = "plain"
     bm25: bool = False
     bm25_language: Bm25Language = DEFAULT_LANGUAGE
+    bm25_reading: int = NEWEST_READING
     window: WindowSettings | None = None
     codebook: Codebook | None = None
     dense_memory_bytes: int | None = None
@@ -118,6 +122,10 @@ class CollectionSettings:
             raise ValueError(f"bm25_language is {self.bm25_language!r}; use one of {get_args(Bm25Language)}")
         if not self.bm25 and self.bm25_language != DEFAULT_LANGUAGE:
             raise ValueError(f"bm25_language is {self.bm25_language!r}, but bm25 is false; make it true")
+        if self.bm25_reading not in READINGS or isinstance(self.bm25_reading, bool):
+            raise ValueError(f"bm25_reading is {self.bm25_reading!r}; this release knows {READINGS}")
+        if not self.bm25:  # nothing is read, and the file stays as it always was
+            object.__setattr__(self, "bm25_reading", READINGS[0])
         if self.adapter is not None and (
             not isinstance(self.adapter, str) or not _COLLECTION_NAME.fullmatch(self.adapter)
         ):
@@ -208,6 +216,7 @@ class CollectionSettings:
         expected = {name for name, value in values.items() if _is_written(name, value)}
         check_keys(record, {"format_version", *expected}, path)
         record = {name: value for name, value in record.items() if name != "format_version"}
+        record.setdefault("bm25_reading", _UNWRITTEN["bm25_reading"])
         for name in ("fields", "window"):
             if name in record and not isinstance(record[name], dict):
                 raise DamagedIndexError(f"{path}: {name} is no object; restore the file")

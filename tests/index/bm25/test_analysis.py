@@ -40,7 +40,7 @@ def terms_of(language: Bm25Language, text: str) -> list[str]:
         ("state-of-the-art, 3.14", ["state", "of", "the", "art", "3", "14"]),
         ("don't l'homme", ["don", "t", "l", "homm"]),
         ("snake_case", ["snake", "case"]),
-        ("Ｆｕｌｌ ﬁne e\u0301te\u0301", ["full", "fine", "été"]),  # one form for each letter
+        ("Ｆｕｌｌ ﬁne e\u0301te\u0301", ["full", "fine", "ete"]),  # one form for each letter
         ("город города ГОРОДУ", ["город", "город", "город"]),
         ("Σίσυφος", ["σισυφ"]),
         ("किताबें", ["किताब"]),  # vowel signs are no ends of words
@@ -50,7 +50,16 @@ def terms_of(language: Bm25Language, text: str) -> list[str]:
         ("กขค", ["กข", "ขค"]),
         ("\ud800 lone", ["lone"]),
         ("I ❤️ tea \u0301 ั", ["i", "tea"]),  # a mark is no word of its own
-        ("a\u0301\u0301 \u0301b", ["á\u0301", "b"]),
+        ("a\u0301\u0301 \u0301b", ["a", "b"]),
+        ("résumés naïve İstanbul tiếng Việt", ["resum", "naiv", "istanbul", "tiếng", "việt", "tieng", "viet"]),
+        ("שָׁלוֹם го\u0301род ёлка", ["שלום", "город", "елк"]),
+        ("getUserById", ["getuserbyid", "get", "user", "by", "id"]),
+        (
+            "XMLHttpRequest HTTPServer",
+            ["xmlhttprequest", "httpserver", "xml", "http", "request", "http", "server"],
+        ),
+        ("getURLs APIs PDFs", ["geturl", "api", "pdfs", "get", "url"]),
+        ("iPhone isValidX ÜberFluss", ["iphon", "isvalidx", "uberfluss", "is", "valid", "uber", "fluss"]),
     ],
 )
 def test_words_give_their_stems_and_unspaced_scripts_pairs(text: str, terms: list[str]) -> None:
@@ -84,6 +93,58 @@ def test_serbian_is_written_in_two_scripts() -> None:
     assert languages_by_script("serbian")["Latin"] == languages_by_script("serbian")["Cyrillic"] == "serbian"
     latin, cyrillic = terms_of("serbian", "knjigama књигама")
     assert latin == cyrillic
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("turkish", "şeker ışık"),
+        ("swedish", "kött lås"),
+        ("spanish", "año"),
+        ("polish", "łaska"),
+        ("none", "café שָׁלוֹם"),  # every word as it is
+    ],
+)
+def test_a_letter_of_its_own_keeps_its_mark(language: Bm25Language, words: str) -> None:
+    plain = "".join(c for c in unicodedata.normalize("NFD", words) if not unicodedata.combining(c))
+    plain = plain.replace("ı", "i").replace("ł", "l")
+    for written, bare in zip(terms_of(language, words), terms_of(language, plain), strict=True):
+        assert written != bare
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("english", "Café RÉSUMÉ straße", "cafe resume strasse"),
+        ("german", "Straße Häuser café", "Strasse Hauser cafe"),
+        ("french", "garçons élève", "garcons eleve"),
+        ("turkish", "İzmir kâğıt", "izmir kağıt"),
+        ("swedish", "idé", "ide"),
+        ("greek", "καφές", "καφες"),
+        ("russian", "соба\u0301ка", "собака"),
+        ("english", "مُحَمَّد", "محمد"),
+    ],
+)
+def test_marks_that_tell_nothing_apart_do_not_count(language: Bm25Language, one: str, other: str) -> None:
+    assert terms_of(language, one) == terms_of(language, other)
+
+
+def test_vietnamese_is_found_with_its_marks_and_better_than_without() -> None:
+    analyzer = Analyzer("english")
+    document = analyzer.counts("tiếng Việt")
+    assert sorted(document) == ["tieng", "tiếng", "viet", "việt"]
+    assert (document & analyzer.counts("tieng viet")).total() == 2
+    assert (document & analyzer.counts("tiếng việt")).total() == 4
+    assert (document & analyzer.counts("tiệng viết")).total() == 2  # other words, alike without marks
+
+
+@pytest.mark.parametrize("language", ["english", "german", "none"])
+def test_collections_of_before_read_as_before(language: Bm25Language) -> None:
+    former = Analyzer(language, reading=1)
+    text = "getUserById café straße"
+    assert pieces_of(former, text) == ["getuserbyid", "café", "straße"]
+    stem = (lambda word: word) if language == "none" else Stemmer(language).stemWord
+    assert list(map(former.term, pieces_of(former, text))) == [*map(stem, pieces_of(former, text))]
 
 
 def test_turkish_has_two_letters_i() -> None:

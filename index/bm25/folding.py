@@ -1,0 +1,91 @@
+"""Words without the marks that do not tell them apart, so that `cafe` finds `café`.
+
+What is a mark and what a letter of its own is a matter of the language. In German or English é is an e with
+a mark, in Turkish ş is another letter than s. Marks go from Latin and Greek letters but those that the
+language of the collection counts as its own, from Hebrew and Arabic letters (points, harakat), and from
+Cyrillic ones where they show the stress alone. Vowel signs of Indic scripts are letters, not marks.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+import regex
+
+from index.bm25.languages import Bm25Language
+
+# Letters that Unicode does not take apart.
+_ALONE = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": "l", "ħ": "h", "ı": "i", "þ": "th"}
+)
+_STRESS = "\u0300\u0301"
+OWN_LETTERS: Mapping[Bm25Language, str] = MappingProxyType(
+    {
+        "basque": "ñ",
+        "catalan": "ç",
+        "czech": "áčďéěíňóřšťúůýž",
+        "danish": "æøå",
+        "esperanto": "ĉĝĥĵŝŭ",
+        "estonian": "õäöüšž",
+        "finnish": "åäö",
+        "hungarian": "áéíóöőúüű",
+        "irish": "áéíóú",
+        "lithuanian": "ąčęėįšųūž",
+        "norwegian": "æøå",
+        "polish": "ąćęłńóśźż",
+        "romanian": "ăâîșțşţ",
+        "serbian": "čćđšž",
+        "spanish": "ñ",
+        "swedish": "åäö",
+        "turkish": "çğıöşü",
+    }
+)
+"""By language, the letters that are other ones than those they look like."""
+STEMMED_LETTERS: Mapping[Bm25Language, str] = MappingProxyType(
+    {
+        "catalan": "àáèéíïòóúü",
+        "dutch": "áäèéëíïóöúü",
+        "french": "àâæçèéêëîïôœùû",
+        "german": "äöüß",
+        "italian": "àáèéìíòóùú",
+        "portuguese": "àáâãçéêíóôõú",
+        "russian": "ё",
+        "spanish": "áéíóúü",
+    }
+)
+"""By language, the letters whose marks its stemmer reads before they fold."""
+
+
+@cache
+def _letters() -> regex.Pattern[str]:
+    return regex.compile(r"\P{M}\p{M}*")
+
+
+@cache
+def _loses() -> regex.Pattern[str]:
+    """Letters that lose all marks, and those that lose a stress."""
+    return regex.compile(r"(?P<all>[\p{Latin}\p{Greek}\p{Hebrew}\p{Arabic}])|(?P<stress>\p{Cyrillic})")
+
+
+def folded(word: str, kept: str) -> str:
+    """A word in lower case without marks, but for the letters in `kept`."""
+    if word.isascii():
+        return word
+    letters = _letters().findall(unicodedata.normalize("NFC", word))
+    plain = [letter if letter in kept else _plain(letter) for letter in letters]
+    return unicodedata.normalize("NFC", "".join(plain))
+
+
+def _plain(letter: str) -> str:
+    """A letter, with the marks that follow it, without those that fold."""
+    decomposed = unicodedata.normalize("NFD", letter)
+    base, marks = decomposed[0], decomposed[1:]
+    loses = _loses().match(base)
+    if loses is None:
+        return letter
+    if loses["all"]:
+        return base.translate(_ALONE)
+    return base + "".join(mark for mark in marks if mark not in _STRESS)
