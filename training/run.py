@@ -159,8 +159,8 @@ def finetuning(
             "give another term a factor above 0"
         )
     if isinstance(settings, FinetuneRun) and not base.has_heads and settings.heads.start == "fitted":
-        passages = [table.passages for table in tables if table.settings.train]
-        weights = initial_heads(encoder, passages, settings.heads, settings.seed)
+        training = [table for table in tables if table.settings.train]
+        weights = initial_heads(encoder, training, settings.heads, settings.seed)
         base.model.heads = Heads.from_weights(weights, base.encoding).to(device)
     counts = [SourceCount(len(table.training), len(table.development)) for table in tables]
     held = None

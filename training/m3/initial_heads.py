@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from models.head_weights import HeadWeights
-from models.representations import Float32, Int32
+from models.representations import Float32, Int32, Int64
+from training.data.pair_table import PairTable
 from training.data.token_store import TokenStore
 from training.m3.document_frequencies import idf_of_all
+from training.m3.projection import distilled_projection
 from training.m3.text_encoder import TextEncoder
 from training.settings.objective import HeadSettings
 
@@ -18,25 +21,31 @@ SMALLEST_EIGENVALUE = 1e-2
 
 
 def initial_heads(
-    encoder: TextEncoder, passages: Sequence[TokenStore], settings: HeadSettings, seed: int
+    encoder: TextEncoder, tables: Sequence[PairTable], settings: HeadSettings, seed: int
 ) -> HeadWeights:
     """Lexical weights that predict a scaled root of idf from a token's state, and a projection for ColBERT.
 
     A lexical score multiplies those of query and document, so the root makes it a sum of idf, as BM25. Where
-    collections bring their own idf, all tokens weigh alike from the start. passages: those of each source.
+    collections bring their own idf, all tokens weigh alike from the start. tables: the sources that train.
     """
     tokenizer = encoder.tokenizer
+    passages = [table.passages for table in tables]
     states, token_ids = sample_states(encoder, passages, settings.tokens_each, seed)
     words = ~np.isin(token_ids, list(tokenizer.special_ids))
     targets = np.full(int(words.sum()), settings.idf_scale, np.float32)
     if encoder.lexical == "plain":
         targets *= np.sqrt(idf_of_all(passages, tokenizer.vocabulary_size)[token_ids[words]])
     sparse, bias = ridge_regression(states[words], targets, settings.ridge_penalty)
+    colbert = whitened_projection(states, settings.colbert_dimension, settings.whitening, seed)
+    colbert_bias = np.zeros(settings.colbert_dimension, np.float32)
+    if settings.distil_steps:
+        pairs = sample_pairs(encoder, tables, settings.tokens_each, seed)
+        colbert, colbert_bias = distilled_projection(*pairs, colbert, settings.distil_steps, seed)
     return HeadWeights(
         sparse_weight=sparse[None, :],
         sparse_bias=np.array([bias], np.float32),
-        colbert_weight=whitened_projection(states, settings.colbert_dimension, settings.whitening, seed),
-        colbert_bias=np.zeros(settings.colbert_dimension, np.float32),
+        colbert_weight=colbert,
+        colbert_bias=colbert_bias,
     )
 
 
@@ -85,3 +94,34 @@ def sample_states(
             states.append(hidden[mask.bool()].cpu().numpy())
             token_ids.append(part.token_ids)
     return np.concatenate(states), np.concatenate(token_ids)
+
+
+def sample_pairs(
+    encoder: TextEncoder, tables: Sequence[PairTable], tokens_each: int, seed: int
+) -> tuple[list[Tensor], list[Tensor]]:
+    """States float16[L, D] of queries, and of a positive passage of each, without the first token.
+
+    Of random training pairs of each source, whose passages have about `tokens_each` tokens.
+    """
+    generator = np.random.default_rng(seed)
+    queries: list[Tensor] = []
+    passages: list[Tensor] = []
+    for table in tables:
+        pairs = generator.permutation(table.training)
+        positives = table.positives.rows[table.positives.offsets[pairs]]
+        count = 1 + int(np.searchsorted(np.cumsum(table.passages.lengths[positives]), tokens_each))
+        queries += token_states(encoder, table.queries, pairs[:count])
+        passages += token_states(encoder, table.passages, positives[:count])
+    return queries, passages
+
+
+def token_states(encoder: TextEncoder, store: TokenStore, rows: Int64) -> list[Tensor]:
+    """States float16[L, D] of each text without its first token, in the given order."""
+    parts, order = encoder.parts(store.take(rows))
+    found: list[Tensor] = []
+    for part in parts:
+        with torch.no_grad():
+            hidden, _, mask = encoder.hidden(part)
+        lengths: list[int] = mask.sum(dim=1).tolist()
+        found += [states[1:length].half() for states, length in zip(hidden, lengths, strict=True)]
+    return [found[place] for place in order.tolist()]

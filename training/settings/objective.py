@@ -106,8 +106,9 @@ class HeadSettings(Table):
     start: `fitted` to the training passages (`training.m3.initial_heads`), or at `random`, as a control.
     Of fitted heads, a token's first lexical weight is about `idf_scale` times the root of its
     idf in the training passages. ColBERT starts from a random projection to `colbert_dimension` of states
-    whitened by the power `whitening` (0 not at all, 0.5 fully). Texts of about `tokens_each` tokens of each
-    source are looked at.
+    whitened by the power `whitening` (0 not at all, 0.5 fully); in `distil_steps` steps it learns to rank as
+    the states themselves do (`training.m3.projection`). Texts of about `tokens_each` tokens of each source
+    are looked at.
     """
 
     colbert_dimension: AtLeast1 = 128
@@ -116,4 +117,5 @@ class HeadSettings(Table):
     idf_scale: Positive = 0.15
     ridge_penalty: Positive = 1.0
     whitening: Annotated[float, Field(ge=0, le=1)] = 0.3
+    distil_steps: AtLeast0 = 0
     tokens_each: AtLeast1 = 60_000

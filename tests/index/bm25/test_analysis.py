@@ -51,7 +51,10 @@ def terms_of(language: Bm25Language, text: str) -> list[str]:
         ("\ud800 lone", ["lone"]),
         ("I ❤️ tea \u0301 ั", ["i", "tea"]),  # a mark is no word of its own
         ("a\u0301\u0301 \u0301b", ["a", "b"]),
-        ("résumés naïve İstanbul tiếng Việt", ["resum", "naiv", "istanbul", "tiếng", "việt", "tieng", "viet"]),
+        (
+            "résumés naïve İstanbul tiếng Việt",
+            ["resum", "naiv", "istanbul", "tiếng", "việt", "tieng", "viet"],
+        ),
         ("שָׁלוֹם го\u0301род ёлка", ["שלום", "город", "елк"]),
         ("getUserById", ["getuserbyid", "get", "user", "by", "id"]),
         (

@@ -13,10 +13,17 @@ from models.heads import Heads
 from models.representations import LexicalKind
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body
+from training.data.pair_table import PairTable, RaggedRows
 from training.data.token_store import TokenStore
 from training.m3.document_frequencies import idf_of_all
-from training.m3.initial_heads import initial_heads, ridge_regression, whitened_projection
+from training.m3.initial_heads import (
+    initial_heads,
+    ridge_regression,
+    sample_pairs,
+    whitened_projection,
+)
 from training.m3.text_encoder import TextEncoder
+from training.settings.data import PairSource
 from training.settings.objective import HeadSettings
 
 
@@ -40,6 +47,15 @@ def test_the_projection_is_orthonormal_and_whitens() -> None:
     np.testing.assert_allclose(moment / moment[0, 0], np.eye(6), atol=0.05)
 
 
+def table_of(passages: TokenStore) -> PairTable:
+    """A source whose every passage is its own query."""
+    every, none = np.arange(len(passages), dtype=np.int64), np.zeros(0, np.int64)
+    rows = RaggedRows.pack([every[row : row + 1] for row in every])
+    nothing = RaggedRows.pack([none for _ in every])
+    source = PairSource(path="made.jsonl", title="Made", licence="CC0 1.0")
+    return PairTable(source, passages, passages, rows, nothing, every, none, none)
+
+
 def first_weights(
     lexical: LexicalKind, base_folder: Path, tokenizer: Tokenizer
 ) -> tuple[list[float], TokenStore]:
@@ -51,9 +67,8 @@ def first_weights(
     )
     batch = tokenizer.tokenize([f"word0 word{n} word{n + 1}" for n in range(1, 30)])
     passages = TokenStore(batch.token_ids, batch.offsets)
-    weights = initial_heads(
-        encoder, [passages], HeadSettings(colbert_dimension=8, idf_scale=0.5, ridge_penalty=0.1), 1
-    )
+    settings_of_heads = HeadSettings(colbert_dimension=8, idf_scale=0.5, ridge_penalty=0.1)
+    weights = initial_heads(encoder, [table_of(passages)], settings_of_heads, 1)
     encoder.model.heads = Heads.from_weights(weights, settings)
     encoder.model.eval()
     found: list[float] = encoder.encode(tokenizer.tokenize(["word0 word7 word8"])).lexical[0].tolist()
@@ -74,3 +89,39 @@ def test_all_words_weigh_alike_where_collections_bring_their_idf(
 ) -> None:
     found, _ = first_weights("idf", base_folder, tokenizer)
     np.testing.assert_allclose(found, [0, 0.5, 0.5, 0.5, 0], atol=1e-5)
+
+
+def test_distilling_changes_the_projection_alone(base_folder: Path, tokenizer: Tokenizer) -> None:
+    settings = EncodingSettings(pooling="mean", max_length=32)
+    torch.manual_seed(1)
+    model = EncoderModel(load_body(base_folder), Heads(16, 4, settings)).eval()
+    encoder = TextEncoder(model, tokenizer, 64, "float32", "cpu")
+    batch = tokenizer.tokenize([f"word{n} word{n + 1} word{(n * 7) % 39}" for n in range(1, 30)])
+    tables = [table_of(TokenStore(batch.token_ids, batch.offsets))]
+    plain, distilled = (
+        initial_heads(encoder, tables, HeadSettings(colbert_dimension=4, distil_steps=steps), 1)
+        for steps in (0, 5)
+    )
+    np.testing.assert_array_equal(plain.sparse_weight, distilled.sparse_weight)
+    assert not plain.colbert_bias.any()
+    assert distilled.colbert_bias.any()
+    assert not np.array_equal(plain.colbert_weight, distilled.colbert_weight)
+
+
+def test_pairs_of_states_are_those_of_the_texts(base_folder: Path, tokenizer: Tokenizer) -> None:
+    settings = EncodingSettings(pooling="mean", max_length=32)
+    model = EncoderModel(load_body(base_folder), Heads(16, 8, settings)).eval()
+    encoder = TextEncoder(model, tokenizer, 12, "float32", "cpu")
+    batch = tokenizer.tokenize([f"word{n} " * (1 + n % 3) for n in range(20)])
+    store = TokenStore(batch.token_ids, batch.offsets)
+    queries, passages = sample_pairs(encoder, [table_of(store)], 10_000, 3)
+    assert len(queries) == len(passages) == 20
+    order = np.random.default_rng(3).permutation(20)
+    for row, one, other in zip(order.tolist(), queries, passages, strict=True):
+        with torch.no_grad():
+            hidden, _, mask = encoder.hidden(store.take(np.array([row])))
+        expected = hidden[0, 1 : int(mask.sum())]
+        torch.testing.assert_close(one.float(), expected, atol=2e-3, rtol=2e-3)
+        torch.testing.assert_close(other.float(), one.float())
+    few, _ = sample_pairs(encoder, [table_of(store)], 8, 3)
+    assert 1 <= len(few) <= 4
