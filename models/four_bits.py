@@ -14,6 +14,8 @@ from models.representations import Float32
 
 BLOCK = 32
 ZERO = 8
+# Most tables are none of these, which so many rows show: each attempt on a whole one takes as much memory.
+FIRST_ROWS = 64
 # A block's largest number, by which its scale is found: -8 where the rounding is the usual one.
 LARGEST = (-8, 8, 7, -7, 6, -6, 5, -5, 4, -4, 3, -3, 2, -2, 1, -1)
 
@@ -36,7 +38,7 @@ class FourBitTable:
 def four_bit_table(table: Float32) -> FourBitTable | None:
     """A table float32[R, C] in this form, or None where that would not give its very values."""
     rows, columns = table.shape
-    if columns % BLOCK:
+    if columns % BLOCK or (rows > FIRST_ROWS and four_bit_table(table[:FIRST_ROWS]) is None):
         return None
     blocks = table.reshape(-1, BLOCK)
     largest = np.take_along_axis(blocks, np.abs(blocks).argmax(axis=1, keepdims=True), axis=1)[:, 0]

@@ -79,5 +79,5 @@ def _best(tokens: Tensor, vectors: Tensor, lengths: list[int]) -> Tensor:
 
 def _means(scores: Tensor, queries: States) -> Tensor:
     """Means float32[B, N] over the tokens of each query of scores float32[T, N]."""
-    parts: list[Tensor] = list(scores.split([len(states) for states in queries]))  # type: ignore[no-untyped-call]
+    parts: list[Tensor] = list(scores.split([len(states) for states in queries]))  # type: ignore[no-untyped-call]  # untyped
     return torch.stack([part.mean(dim=0) for part in parts])

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 LIBREOFFICE, GNOME = "libreoffice", "gnome"
 ENGLISH = "en"
 # Names of folders that are no plain language codes.
-CODES = {"en-US": ENGLISH, "C": ENGLISH, "zh-CN": "zh", "zh_CN": "zh", "pt-BR": "pt-BR", "pt_BR": "pt-BR"}
+CODES = {"en-US": ENGLISH, "C": ENGLISH, "zh-CN": "zh", "zh_CN": "zh"}
 MARKUP = re.compile(r"<[^<>]{1,400}>")
 SPACE = re.compile(r"\s+")
 BLOCK = re.compile(r'<(p|h\d)\b[^>]*\bid="((?:par|hd)_id\w+)"[^>]*>(.*?)</\1>', re.DOTALL)
