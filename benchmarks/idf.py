@@ -36,6 +36,7 @@ from models.loader import load_encoder
 from models.representations import LexicalKind, Representations, SparseRows
 from service.collections import CollectionRegistry
 from service.encoding.service import LocalEncoding
+from service.encoding.shelf import EncoderShelf
 from service.load.pools import Pools
 from service.search.answers import answer_head, answer_hits
 from service.search.pipeline import SearchPipeline, SearchQuery
@@ -126,7 +127,7 @@ async def whole_search(root: Path, folder: Path) -> Figures:
 async def through_the_pipeline(root: Path, encoder: Encoder, queries: Representations) -> Figures:
     encoding = LocalEncoding(encoder, batch_tokens=2048, queue_tokens=131_072)
     pools, collections = Pools.open(), CollectionRegistry(root)
-    pipeline = SearchPipeline(encoding, collections, pools.search)
+    pipeline = SearchPipeline(EncoderShelf(encoding), collections, pools.search)
 
     async def search(kind: LexicalKind, query: Representations) -> object:
         outcome = await pipeline.search(SearchQuery(kind, query))

@@ -215,13 +215,15 @@ def _query(
     settings: Settings, collection: Collection, snapshot: Snapshot, text: str, *, colbert: bool
 ) -> CollectionQuery:
     """The query of a text. Raises FingerprintMismatchError where the encoder is not the collection's."""
+    from cli.encoders import encoder_of
     from index.candidates import Weights
     from ingest.encoder_match import require_encoder
     from models.encoder import encode, with_adapter
-    from service.encoding.service import local_encoder
     from transfer.queries import CollectionQuery
 
-    encoder = with_adapter(local_encoder(settings), snapshot.settings.adapter, snapshot.settings.name)
+    encoder = with_adapter(
+        encoder_of(settings, snapshot.settings), snapshot.settings.adapter, snapshot.settings.name
+    )
     require_encoder(snapshot.settings, encoder.info)
     defaults = collection.defaults()
     sides = Weights() if defaults is None else defaults.weights

@@ -247,7 +247,7 @@ def _built(
     try:
         with (
             _interruptible() as cancelled,
-            _encoder(of_command) as encoder,
+            _encoder(of_command, collection) as encoder,
             build_progress(progress) as report,
             options.window_flags(),
             named_url(),
@@ -315,13 +315,21 @@ def parse_fields(declared: list[str] | None) -> dict[str, FieldType] | None:
 
 
 @contextmanager
-def _encoder(settings: Settings) -> Iterator[DocumentEncoder]:
-    """The encoder of this process, or the workers that the settings name."""
+def _encoder(settings: Settings, collection: str) -> Iterator[DocumentEncoder]:
+    """The workers that the settings name, or an encoder here: the collection's, where that exists."""
     if not settings.encoder_urls:
+        from cli.encoders import encoder_of
+        from index.collection import Collection
+        from index.errors import CollectionNotFoundError
         from ingest.document_encoders import LocalDocuments
         from service.encoding.service import local_encoder
 
-        yield LocalDocuments(local_encoder(settings))
+        try:
+            found = Collection.open(options.collections_root(settings), collection).settings
+        except CollectionNotFoundError:
+            yield LocalDocuments(local_encoder(settings))
+        else:
+            yield LocalDocuments(encoder_of(settings, found))
         return
     from service.workers.documents import RemoteDocuments
 

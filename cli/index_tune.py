@@ -130,14 +130,14 @@ def _found(
 
 def _encoded(collection: Collection, settings: Settings, texts: list[str], file: Path) -> Float32:
     """The dense vectors of queries, by the collection's encoder."""
+    from cli.encoders import encoder_of
     from ingest.encoder_match import require_encoder
     from ingest.errors import SourceError
     from models.encoder import encode, with_adapter
-    from service.encoding.service import local_encoder
 
     if not texts:
         raise SourceError(f"{file}: no texts; give at least one line")
-    encoder = with_adapter(local_encoder(settings), collection.settings.adapter)
+    encoder = with_adapter(encoder_of(settings, collection.settings), collection.settings.adapter)
     require_encoder(collection.settings, encoder.info)
     vectors = encode(encoder, texts, "query", ["dense"]).dense
     assert vectors is not None  # noqa: S101  # as asked for

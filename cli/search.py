@@ -85,8 +85,9 @@ def search(
     as_json: options.AsJson = False,
 ) -> None:
     """Search a collection; show the parts of each score."""
+    from cli.encoders import encoder_of
     from index.candidates import Page
-    from service.encoding.service import local_encoder
+    from index.collection import Collection
     from service.search.answers import answer_head, answer_hits
     from service.search.pipeline import LikeDocument, SearchQuery
 
@@ -119,7 +120,8 @@ def search(
         device=device,
         threads=threads,
     )
-    outcome = run_queries(settings, local_encoder(settings), [asked])[0]
+    collection = Collection.open(options.collections_root(settings), name)
+    outcome = run_queries(settings, encoder_of(settings, collection.settings), [asked])[0]
     if as_json:
         print_json({**answer_head(outcome), "hits": list(answer_hits(outcome))})
         return
@@ -166,6 +168,7 @@ def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]
     """The outcome of each query, in order, through the same pipeline as over HTTP."""
     from service.collections import CollectionRegistry
     from service.encoding.service import LocalEncoding
+    from service.encoding.shelf import EncoderShelf
     from service.load.pools import Pools
     from service.search.pipeline import SearchPipeline
 
@@ -175,7 +178,7 @@ def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]
         )
         pools = Pools.open()
         collections = CollectionRegistry(options.collections_root(settings))
-        pipeline = SearchPipeline(encoding, collections, pools.search)
+        pipeline = SearchPipeline(EncoderShelf(encoding), collections, pools.search)
         try:
             return [await pipeline.search(query) for query in queries]
         finally:

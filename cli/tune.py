@@ -63,11 +63,12 @@ def tune(
     if folder is None:
         _reset(root, name, as_json=as_json)
         return
+    from cli.encoders import encoder_of
     from cli.progress import count_progress
     from evaluation.tune import tune as run
-    from service.encoding.service import local_encoder
+    from index.collection import Collection
 
-    encoder = local_encoder(settings)
+    encoder = encoder_of(settings, Collection.open(root, name).settings)
     with count_progress("Scoring", "queries") as progress:
         report = run(
             root,

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from index.catalog.settings import CollectionSettings
 from index.errors import FingerprintMismatchError
+from models.checkpoint import opens_by_name
 from models.encoder import EncoderInfo
+
+
+def checkpoint_of(settings: CollectionSettings) -> str | None:
+    """What opens a collection's encoder: where that was when the collection was created, or else its name.
+
+    None where neither is known.
+    """
+    return settings.checkpoint or (settings.encoder if opens_by_name(settings.encoder) else None)
 
 
 def adapter_of(settings: CollectionSettings, asked: str | None, found: str | None) -> str | None:
@@ -40,6 +49,19 @@ def require_encoder(settings: CollectionSettings, encoder: EncoderInfo) -> None:
         f"collection {settings.name!r} was built with encoder {own}, and this is {other}: give --checkpoint "
         f"{wanted} (or TERCET_CHECKPOINT), or build it again under another name"
     )
+
+
+def require_model(settings: CollectionSettings, model: str | None) -> None:
+    """Raises FingerprintMismatchError where a model is asked for that is not the collection's encoder.
+
+    model: its name or fingerprint, or None for whichever it is.
+    """
+    if model not in (None, settings.encoder, settings.fingerprint):
+        raise FingerprintMismatchError(
+            f"collection {settings.name!r} was built with encoder {settings.encoder!r} (fingerprint "
+            f"{settings.fingerprint}), and {model!r:.100} is asked for: leave it out, or use a collection "
+            "that was built with it"
+        )
 
 
 def adapter_words(adapter: str | None) -> str:

@@ -77,6 +77,7 @@ def settings_for(name: str, encoder: EncoderInfo, settings: Mapping[str, Any]) -
         colbert_dimension=encoder.colbert_dimension,
         vocabulary_size=encoder.vocabulary_size,
         adapter=encoder.adapter,
+        checkpoint=encoder.checkpoint,
         **{"lexical": encoder.lexical, **settings},
     )
 

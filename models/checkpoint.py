@@ -26,6 +26,8 @@ OFFSET_POSITION_TYPES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "
 EMBEDDED, MULTILINGUAL = "minilm-m3", "multi-m3"
 # Checkpoints that come with the project and go by their names; the first is the default.
 SHIPPED = (EMBEDDED, MULTILINGUAL)
+SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "checkpoints"
+REVISION_MARK = "@"  # between a hub id and its revision; no hub id has one
 # What a hub checkpoint may bring: data only, no code, and of pickles only those read with weights_only.
 HUB_FILES = (
     "*.json",
@@ -158,7 +160,8 @@ def _default_max_length(folder: Path, limit: int | None) -> int:
 
 
 def resolve_checkpoint(name_or_path: str, revision: str | None = None) -> Path:
-    """Folder of a checkpoint: one of the shipped ones by its name, a path, or a hub id such as `BAAI/bge-m3`.
+    """Folder of a checkpoint: one of the shipped ones by its name, a path, or a hub id such as `BAAI/bge-m3`,
+    which may end in a revision: `BAAI/bge-m3@main`.
 
     A hub checkpoint is fetched once into the hub's cache; no code is fetched or run.
     Raises CheckpointError where there is neither such a folder nor such a repository, or a revision is given
@@ -166,7 +169,7 @@ def resolve_checkpoint(name_or_path: str, revision: str | None = None) -> Path:
     """
     folder = Path(name_or_path).expanduser()
     if name_or_path in SHIPPED:
-        folder = Path(__file__).resolve().parent.parent / "checkpoints" / name_or_path
+        folder = SHIPPED_FOLDER / name_or_path
     if name_or_path and folder.is_dir():
         if revision:
             raise CheckpointError(
@@ -179,17 +182,36 @@ def resolve_checkpoint(name_or_path: str, revision: str | None = None) -> Path:
             f"checkpoint {name_or_path!r} is neither one that comes with Tercet ({' or '.join(SHIPPED)}), "
             "nor a folder, nor a hub id such as BAAI/bge-m3"
         )
-    return _fetch(name_or_path, revision)
+    repository, _, named = name_or_path.partition(REVISION_MARK)
+    return _fetch(repository, revision or named or None)
 
 
 def checkpoint_name(name_or_path: str) -> str:
-    """Name to show for a checkpoint: the folder's last part, or the hub id."""
+    """Name to show for a checkpoint: the folder's last part, or the hub id without a revision."""
     folder = Path(name_or_path).expanduser()
-    return folder.resolve().name if folder.is_dir() else name_or_path
+    if folder.is_dir():
+        return folder.resolve().name
+    return name_or_path.partition(REVISION_MARK)[0] if _is_hub_id(name_or_path) else name_or_path
+
+
+def checkpoint_origin(name_or_path: str, folder: Path) -> str | None:
+    """What opens a resolved checkpoint again from any working folder: its own folder's full path, or its hub
+    id with the revision that was fetched. None for a shipped one, which its name stands for on any machine.
+    """
+    if name_or_path in SHIPPED or folder.resolve().parent == SHIPPED_FOLDER:
+        return None
+    if Path(name_or_path).expanduser().is_dir():
+        return str(folder.resolve())
+    return f"{checkpoint_name(name_or_path)}{REVISION_MARK}{folder.name}"  # the cache's folders are commits
+
+
+def opens_by_name(name: str) -> bool:
+    """Whether a checkpoint's name alone says where it is: it is a shipped one, or of the hub."""
+    return name in SHIPPED or _is_hub_id(name)
 
 
 def _is_hub_id(name: str) -> bool:
-    parts = name.split("/")
+    parts = name.partition(REVISION_MARK)[0].split("/")
     return len(parts) == 2 and all(part and not part.startswith((".", "~")) for part in parts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, get_args
 
 from models.errors import UnsoundRepresentationsError
@@ -18,7 +18,8 @@ Engine = Literal["onnx", "torch"]
 class EncoderInfo:
     """What identifies an encoder and bounds its inputs; lengths in tokens, special tokens included.
 
-    lexical: what its checkpoint recommends to collections.
+    lexical: what its checkpoint recommends to collections; checkpoint: where another process of this machine
+    opens it again where its name does not say that (see `models.checkpoint.checkpoint_origin`).
     """
 
     name: str
@@ -32,6 +33,11 @@ class EncoderInfo:
     pooling: str
     adapter: str | None = None
     lexical: LexicalKind = "plain"
+    checkpoint: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What other machines may know of it: all but where its checkpoint lies."""
+        return {name: value for name, value in asdict(self).items() if name != "checkpoint"}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> EncoderInfo:

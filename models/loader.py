@@ -6,7 +6,7 @@ from pathlib import Path
 
 from models.adapters.routing import with_routers
 from models.adapters.settings import ADAPTER_SESSIONS
-from models.checkpoint import checkpoint_name, resolve_checkpoint
+from models.checkpoint import checkpoint_name, checkpoint_origin, resolve_checkpoint
 from models.encoder import Encoder, Engine
 from models.errors import UnsupportedError
 
@@ -35,7 +35,7 @@ def load_encoder(
     Raises CheckpointError, or UnsupportedError where the engine is not installed.
     """
     folder = resolve_checkpoint(checkpoint, revision)
-    name = checkpoint_name(checkpoint)
+    name, origin = checkpoint_name(checkpoint), checkpoint_origin(checkpoint, folder)
     # Each engine is imported only when chosen: serving on a CPU has no torch.
     if engine == "onnx":
         from models.onnx_encoder import OnnxEncoder
@@ -44,6 +44,7 @@ def load_encoder(
             OnnxEncoder(
                 folder,
                 name,
+                origin=origin,
                 device=device,
                 threads=threads,
                 batch_tokens=batch_tokens,
@@ -65,6 +66,7 @@ def load_encoder(
             TorchEncoder(
                 folder,
                 name,
+                origin=origin,
                 device=device,
                 threads=threads,
                 batch_tokens=batch_tokens,

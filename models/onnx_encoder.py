@@ -44,6 +44,7 @@ class OnnxEncoder:
         folder: Path,
         name: str,
         *,
+        origin: str | None = None,
         device: str = "auto",
         threads: int | None = None,
         batch_tokens: int | None = None,
@@ -85,6 +86,7 @@ class OnnxEncoder:
             max_length=settings.max_length,
             pooling=settings.pooling,
             lexical=settings.lexical,
+            checkpoint=origin,
         )
         library = AdapterLibrary(adapters, folder, fingerprint_of(), heads.colbert_dimension)
         self._adapters = AdapterGraphs(library, export, placement, asked_precision, adapter_sessions)

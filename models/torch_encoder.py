@@ -153,6 +153,7 @@ class TorchEncoder:
         folder: Path,
         name: str,
         *,
+        origin: str | None = None,
         device: str = "auto",
         threads: int | None = None,
         batch_tokens: int | None = None,
@@ -195,6 +196,7 @@ class TorchEncoder:
             max_length=settings.max_length,
             pooling=settings.pooling,
             lexical=settings.lexical,
+            checkpoint=origin,
         )
         library = AdapterLibrary(adapters, folder, base_fingerprint, heads.colbert_dimension)
         self._adapters = ServedAdapters(library, self._model.body, self._model.heads)

@@ -332,6 +332,9 @@ def _names_of(settings: Settings) -> Sequence[str]:
 def _watch(runtime: Runtime) -> None:
     telemetry = runtime.telemetry
     telemetry.watch_number("tercet_queue_tokens", "Tokens accepted, not yet encoded.", runtime.pending_tokens)
+    telemetry.watch(
+        "tercet_encoder_queue_tokens", "The same of each open encoder.", "model", runtime.encoder_queues
+    )
     telemetry.watch_number(
         "tercet_requests_let_in", "Requests whose answers have not begun.", lambda: runtime.gate.in_work
     )

@@ -28,6 +28,7 @@ from index.live.collection import LiveCollection
 from index.live.statistics import CollectionCounts, CollectionStatistics, published_statistics
 from index.segments.segment import Segment
 from index.snapshot import EMPTY_NAME, Snapshot
+from ingest.encoder_match import checkpoint_of
 from service.collection_counts import PublishedCounts
 from service.file_versions import FileVersion, version_of
 from service.live_collections import LiveCollections, LiveOptions
@@ -40,6 +41,7 @@ LOOKING_THREADS = 4  # each looks at the files of one collection: a slow disk ke
 DEFAULT_OPTIONS = LiveOptions()
 DEFAULTS = CollectionLayout(Path()).defaults.name
 EFFORT = CollectionLayout(Path()).effort.name
+SETTINGS = CollectionLayout(Path()).settings.name
 
 log = logging.getLogger("tercet")
 
@@ -131,6 +133,7 @@ class CollectionRegistry:
         self._opened: dict[str, _Opened] = {}
         self._defaults: dict[str, _Read[SearchDefaults]] = {}
         self._efforts: dict[str, _Read[DenseEffort]] = {}
+        self._encoders: dict[str, _Read[tuple[str, str | None]]] = {}
         self._counts = PublishedCounts(root)
         self._live = LiveCollections(root, options, closed=self._note_counts)
         self._opening_pool = Pool("opening", OPENING_THREADS)
@@ -281,6 +284,16 @@ class CollectionRegistry:
                 log.error("collection %s is left out of the list: %s", name, error)
         return descriptions
 
+    def checkpoints(self) -> dict[str, str]:
+        """What opens the encoders of all collections, by the encoders' names, of those where it is known."""
+        found: dict[str, str] = {}
+        for name in collection_folders(self.root):
+            with suppress(SearchIndexError, OSError):
+                named = _current(self._encoders, name, f"{self._root}/{name}/{SETTINGS}", _encoder_of)
+                if named is not None and named[1] is not None:
+                    found.setdefault(named[0], named[1])
+        return found
+
     def release_superseded(self) -> None:
         """Lets go of snapshots that are current no more: another process removed or rebuilt the collection.
 
@@ -354,6 +367,7 @@ class CollectionRegistry:
         self._opening.pop(name, None)
         self._defaults.pop(name, None)
         self._efforts.pop(name, None)
+        self._encoders.pop(name, None)
 
 
 def _current(known: dict[str, _Read[T]], name: str, path: str, read: Callable[[Path], T]) -> T | None:
@@ -371,6 +385,12 @@ def _current(known: dict[str, _Read[T]], name: str, path: str, read: Callable[[P
             known.pop(name, None)
             return None
     return found.content
+
+
+def _encoder_of(path: Path) -> tuple[str, str | None]:
+    """The name of a collection's encoder, and what opens it."""
+    settings = CollectionSettings.read(path)
+    return settings.encoder, checkpoint_of(settings)
 
 
 def _is_current(name: str, opened: _Opened) -> bool:

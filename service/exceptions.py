@@ -75,11 +75,11 @@ class BodyTimeoutError(ServiceError):
 
 
 RefusalReason = Literal[
-    "wait", "queue", "requests", "deadline", "jobs", "worker", "writes", "loop", "bodies", "key"
+    "wait", "queue", "requests", "deadline", "jobs", "worker", "writes", "loop", "bodies", "key", "encoders"
 ]
 """A predicted wait over the limit, a full queue of texts, too many requests at once, a deadline that passed,
 too many jobs, an encoder worker's own refusal, more writes than are flushed, an event loop that is late, more
-bytes of bodies than may be on their way, a limit of one key."""
+bytes of bodies than may be on their way, a limit of one key, more encoders in use than stay open."""
 
 
 class OverloadedError(ServiceError):
@@ -119,11 +119,14 @@ class ForbiddenError(ServiceError):
 
 
 class NotFoundError(ServiceError):
-    """What the path names does not exist. code: what is missing, for programs."""
+    """What a request names does not exist. code: what is missing, for programs; param: the field that names
+    it, None for the path.
+    """
 
-    def __init__(self, message: str, code: str = "not_found") -> None:
+    def __init__(self, message: str, code: str = "not_found", param: str | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.param = param
 
 
 class DataRootInUseError(ServiceError):

@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +22,7 @@ from service.collections import CollectionRegistry
 from service.data_root import LOOK_SECONDS, DataRoot, WriteState
 from service.documents.writer import DocumentWriter
 from service.encoding.service import EncodingService, LocalEncoding, local_encoder
+from service.encoding.shelf import EncoderShelf, Opening
 from service.exceptions import NotReadyError, OverloadedError
 from service.jobs.manager import JobManager
 from service.live_collections import LiveOptions
@@ -97,7 +99,7 @@ class Runtime:
         self.gate = Gate(self.loop_delay, settings.max_wait_seconds)
         self._admission = Admission(settings.max_wait_seconds, self.loop_delay)
         self._encoder = encoder
-        self._encoding: EncodingService | None = None
+        self._encoders: EncoderShelf | None = None
         self._services: SearchServices | None = None
         self._ready = False
         self._draining = False
@@ -116,11 +118,16 @@ class Runtime:
         return self.settings.data if os.access(self.settings.data, os.W_OK | os.X_OK) else None
 
     @property
-    def encoding(self) -> EncodingService:
-        """The encoder. Raises NotReadyError while it loads."""
-        if self._encoding is None:
+    def encoders(self) -> EncoderShelf:
+        """The server's own encoder and others. Raises NotReadyError while its own loads."""
+        if self._encoders is None:
             raise NotReadyError("the encoder is still loading; ask /ready when it is done")
-        return self._encoding
+        return self._encoders
+
+    @property
+    def encoding(self) -> EncodingService:
+        """The server's own encoder. Raises NotReadyError while it loads."""
+        return self.encoders.own
 
     @property
     def pipeline(self) -> SearchPipeline:
@@ -189,9 +196,10 @@ class Runtime:
         await asyncio.gather(*background, return_exceptions=True)
         if self._services is not None:
             await self._services.jobs.stop()
-        if self._encoding is not None:
+        if self._encoders is not None:
+            self.abandoned |= self._encoders.loading
             try:
-                await asyncio.wait_for(self._encoding.close(), self.settings.shutdown_seconds)
+                await asyncio.wait_for(self._encoders.close(), self.settings.shutdown_seconds)
             except TimeoutError:
                 log.error("the encoder does not end; it is left behind")
                 self.abandoned = True
@@ -209,12 +217,13 @@ class Runtime:
 
     def worker_states(self) -> Iterable[tuple[str, float]]:
         """1 for each encoder worker that is used now, 0 for one that is down; none with an encoder here."""
-        states = self._encoding.states if isinstance(self._encoding, RemoteEncoding) else {}
-        return [(url, float(used)) for url, used in states.items()]
+        workers = self._workers()
+        return [] if workers is None else [(url, float(used)) for url, used in workers.states.items()]
 
     def worker_loads(self) -> Iterable[tuple[str, float]]:
         """Requests that wait for each encoder worker; none with an encoder here."""
-        return self._encoding.in_flight.items() if isinstance(self._encoding, RemoteEncoding) else []
+        workers = self._workers()
+        return [] if workers is None else workers.in_flight.items()
 
     def open_collections(self) -> Iterable[tuple[str, float]]:
         """Collections that are open, by what for."""
@@ -233,18 +242,26 @@ class Runtime:
         """1 for what was ready at the last look, else 0; an encoder worker only reads."""
         return self._readiness.items()
 
-    def pending_tokens(self) -> int:
+    def pending_tokens(self) -> float:
         """Tokens accepted and not yet encoded."""
-        return 0 if self._encoding is None else self._encoding.pending_tokens
+        return sum(tokens for _, tokens in self.encoder_queues())
+
+    def encoder_queues(self) -> Iterable[tuple[str, float]]:
+        """The same by encoder, of all that are open."""
+        return [] if self._encoders is None else self._encoders.pending_tokens()
 
     def predicted_waits(self) -> Iterable[tuple[str, float]]:
         """How long a short query, and a request of very many texts, would wait for their work to begin."""
-        if self._encoding is not None:
-            yield "documents", self._encoding.wait_seconds(self.settings.queue_tokens)
+        if self._encoders is not None:
+            yield "documents", self._encoders.own.wait_seconds(self.settings.queue_tokens)
         if self._services is not None:
             waits = self._services.pipeline.wait_seconds(SHORT_QUERY_TOKENS), self.gate.search_seconds
             yield "query", max(waits)
         yield "loop", self.loop_delay.wait_seconds
+
+    def _workers(self) -> RemoteEncoding | None:
+        own = None if self._encoders is None else self._encoders.own
+        return own if isinstance(own, RemoteEncoding) else None
 
     def _search_services(self) -> SearchServices:
         if self._services is None:
@@ -279,11 +296,12 @@ class Runtime:
                 await self.pools.readiness.run(self._data_root.hold)
                 self._look = asyncio.create_task(self._look_at_data_root(), name="data root")
                 written = asyncio.ensure_future(self.pools.operations.run(self.collections.open_written))
-            self._encoding = encoding = await self._open_encoding()
+            encoding = await self._open_encoding()
+            self._encoders = encoders = EncoderShelf(encoding, self._opening_of_others())
             await patiently(lambda: encoding.encode([WARM_UP_TEXT]))
             if self._searches:
                 await written
-                self._services = await self._open_services(encoding)
+                self._services = await self._open_services(encoders)
             if self.opened is not None:
                 self.opened()
             self._ready = True
@@ -302,33 +320,48 @@ class Runtime:
         """
         settings = self.settings
         if self._encoder is not None or not settings.encoder_urls:
-            encoder = self._encoder
-            if encoder is None:
-                try:
-                    encoder = await self.pools.operations.run(local_encoder, settings)
-                except asyncio.CancelledError:
-                    self.abandoned = True
-                    raise
-            return LocalEncoding(
-                encoder,
-                batch_tokens=settings.batch_tokens,
-                queue_tokens=settings.queue_tokens,
-                admission=self._admission,
-                observe=self.telemetry.observe_batch,
-                stall_seconds=settings.stall_seconds,
-            )
+            if self._encoder is not None:
+                return self._local(self._encoder)
+            try:
+                return self._local(await self.pools.operations.run(local_encoder, settings))
+            except asyncio.CancelledError:
+                self.abandoned = True
+                raise
         return await patiently(
             lambda: RemoteEncoding.connect(
                 settings.encoder_urls, settings.worker_access, self.telemetry.workers
             )
         )
 
-    async def _open_services(self, encoding: EncodingService) -> SearchServices:
+    def _local(self, encoder: Encoder) -> LocalEncoding:
+        settings = self.settings
+        return LocalEncoding(
+            encoder,
+            batch_tokens=settings.batch_tokens,
+            queue_tokens=settings.queue_tokens,
+            admission=self._admission,
+            observe=partial(self.telemetry.observe_batch, encoder.info.name),
+            stall_seconds=settings.stall_seconds,
+        )
+
+    def _opening_of_others(self) -> Opening | None:
+        """None where the encoder is elsewhere, and in a worker, whose search nodes expect one encoder."""
+        settings = self.settings
+        if settings.encoder_urls or not self._searches:
+            return None
+        return Opening(
+            lambda checkpoint: self._local(local_encoder(settings, checkpoint)),
+            self.collections.checkpoints,
+            self.pools.operations,
+            settings.max_checkpoints,
+        )
+
+    async def _open_services(self, encoders: EncoderShelf) -> SearchServices:
         data = self.settings.data
         jobs = JobManager(
             data,
             self.collections,
-            encoding.info_of,
+            encoders,
             self.settings.encoder_environment,
             self.pools.operations,
             self.telemetry.count_job,
@@ -340,11 +373,11 @@ class Runtime:
             # No room for temporary files: the first search is slower then.
             log.warning("the index could not be warmed up: %s", error)
         return SearchServices(
-            SearchPipeline(encoding, self.collections, self.pools.search, self._admission),
+            SearchPipeline(encoders, self.collections, self.pools.search, self._admission),
             jobs,
             DocumentWriter(
                 self.collections,
-                encoding,
+                encoders,
                 self.pools,
                 self.telemetry.writes,
                 write_tokens=self.settings.max_write_tokens,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -94,6 +94,8 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
+    _flags: frozenset[str] = PrivateAttr(frozenset())
+
     host: str = Field("127.0.0.1", description="Address to listen on; :: is every one, of IPv6 and IPv4.")
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     allowed_hosts: Names = Field(
@@ -102,6 +104,11 @@ class Settings(BaseSettings):
         "By default none on a loopback address, else any.",
     )
     checkpoint: str = Field(EMBEDDED, description="Encoder: minilm-m3, multi-m3, a folder, or a hub id.")
+    max_checkpoints: int = Field(
+        2,
+        ge=0,
+        description="Encoders beside this one that stay open, for collections and requests that name them.",
+    )
     revision: str | None = Field(None, description="Revision of a checkpoint named by hub id.")
     engine: Literal["onnx", "torch"] = Field("onnx", description="What runs the encoder.")
     device: str = Field("auto", description="Where the encoder runs: auto, cpu, cuda, cuda:1.")
@@ -281,6 +288,11 @@ class Settings(BaseSettings):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     @property
+    def flags(self) -> frozenset[str]:
+        """The settings that were given as flags of this very command."""
+        return self._flags
+
+    @property
     def adapters_folder(self) -> Path:
         """The folder of adapters."""
         return self.data / "adapters" if self.adapters is None else self.adapters
@@ -350,11 +362,13 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
     _refuse_misspelt_variables()
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
-        return Settings(**given)
+        settings = Settings(**given)
     except ValidationError as error:
         raise SettingsError("; ".join(_one_line(dict(detail), given) for detail in error.errors())) from None
     except ValueError as error:  # a tercet.toml that is not TOML
         raise SettingsError(f"{CONFIG_FILE}: {error}") from None
+    settings._flags = frozenset(given)
+    return settings
 
 
 def _url(value: str) -> str:

@@ -90,13 +90,25 @@ class Telemetry:
             "tercet_log_lines_lost", "Lines of the log that nobody took in time.", registry=self.registry
         )
         self._batch_texts = Histogram(
-            "tercet_batch_texts", "Texts in an encoded batch.", buckets=TEXTS, registry=self.registry
+            "tercet_batch_texts",
+            "Texts in an encoded batch.",
+            ["model"],
+            buckets=TEXTS,
+            registry=self.registry,
         )
         self._batch_tokens = Histogram(
-            "tercet_batch_tokens", "Tokens in an encoded batch.", buckets=TOKENS, registry=self.registry
+            "tercet_batch_tokens",
+            "Tokens in an encoded batch.",
+            ["model"],
+            buckets=TOKENS,
+            registry=self.registry,
         )
         self._batch_seconds = Histogram(
-            "tercet_batch_seconds", "Time to encode a batch.", buckets=SECONDS, registry=self.registry
+            "tercet_batch_seconds",
+            "Time to encode a batch.",
+            ["model"],
+            buckets=SECONDS,
+            registry=self.registry,
         )
         self._loop_lag_seconds = Histogram(
             "tercet_loop_lag_seconds",
@@ -136,11 +148,11 @@ class Telemetry:
         """Counts lines that are missing from the log."""
         self._lost_lines.inc(lines)
 
-    def observe_batch(self, texts: int, tokens: int, seconds: float) -> None:
-        """Counts one encoded batch."""
-        self._batch_texts.observe(texts)
-        self._batch_tokens.observe(tokens)
-        self._batch_seconds.observe(seconds)
+    def observe_batch(self, model: str, texts: int, tokens: int, seconds: float) -> None:
+        """Counts one batch that an encoder made."""
+        self._batch_texts.labels(model).observe(texts)
+        self._batch_tokens.labels(model).observe(tokens)
+        self._batch_seconds.labels(model).observe(seconds)
 
     def observe_stage(self, stage: str, seconds: float) -> None:
         """Counts the time of one stage of a request."""

@@ -12,6 +12,7 @@ from cli import options
 from cli.doctor.findings import Finding
 
 if TYPE_CHECKING:
+    from index.catalog.settings import CollectionSettings
     from service.settings import Settings
 
 TOPIC = "data root"
@@ -38,7 +39,7 @@ def findings(settings: Settings, fingerprint: str | None) -> Iterator[Finding]:
     else:
         yield Finding("ok", TOPIC, text)
     yield from _server(root)
-    yield from _collections(options.collections_root(settings), fingerprint)
+    yield from _collections(options.collections_root(settings), settings.checkpoint, fingerprint)
 
 
 def _unwritable(root: Path, problem: str) -> Finding:
@@ -65,7 +66,7 @@ def _server(root: Path) -> Iterator[Finding]:
         lock.release()
 
 
-def _collections(root: Path, fingerprint: str | None) -> Iterator[Finding]:
+def _collections(root: Path, own: str, fingerprint: str | None) -> Iterator[Finding]:
     from index.collection import list_collections
     from index.errors import SearchIndexError
     from index.inspection import inspect_collection
@@ -89,10 +90,27 @@ def _collections(root: Path, fingerprint: str | None) -> Iterator[Finding]:
         if fingerprint in (None, found.settings.fingerprint) or found.settings.adapter is not None:
             yield Finding("ok", TOPIC, text)
         else:
-            yield Finding(
-                "warning",
-                TOPIC,
-                f"{text}, built with {found.settings.encoder}, fingerprint {found.settings.fingerprint}: the "
-                "encoder is another, and searches of it answer 409",
-                f"serve it with --checkpoint {found.settings.encoder}, or build it again",
-            )
+            yield _of_another_encoder(found.settings, text, own)
+
+
+def _of_another_encoder(collection: CollectionSettings, text: str, own: str) -> Finding:
+    """Whether a server could open the encoder that the collection was built with. own: its own checkpoint."""
+    from ingest.encoder_match import checkpoint_of
+    from models.checkpoint import checkpoint_name, opens_by_name
+
+    checkpoint = checkpoint_of(collection)
+    text = f"{text}, built with {collection.encoder}"
+    if checkpoint is None:
+        gone = "it is not known where that is"
+    elif checkpoint in (own, checkpoint_name(own)):
+        gone = "it is another one by now"
+    elif opens_by_name(checkpoint) or Path(checkpoint).is_dir():
+        return Finding("ok", TOPIC, f"{text}, which is opened when it is searched")
+    else:
+        gone = f"{checkpoint} is not there"
+    return Finding(
+        "warning",
+        TOPIC,
+        f"{text}, fingerprint {collection.fingerprint}: {gone}, and searches of it fail",
+        "put the checkpoint back, serve with --checkpoint FOLDER, or build the collection again",
+    )

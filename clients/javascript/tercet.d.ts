@@ -46,6 +46,8 @@ export interface EmbedOptions {
   truncate?: boolean;
   maxLength?: number;
   dimensions?: number;
+  /** An encoder that the server lists at /v1/models. */
+  model?: string;
   adapter?: string;
 }
 
@@ -76,6 +78,7 @@ export interface RerankOptions {
   topN?: number;
   collection?: string;
   weights?: t.RerankRequest["weights"];
+  model?: string;
   adapter?: string;
 }
 
@@ -143,7 +146,7 @@ export class Client {
   startJob(
     collection: string,
     source: string,
-    options?: { mode?: "replace" | "upsert"; onError?: "fail" | "skip"; adapter?: string },
+    options?: { mode?: "replace" | "upsert"; onError?: "stop" | "skip"; encoder?: string; adapter?: string },
   ): Promise<t.JobResponse>;
   jobs(): Promise<t.JobResponse[]>;
   job(id: string): Promise<t.JobResponse>;

@@ -80,6 +80,7 @@ export interface CollectionRequest {
   lexical?: "plain" | "idf" | null;
   bm25?: boolean | null;
   bm25_language?: "none" | "arabic" | "armenian" | "basque" | "catalan" | "czech" | "danish" | "dutch" | "english" | "esperanto" | "estonian" | "finnish" | "french" | "german" | "greek" | "hindi" | "hungarian" | "indonesian" | "irish" | "italian" | "lithuanian" | "nepali" | "norwegian" | "persian" | "polish" | "portuguese" | "romanian" | "russian" | "serbian" | "sesotho" | "spanish" | "swedish" | "tamil" | "turkish" | "yiddish" | null;
+  encoder?: string | null;
   adapter?: string | null;
   window?: WindowRequest | null;
   fields?: Record<string, "keyword" | "integer" | "number" | "boolean" | "datetime"> | null;
@@ -171,6 +172,7 @@ export interface EmbedRequest {
   truncate?: boolean | null;
   max_length?: number | null;
   dimensions?: number | null;
+  model?: string | null;
   adapter?: string | null;
   encoding?: "float" | "base64" | null;
 }
@@ -483,6 +485,7 @@ export interface RerankRequest {
   top_n?: number | null;
   collection?: string | null;
   weights?: RerankWeightsRequest | "sum" | "miracl" | "mldr" | "flag" | null;
+  model?: string | null;
   adapter?: string | null;
 }
 

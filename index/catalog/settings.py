@@ -39,6 +39,7 @@ _UNWRITTEN: Mapping[str, object] = {
     "codebook": None,
     "dense_memory_bytes": None,
     "token_pooling": 1,
+    "checkpoint": None,
 }
 
 
@@ -62,9 +63,10 @@ class CollectionSettings:
     texts become words, for a new collection the newest way; window: how long
     documents are divided, without it they are cut at the encoder's limit; codebook: of the residual codecs
     and of sign, which has its own by default, in a file that `collection.json` names by its checksum;
-    token_pooling: how many tokens share one token vector; dense_memory_bytes: with the dense
-    kind auto, what dense vectors and their graphs may take before lists are built instead, by default half of
-    the memory of the machine that builds. Raises InvalidNameError for a bad name, ValueError for another bad
+    token_pooling: how many tokens share one token vector; checkpoint: where the encoder was, which only
+    helps to find it: settings that differ in nothing else are equal; dense_memory_bytes: with the dense kind
+    auto, what dense vectors and their graphs may take before lists are built instead, by default half of the
+    memory of the machine that builds. Raises InvalidNameError for a bad name, ValueError for another bad
     value.
     """
 
@@ -86,6 +88,7 @@ class CollectionSettings:
     codebook: Codebook | None = None
     dense_memory_bytes: int | None = None
     token_pooling: int = 1
+    checkpoint: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_collection_name(self.name)
@@ -132,6 +135,8 @@ class CollectionSettings:
             raise ValueError(
                 f"adapter is {self.adapter!r}; use a name that matches {_COLLECTION_NAME.pattern}"
             )
+        if self.checkpoint is not None and not (isinstance(self.checkpoint, str) and self.checkpoint):
+            raise ValueError(f"checkpoint is {self.checkpoint!r}; use a folder or a hub id")
         if self.window is not None and not isinstance(self.window, WindowSettings):
             raise ValueError(f"window is {self.window!r}; use WindowSettings")
         self._check_fields()

@@ -15,7 +15,7 @@ from models.representations import Float32
 from service.answers.embeddings import base64_json, numbers_json
 from service.answers.pieces import response_of
 from service.compat.error_shapes import CohereError
-from service.compat.request import CompatibleRequest, Dimensions, ModelName, adapter_of, token_count, whole
+from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of, token_count, whole
 from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
 from service.exceptions import InvalidRequestError
 from service.routes.common import EDGE, Services, TimeLimit, json_response, router
@@ -136,8 +136,10 @@ async def cohere_embed(body: CohereEmbedRequest, services: Services, deadline: T
     texts = _texts(body)
     types = list(dict.fromkeys(body.embedding_types or FLOAT))
     _check_offered(body, types)
+    encoding, adapter = await encoder_of(services, body.model)
     _, slices = await encoded_texts(
         services,
+        encoding,
         texts,
         FIELDS,
         deadline,
@@ -146,7 +148,7 @@ async def cohere_embed(body: CohereEmbedRequest, services: Services, deadline: T
         max_length=body.max_tokens,
         truncate=body.truncate != "NONE",
         dimensions=body.output_dimension,
-        adapter=await adapter_of(services.encoding, body.model),
+        adapter=adapter,
     )
     with services.telemetry.stage("encode"):
         parts = await whole(slices)
@@ -173,13 +175,15 @@ async def _reranked(
     body: CohereRerankRequest, services: Services, deadline: TimeLimit, version: str
 ) -> Response:
     texts = texts_of(body.documents, "documents")
+    encoding, adapter = await encoder_of(services, body.model)
     outcome = await ranked_texts(
         services,
+        encoding,
         body.query,
         texts,
         deadline,
         top_n=body.top_n,
-        adapter=await adapter_of(services.encoding, body.model),
+        adapter=adapter,
     )
     results = [result_record(one) for one in outcome.results]
     if body.return_documents:

@@ -14,7 +14,7 @@ from models.representations import Representations
 from service.answers.embeddings import base64_json, numbers_json
 from service.answers.pieces import response_of
 from service.compat.error_shapes import JinaError
-from service.compat.request import CompatibleRequest, Dimensions, ModelName, adapter_of
+from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of
 from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
 from service.exceptions import InvalidRequestError
 from service.routes.common import EDGE, Services, TimeLimit, json_response, router
@@ -119,15 +119,17 @@ async def jina_rerank(body: JinaRerankRequest, services: Services, deadline: Tim
     """
     (query,) = texts_of([body.query], "query")
     texts = texts_of(body.documents, "documents")
-    adapter = await adapter_of(services.encoding, body.model)
-    outcome = await ranked_texts(services, query, texts, deadline, top_n=body.top_n, adapter=adapter)
+    encoding, adapter = await encoder_of(services, body.model)
+    outcome = await ranked_texts(
+        services, encoding, query, texts, deadline, top_n=body.top_n, adapter=adapter
+    )
     results = [result_record(one) for one in outcome.results]
     if body.return_documents is not False:
         for record in results:
             record["document"] = {"text": texts[record["index"]]}
     return json_response(
         {
-            "model": adapter or services.encoding.info.name,
+            "model": adapter or encoding.info.name,
             "usage": {"total_tokens": outcome.tokens},
             "results": results,
         }
@@ -139,9 +141,10 @@ async def jina_multi_vector(
     body: JinaMultiVectorRequest, services: Services, deadline: TimeLimit
 ) -> Response:
     """ColBERT vectors in the shape of Jina's API: one for each token of a text."""
-    adapter = await adapter_of(services.encoding, body.model)
+    encoding, adapter = await encoder_of(services, body.model)
     info, slices = await encoded_texts(
         services,
+        encoding,
         texts_of(body.input, "input"),
         FIELDS,
         deadline,

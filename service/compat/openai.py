@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from models.representations import Representations
 from service.answers.embeddings import base64_json, numbers_json
 from service.answers.pieces import response_of
-from service.compat.request import CompatibleRequest, Dimensions, ModelName, adapter_of
+from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of
 from service.exceptions import NotFoundError
 from service.routes.common import Services, TimeLimit, errors, json_response, router
 from service.routes.texts import Fields, encoded_texts
@@ -114,7 +114,7 @@ class OpenAIEmbeddingsResponse(BaseModel):
 
 
 class OpenAIModel(BaseModel):
-    """The encoder, or an adapter of it."""
+    """An encoder, or an adapter of the server's own."""
 
     id: str
     object: Literal["model"]
@@ -134,9 +134,10 @@ async def openai_embeddings(
     body: OpenAIEmbeddingsRequest, services: Services, deadline: TimeLimit
 ) -> Response:
     """Dense vectors in the shape of OpenAI's API. Longer texts are cut, as `/embed` does."""
-    adapter = await adapter_of(services.encoding, body.model)
+    encoding, adapter = await encoder_of(services, body.model)
     info, slices = await encoded_texts(
         services,
+        encoding,
         _texts(body.input),
         FIELDS,
         deadline,
@@ -151,7 +152,7 @@ async def openai_embeddings(
 
 @routes.get("/v1/models", response_model=OpenAIModelsResponse)
 async def openai_models(services: Services) -> Response:
-    """The encoder, and its adapters and routers."""
+    """The server's own encoder, its adapters and routers, and the other encoders that it opens when asked."""
     return json_response({"object": "list", "data": [_model(name) for name in await _names(services)]})
 
 
@@ -190,7 +191,9 @@ async def _embeddings(
 
 async def _names(services: Runtime) -> list[str]:
     adapters = await services.encoding.adapters()
-    return [services.encoding.info.name, *(one.name for one in adapters if one.fingerprint is not None)]
+    usable = (one.name for one in adapters if one.fingerprint is not None)
+    own, *others = await services.encoders.names()
+    return [own, *usable, *others]
 
 
 def _model(name: str) -> dict[str, Any]:

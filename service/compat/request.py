@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Annotated
 
 import numpy as np
@@ -13,13 +13,14 @@ from pydantic import ConfigDict, Field
 from models.errors import AdapterNotFoundError
 from models.representations import Representations
 from service.encoding.service import EncodingService
+from service.runtime import Runtime
 from service.schemas.base import ADAPTER_PATTERN, WHOLE, Body
 
 ModelName = Annotated[
     str | None,
     Field(
-        description="The name of an adapter or router of this server. Any other name means its encoder, "
-        "since clients must name some model.",
+        description="An encoder, adapter or router that `/v1/models` lists. Any other name means the "
+        "server's own encoder, since clients must name some model.",
         max_length=500,
     ),
 ]
@@ -35,18 +36,20 @@ class CompatibleRequest(Body):
     model_config = ConfigDict(extra="ignore")
 
 
-async def adapter_of(encoding: EncodingService, model: str | None) -> str | None:
-    """The adapter that a model's name is the name of; None for the encoder as it is.
+async def encoder_of(services: Runtime, model: str | None) -> tuple[EncodingService, str | None]:
+    """The encoder and the adapter that a model's name is the name of; the server's own without one for any
+    other.
 
-    Raises AdapterUnusableError or AdapterNotServedError.
+    Raises AdapterUnusableError or AdapterNotServedError, and what `EncoderShelf.named` raises.
     """
-    if model is None or model == encoding.info.name or not re.fullmatch(ADAPTER_PATTERN, model):
-        return None
-    try:
-        await encoding.info_of(model)
-    except AdapterNotFoundError:
-        return None
-    return model
+    own = services.encoding
+    if model is None or model == own.info.name:
+        return own, None
+    if re.fullmatch(ADAPTER_PATTERN, model):
+        with suppress(AdapterNotFoundError):
+            await own.info_of(model)
+            return own, model
+    return await services.encoders.named(model) or own, None
 
 
 async def whole(slices: AsyncGenerator[Representations]) -> list[Representations]:

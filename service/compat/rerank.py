@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, Tag
 
 from service.compat.relevance import relevance
+from service.encoding.service import EncodingService
 from service.exceptions import InvalidRequestError
 from service.load.deadlines import Deadline
 from service.routes.common import check_characters
@@ -61,6 +62,7 @@ def texts_of(documents: Sequence[str | dict[str, Any]], param: str) -> list[str]
 
 async def ranked_texts(
     services: Runtime,
+    encoding: EncodingService,
     query: str,
     texts: Sequence[str],
     deadline: Deadline,
@@ -78,7 +80,7 @@ async def ranked_texts(
     check_characters(texts, limits.characters, param)
     with services.telemetry.stage("rerank"):
         return await rerank(
-            services.encoding,
+            encoding,
             services.pools.search,
             query,
             texts,

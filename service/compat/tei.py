@@ -214,7 +214,7 @@ async def tei_rerank(body: TeiRerankRequest, services: Services, deadline: TimeL
         return json_response([])
     (query,) = await _kept(services, body, [body.query], "query", "query")
     texts = await _kept(services, body, body.texts, "document", "texts")
-    outcome = await ranked_texts(services, query, texts, deadline, param="texts")
+    outcome = await ranked_texts(services, services.encoding, query, texts, deadline, param="texts")
     cut = next((one.index for one in outcome.results if one.truncated), None)
     if body.truncate is False and (cut is not None or outcome.query_truncated):
         raise InvalidRequestError(
@@ -306,6 +306,7 @@ async def _encoded(
     texts = await _kept(services, body, texts, kind, "inputs")
     _, slices = await encoded_texts(
         services,
+        services.encoding,
         texts,
         FIELDS,
         deadline,

@@ -26,12 +26,10 @@ from index.errors import (
 )
 from index.live.collection import LiveCollection
 from index.live.records import WriteKey, Written
-from ingest.encoder_match import require_encoder
-from service.adapters import info_for
 from service.collections import CollectionRegistry
 from service.documents.batch import Brought, EncodedDocuments, joined
 from service.documents.encoding import encode_documents
-from service.encoding.service import EncodingService
+from service.encoding.shelf import EncoderShelf
 from service.exceptions import InvalidRequestError, OverloadedError
 from service.facts import note
 from service.load.deadlines import Deadline
@@ -66,14 +64,14 @@ class DocumentWriter:
     def __init__(
         self,
         collections: CollectionRegistry,
-        encoding: EncodingService,
+        encoders: EncoderShelf,
         pools: Pools,
         telemetry: WriteTelemetry,
         *,
         write_tokens: int,
     ) -> None:
         self._collections = collections
-        self._encoding = encoding
+        self._encoders = encoders
         self._pools = pools
         self._telemetry = telemetry
         self._write_tokens = write_tokens
@@ -153,14 +151,14 @@ class DocumentWriter:
             left[batch.brought.places] = False
             parts.append(await self._pools.bodies.run(batch.brought.encoded, batch.documents, settings))
         if left.any():
-            require_encoder(settings, await info_for(settings, None, self._encoding.info_of))
+            encoding = await self._encoders.of_collection(settings)
             started = time.perf_counter()
             parts.append(
                 await encode_documents(
                     batch.documents,
                     np.flatnonzero(left),
                     settings,
-                    self._encoding,
+                    encoding,
                     self._pools.bodies,
                     write_tokens=self._write_tokens,
                     deadline=deadline,

@@ -29,12 +29,15 @@ PROBE_SECONDS = 1.0
 BYTES_PER_TOKEN = 4  # of UTF-8, about; English has more, other languages have about as many
 
 
-def local_encoder(settings: Settings) -> Encoder:
-    """The encoder of this process that the settings describe. Raises CheckpointError and other ModelError."""
+def local_encoder(settings: Settings, checkpoint: str | None = None) -> Encoder:
+    """The encoder of this process that the settings describe, or that of another checkpoint, run likewise.
+
+    Raises CheckpointError and other ModelError.
+    """
     return load_encoder(
-        settings.checkpoint,
+        settings.checkpoint if checkpoint is None else checkpoint,
         settings.engine,
-        revision=settings.revision,
+        revision=settings.revision if checkpoint is None else None,
         device=settings.device,
         threads=settings.threads,
         limit_tokens=settings.batch_tokens,

@@ -16,10 +16,11 @@ from typing import Any
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, FingerprintMismatchError
 from index.live.adoption import AdoptionMode
-from ingest.encoder_match import require_encoder
+from ingest.encoder_match import require_model
 from ingest.sources.checks import OnError
-from service.adapters import InfoOf, info_for
+from models.encoder import EncoderInfo
 from service.collections import CollectionRegistry
+from service.encoding.shelf import EncoderShelf
 from service.errors import failure_of
 from service.exceptions import NotFoundError, OverloadedError
 from service.jobs.outcome import settled
@@ -57,24 +58,25 @@ class JobManager:
         self,
         data: Path,
         collections: CollectionRegistry,
-        info_of: InfoOf,
+        encoders: EncoderShelf,
         environment: Mapping[str, str],
         pool: Pool,
         ended: Callable[[JobState], None] = lambda _: None,
     ) -> None:
-        """data: the data root; collections: those of it, which builds are taken over by; info_of: what the
-        service encodes with, by adapter; environment: variables that make a child use the same encoder and
+        """data: the data root; collections: those of it, which builds are taken over by; encoders:
+        what the service encodes with; environment: variables that make a child use the same own encoder and
         adapters; pool: for reading and writing files; ended: is told how each job ends.
         """
         self._data = data.resolve()
         self._collections = collections
-        self._info_of = info_of
+        self._encoders = encoders
         self._environment = environment
         self._pool = pool
         self._ended = ended
         self._store = JobStore(self._data / "jobs")
         self._build_lock = BuildLock(self._data / "jobs")
         self._queue: deque[str] = deque()
+        self._checkpoints: dict[str, str] = {}  # of queued jobs with another encoder than the service's own
         self._wake = asyncio.Event()
         self._changed = asyncio.Condition()
         self._running: tuple[str, BuildProcess] | None = None
@@ -114,26 +116,31 @@ class JobManager:
     ) -> Job:
         """Queues a build from a file or folder below `sources/` of the data root.
 
-        collection: its name, or an alias, which stands for what it means now. encoder: None, or the served
-        encoder's name or fingerprint. on_error: what a bad record does. adapter: of a collection that is new;
-        one that exists goes with its own. mode: by default the source's documents replace all others, but for
-        what is written after the build began; `upsert` leaves those with other ids.
+        collection: its name, or an alias, which stands for what it means now. encoder and adapter: of a
+        collection that is new, the encoder by name or fingerprint and by default the service's own; one that
+        exists goes with its own. on_error: what a bad record does. mode: by default the source's documents
+        replace all others, but for what is written after the build began; `upsert` leaves those with other
+        ids.
         Raises InvalidRequestError for the source, FingerprintMismatchError where another encoder or adapter
         is asked for than the collection's, AdapterNotFoundError, InvalidNameError, OverloadedError where too
         many jobs wait.
         """
-        served = await self._info_of(None)
-        if encoder not in (None, served.name, served.fingerprint):
-            raise FingerprintMismatchError(
-                f"the job asks for encoder {encoder!r}, but this service runs {served.name!r} "
-                f"({served.fingerprint}). Leave it out, or start a service with that encoder."
-            )
-        collection, adapter = await self._check(collection, source, adapter)
+        collection, info = await self._check(collection, source, encoder, adapter)
         if len(self._queue) >= MAX_QUEUED:
             raise OverloadedError(
                 f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60, "jobs"
             )
-        job = Job(uuid.uuid4().hex, collection, source, now(), on_error=on_error, adapter=adapter, mode=mode)
+        job = Job(
+            uuid.uuid4().hex,
+            collection,
+            source,
+            now(),
+            on_error=on_error,
+            adapter=info.adapter,
+            mode=mode,
+        )
+        if info.name != self._encoders.own.info.name:
+            self._checkpoints[job.id] = info.checkpoint or info.name
         # Once begun this must be finished, even if the client that asked for it goes away.
         await asyncio.shield(self._enqueue(job))
         return job
@@ -157,6 +164,7 @@ class JobManager:
         job = self.get(job_id)
         if job.state == "queued" and job_id in self._queue:
             self._queue.remove(job_id)
+            self._checkpoints.pop(job_id, None)
             await self._record(job.ended("cancelled"))
         elif not job.finished:
             self._cancelled.add(job_id)
@@ -176,18 +184,29 @@ class JobManager:
         self._queue.append(job.id)
         self._wake.set()
 
-    async def _check(self, collection: str, source: str, adapter: str | None) -> tuple[str, str | None]:
-        """The collection's name, and the adapter that the build goes with."""
+    async def _check(
+        self, collection: str, source: str, encoder: str | None, adapter: str | None
+    ) -> tuple[str, EncoderInfo]:
+        """The collection's name, and the encoder that the build goes with."""
         try:
             opened = await self._pool.run(Collection.open, self._data / "collections", collection)
         except CollectionNotFoundError:
-            info = await self._info_of(adapter, collection)
+            encoding = await self._encoders.named(encoder)
+            if encoding is None:
+                own, *others = await self._encoders.names()
+                also = "".join(f", {name!r}" for name in others)
+                raise FingerprintMismatchError(
+                    f"the job asks for encoder {encoder!r:.100}, and this service has {own!r} (fingerprint "
+                    f"{self._encoders.own.info.fingerprint}){also}: leave it out, or name one of these"
+                ) from None
+            info = await encoding.info_of(adapter, collection)
         else:
-            info = await info_for(opened.settings, adapter, self._info_of)
-            require_encoder(opened.settings, info)
+            require_model(opened.settings, encoder)
+            encoding = await self._encoders.of_collection(opened.settings, adapter)
+            info = await encoding.info_of(opened.settings.adapter)
             collection = opened.settings.name
         await self._pool.run(confined_source, self._data / "sources", source)
-        return collection, info.adapter
+        return collection, info
 
     async def _work(self) -> None:
         await self._settle_leftover()
@@ -209,6 +228,7 @@ class JobManager:
             self._running = None
         await self._record(job)
         self._cancelled.discard(job.id)
+        self._checkpoints.pop(job.id, None)
 
     async def _build(self, job: Job) -> Job:
         staged = await self._pool.run(StagedBuild.of, self._collections, job)
@@ -222,7 +242,13 @@ class JobManager:
         sources = self._data / "sources"
         path = await self._pool.run(confined_source, sources, job.source)
         process = await BuildProcess.start(
-            job, path, self._data, self._environment, self._build_lock, staged=staged is not None
+            job,
+            path,
+            self._data,
+            self._environment,
+            self._build_lock,
+            staged=staged is not None,
+            checkpoint=self._checkpoints.get(job.id),
         )
         self._running = job.id, process
         try:

@@ -90,8 +90,11 @@ class BuildProcess:
         lock: BuildLock,
         *,
         staged: bool,
+        checkpoint: str | None = None,
     ) -> BuildProcess:
         """Starts the build of a job, beside its collection where `staged`.
+
+        checkpoint: in the place of the environment's.
 
         Raises OSError where no process can be started.
         """
@@ -100,6 +103,7 @@ class BuildProcess:
                 *(*module_command("cli.main"), "index", "build", str(source)),
                 *("--collection", job.collection, "--data", str(data), "--on-error", job.on_error),
                 *(() if job.adapter is None else ("--adapter", job.adapter)),
+                *(() if checkpoint is None else ("--checkpoint", checkpoint)),
                 *(("--staged", "--mode", job.mode) if staged else ()),
                 *("--progress", "json", "--stop-with-stdin", "--mark", job.id),
                 stdin=PIPE,

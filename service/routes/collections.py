@@ -15,7 +15,7 @@ from models.errors import UnsupportedWindowError
 from service.answers.statistics import statistics_record
 from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError
-from service.routes.common import WRITE, Services, errors, json_response, router
+from service.routes.common import WRITE, Services, encoder_named, errors, json_response, router
 from service.schemas.base import NAME_PATTERN
 from service.schemas.collections import (
     CollectionList,
@@ -65,14 +65,15 @@ async def get_statistics(name: Name, services: Services) -> Response:
 async def create_collection(
     name: Name, services: Services, body: CollectionRequest | None = None
 ) -> Response:
-    """Create an empty collection for this server's encoder.
+    """Create an empty collection for this server's own encoder, or for another one that it opens.
 
     A name that a collection or an alias has already is a conflict, 409.
     """
     wanted = body or EMPTY
     if wanted.bm25_language is not None and not wanted.bm25:
         raise InvalidRequestError("bm25_language goes with bm25: true; give both, or none", "bm25_language")
-    info = await services.encoding.info_of(wanted.adapter, name)
+    encoding = await encoder_named(services, wanted.encoder, "encoder")
+    info = await encoding.info_of(wanted.adapter, name)
     try:
         settings = settings_for(
             name,
@@ -94,7 +95,7 @@ async def create_collection(
     except ValueError as error:  # the encoder's token vectors cannot be stored so
         raise InvalidRequestError(str(error), "token_codec") from error
     try:
-        cutter_for(settings, services.encoding.tokenizer)
+        cutter_for(settings, encoding.tokenizer)
     except UnsupportedWindowError as error:
         raise InvalidRequestError(str(error), f"window.{error.setting}", "unsupported") from error
     return json_response(

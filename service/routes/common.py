@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 from index.candidates import Weights
 from index.fusion import weights_preset
-from service.exceptions import InvalidRequestError
+from service.encoding.service import EncodingService
+from service.exceptions import InvalidRequestError, NotFoundError
 from service.http.edge.keys import require_write
 from service.http.json_route import JsonRoute
 from service.load.deadlines import Deadline
@@ -101,6 +102,22 @@ def errors(*statuses: int, shape: type[BaseModel] = ErrorResponse) -> dict[int |
 def json_response(value: Any, status: int = 200) -> Response:
     """A small JSON answer, without validation of what we made ourselves."""
     return Response(orjson.dumps(value), status, media_type="application/json")
+
+
+async def encoder_named(services: Runtime, model: str | None, param: str = "model") -> EncodingService:
+    """The encoder that a field of a request names, by default the server's own.
+
+    Raises NotFoundError, and what `EncoderShelf.named` raises.
+    """
+    found = await services.encoders.named(model)
+    if found is None:
+        known = ", ".join(await services.encoders.names())
+        raise NotFoundError(
+            f"there is no model {model!r:.100}; this server has {known} (GET /v1/models)",
+            "model_not_found",
+            param,
+        )
+    return found
 
 
 def check_characters(texts: Sequence[str], limit: int, param: str) -> None:

@@ -222,12 +222,13 @@ async def get_document(
         return json_response(document_record(document))
     stored = await services.pools.operations.run(snapshot.representations_of, document_id)
     assert stored is not None  # noqa: S101 - a snapshot does not change
+    encoding_service = await services.encoders.of_collection(snapshot.settings)
     return await response_of(
         document_pieces(
             document,
             stored,
             snapshot.settings.fingerprint,
-            services.encoding.tokenizer,
+            encoding_service.tokenizer,
             packed=encoding == "base64",
         )
     )

@@ -9,7 +9,7 @@ from service.answers.binary import MEDIA_TYPE, binary_pieces
 from service.answers.embeddings import embeddings_json
 from service.answers.pieces import response_of
 from service.http.negotiation import preferred_type
-from service.routes.common import Services, TimeLimit, errors, router
+from service.routes.common import Services, TimeLimit, encoder_named, errors, router
 from service.routes.texts import Fields, encoded_texts
 from service.schemas.embed import EmbedRequest, EmbedResponse
 
@@ -37,8 +37,10 @@ async def embed(body: EmbedRequest, request: Request, services: Services, deadli
     `sparse_indptr`, `sparse_token_ids`, `sparse_weights`, `colbert`, `colbert_offsets`, `tokens` and
     `truncated`.
     """
+    encoding = await encoder_named(services, body.model)
     info, slices = await encoded_texts(
         services,
+        encoding,
         [body.inputs] if isinstance(body.inputs, str) else body.inputs,
         FIELDS,
         deadline,
@@ -53,6 +55,6 @@ async def embed(body: EmbedRequest, request: Request, services: Services, deadli
     if media_type == MEDIA_TYPE:
         pieces = binary_pieces(slices, info, services.pools.bodies, services.scratch)
     else:
-        pieces = embeddings_json(slices, info, services.encoding.tokenizer, packed=body.encoding == "base64")
+        pieces = embeddings_json(slices, info, encoding.tokenizer, packed=body.encoding == "base64")
     with services.telemetry.stage("encode"):
         return await response_of(pieces, media_type, {"Vary": "Accept"})

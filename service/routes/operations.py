@@ -40,7 +40,7 @@ async def info(services: Services) -> Response:
         {
             "name": "tercet",
             "version": version("tercet"),
-            "encoder": asdict(encoding.info),
+            "encoder": encoding.info.to_json(),
             "adapters": [asdict(adapter) for adapter in await encoding.adapters()],
             "encoding_settings": encoding.tokenizer.settings.to_json(),
             "limits": {

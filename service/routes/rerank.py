@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from fastapi import Response
 
+from ingest.encoder_match import require_model
 from service.routes.common import (
     Services,
     TimeLimit,
     check_characters,
+    encoder_named,
     errors,
     json_response,
     router,
@@ -30,19 +32,22 @@ async def rerank(body: RerankRequest, services: Services, deadline: TimeLimit) -
     check_characters(body.documents, limits.characters, "documents")
     weights = None if body.weights is None else weights_of(body.weights)
     defaults, idf, adapter = None, None, body.adapter
-    if body.collection is not None:
-        target = await target_of(
+    if body.collection is None:
+        encoding = await encoder_named(services, body.model)
+    else:
+        target, encoding = await target_of(
             services.collections,
-            services.encoding,
+            services.encoders,
             body.collection,
             body.adapter,
             with_defaults=weights is None,
         )
-        defaults, idf = target.defaults, target.snapshot.idf
-        adapter = target.snapshot.settings.adapter
+        settings = target.snapshot.settings
+        require_model(settings, body.model)
+        defaults, idf, adapter = target.defaults, target.snapshot.idf, settings.adapter
     with services.telemetry.stage("rerank"):
         outcome = await ranked(
-            services.encoding,
+            encoding,
             services.pools.search,
             body.query,
             body.documents,

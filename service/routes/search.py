@@ -13,8 +13,7 @@ from fastapi import Request, Response
 from index.candidates import Cursor, Page
 from index.documents.filters import Filter, parse_filter
 from index.errors import InvalidQueryError
-from models.encoder import EncoderInfo
-from models.representations import OUTPUTS, Float32, Output, Representations
+from models.representations import OUTPUTS, Float32, Output
 from service.answers.pieces import BegunAnswer, response_of
 from service.exceptions import InvalidRequestError
 from service.load.relay import on_loop
@@ -39,7 +38,7 @@ from service.schemas.search_answers import SearchManyResponse, SearchResponse
 from service.search.answers import answer_head, answer_hits, batch_head, result_head, stage_seconds
 from service.search.defaults import WantedCandidates, WantedEffort
 from service.search.pipeline import ALL_PARTS, LikeDocument, SearchOutcome, SearchQuery
-from service.search.ready_queries import ready_query
+from service.search.ready_queries import ReadyQuery
 from service.search.slow import log_if_slow
 from service.settings import RequestLimits
 
@@ -62,7 +61,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
     """
     asked = _queries(body)
     top_k = _top_k(body.top_k, len(asked), services.limits)
-    info, limits = services.encoding.info, services.limits
+    limits = services.limits
     params = ["query"] if body.queries is None else [f"queries.{place}" for place in range(len(asked))]
     include = ALL_PARTS if body.include is None else frozenset(body.include)
     alike = partial(
@@ -82,7 +81,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         snapshot=body.snapshot,
     )
     queries = [
-        alike(_query(each, info, limits, param), text=_text(each, limits, param), param=param)
+        alike(_query(each, limits, param), text=_text(each, limits, param), param=param)
         for each, param in zip(asked, params, strict=True)
     ]
     started = time.perf_counter()
@@ -179,9 +178,7 @@ def _absent(query: Asked) -> list[Output]:
     return [side for side in OUTPUTS if getattr(query, side) is None]
 
 
-def _query(
-    query: Asked, info: EncoderInfo, limits: RequestLimits, param: str
-) -> str | Representations | LikeDocument:
+def _query(query: Asked, limits: RequestLimits, param: str) -> str | ReadyQuery | LikeDocument:
     if isinstance(query, str):
         check_characters([query], limits.characters, param)
         return query
@@ -189,7 +186,7 @@ def _query(
         return LikeDocument(query.id, query.window or 0, limits.characters)
     sparse = None if query.sparse is None else (query.sparse.token_ids, query.sparse.weights)
     dense = _numbers(query.dense, 1, f"{param}.dense")
-    return ready_query(dense, sparse, _numbers(query.colbert, 2, f"{param}.colbert"), info, param)
+    return ReadyQuery(dense, sparse, _numbers(query.colbert, 2, f"{param}.colbert"))
 
 
 def _text(query: Asked, limits: RequestLimits, param: str) -> str | None:

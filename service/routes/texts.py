@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from models.encoder import EncoderInfo
 from models.errors import TextTooLongError, UnsupportedError
 from models.representations import OUTPUTS, InputType, Output, Representations
+from service.encoding.service import EncodingService
 from service.encoding.slices import encode_slices
 from service.exceptions import InvalidRequestError
 from service.load.admission import Ticket
@@ -28,6 +29,7 @@ class Fields:
 
 async def encoded_texts(
     services: Runtime,
+    encoding: EncodingService,
     texts: Sequence[str],
     fields: Fields,
     deadline: Deadline,
@@ -39,12 +41,12 @@ async def encoded_texts(
     dimensions: int | None = None,
     adapter: str | None = None,
 ) -> tuple[EncoderInfo, AsyncGenerator[Representations]]:
-    """The encoder of the texts, at least one, and their representations as consecutive slices.
+    """What identifies the encoder with the adapter, and what it makes of at least one text, slice by slice.
 
     Raises InvalidRequestError, which names the field, here or at the first slice, and what `encode_slices`
     raises.
     """
-    encoding, limits = services.encoding, services.limits
+    limits = services.limits
     check_characters(texts, limits.characters, fields.texts)
     info = await encoding.info_of(adapter)
     _check_against(info, fields, max_length, dimensions)

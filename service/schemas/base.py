@@ -110,6 +110,7 @@ AdapterName = Annotated[
         "given a tag, as `by-language:ko`.",
     ),
 ]
+ModelName = Annotated[str, Field(min_length=1, max_length=500)]
 Text = Annotated[str, Field(description="A text; characters are limited by the setting `max_characters`.")]
 Texts = Annotated[list[Text], Field(min_length=1, fail_fast=True)]
 

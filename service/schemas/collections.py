@@ -13,7 +13,7 @@ from index.documents.fields import FieldType
 from index.token_vectors.codecs import LARGEST_POOLING, TokenCodec
 from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
-from service.schemas.base import WHOLE, AdapterName, Request, at_most
+from service.schemas.base import WHOLE, AdapterName, ModelName, Request, at_most
 from service.schemas.search_answers import CandidatesResponse, WeightsResponse
 
 
@@ -69,6 +69,9 @@ class CollectionRequest(Request):
         "`english`. Words in other scripts have those of the script's main language; Korean, Japanese, "
         "Chinese, Thai, Lao, Khmer and Myanmar are read in pairs of characters. `none` leaves words as they "
         "are.",
+    )
+    encoder: ModelName | None = Field(
+        None, description="One that `/v1/models` lists; by default the server's own."
     )
     adapter: AdapterName | None = Field(
         None,

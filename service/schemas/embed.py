@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.representations import InputType, Output
-from service.schemas.base import WHOLE, AdapterName, Request, Text, Texts, Usage, counted
+from service.schemas.base import WHOLE, AdapterName, ModelName, Request, Text, Texts, Usage, counted
 
 
 class EmbedRequest(Request):
@@ -30,6 +30,9 @@ class EmbedRequest(Request):
     )
     dimensions: Annotated[int, Field(ge=1), WHOLE] | None = Field(
         None, description="Keep this many values of the dense vector, normalized again."
+    )
+    model: ModelName | None = Field(
+        None, description="The encoder, one that `/v1/models` lists; by default the server's own."
     )
     adapter: AdapterName | None = Field(
         None, description="An adapter, or a router that chooses one for each text; by default none."

@@ -25,7 +25,11 @@ class JobRequest(Request):
         description="`replace`: the source's documents take the place of all others; `upsert`: of those with "
         "the same ids. What is written or deleted after the job has begun stays so.",
     )
-    encoder: str | None = Field(None, description="Null, or the name or fingerprint of this encoder.")
+    encoder: str | None = Field(
+        None,
+        description="Of a collection that is new: one that `/v1/models` lists; by default the server's own. "
+        "One that exists has its own, and another than that is a conflict, 409.",
+    )
     adapter: AdapterName | None = Field(
         None, description="For a collection that is new; by default none. One that exists has its own."
     )

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
-from service.schemas.base import WHOLE, AdapterName, Request, Text, Texts, Usage, counted
+from service.schemas.base import WHOLE, AdapterName, ModelName, Request, Text, Texts, Usage, counted
 from service.schemas.search import CollectionName, PresetName, WeightsRequest
 from service.schemas.search_answers import QueryUsage, ScoresResponse
 
@@ -49,6 +49,11 @@ class RerankRequest(Request):
     weights: RerankWeightsRequest | PresetName | None = Field(
         None,
         description="As in `/search`; by default those stored with `collection`, or else `sum`: 1, 1, 1.",
+    )
+    model: ModelName | None = Field(
+        None,
+        description="The encoder, one that `/v1/models` lists; by default that of `collection`, or else the "
+        "server's own. Another than the collection's is a conflict, 409.",
     )
     adapter: AdapterName | None = Field(
         None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
@@ -15,9 +15,12 @@ from index.documents.filters import Filter, check_filter
 from index.errors import InvalidQueryError
 from index.search.query import check_bm25, check_facets, check_group_by
 from index.snapshot import Snapshot
+from models.encoder import EncoderInfo
 from models.representations import Representations
+from models.tokenizer import Tokenizer
 from service.collections import CollectionRegistry
 from service.encoding.service import EncodingService, estimated_tokens
+from service.encoding.shelf import EncoderShelf
 from service.exceptions import InvalidRequestError, SnapshotGoneError
 from service.facts import note
 from service.load.admission import ANY_WAIT, Admission, Ticket
@@ -29,7 +32,7 @@ from service.search.defaults import WantedCandidates, WantedEffort, candidates_u
 from service.search.explanations import HitExplanation, explain_hits, require_explainable
 from service.search.line import SearchLine
 from service.search.query_terms import QueryTerms, query_terms, require_meaning
-from service.search.ready_queries import require_sides
+from service.search.ready_queries import ReadyQuery, require_sides
 from service.search.target import target_of
 from service.tracing.request import record
 
@@ -64,7 +67,7 @@ class SearchQuery:
     """
 
     collection: str
-    query: str | Representations | LikeDocument
+    query: str | Representations | ReadyQuery | LikeDocument
     top_k: int = 10
     weights: Weights | None = None
     candidates: WantedCandidates = field(default_factory=WantedCandidates)
@@ -129,17 +132,17 @@ class _Prepared:
 
 
 class SearchPipeline:
-    """Searches collections with one encoder."""
+    """Searches collections, each with its encoder."""
 
     def __init__(
         self,
-        encoding: EncodingService,
+        encoders: EncoderShelf,
         collections: CollectionRegistry,
         pool: Pool,
         admission: Admission = ANY_WAIT,
     ) -> None:
         """pool: where searches run; admission: by default of any wait."""
-        self._encoding = encoding
+        self._encoders = encoders
         self._collections = collections
         self._pool = pool
         self._line = SearchLine(pool)
@@ -148,9 +151,9 @@ class SearchPipeline:
     def wait_seconds(self, tokens: int) -> float:
         """How long a query of so many tokens, 0 for ready representations, would wait if it came now.
 
-        First for the encoder, then for a thread.
+        First for an encoder, for the one with the shortest queue, then for a thread.
         """
-        encoder_seconds = self._encoding.wait_seconds(tokens) if tokens else 0.0
+        encoder_seconds = self._encoders.wait_seconds(tokens) if tokens else 0.0
         return encoder_seconds + self._line.wait_seconds
 
     async def search(self, query: SearchQuery, deadline: Deadline = NO_DEADLINE) -> SearchOutcome:
@@ -192,9 +195,9 @@ class SearchPipeline:
         query = queries[0]  # the others are like it
         note(collection=query.collection)
         complete = query.weights is not None and query.candidates.complete(query.weights)
-        target = await target_of(
+        target, encoding = await target_of(
             self._collections,
-            self._encoding,
+            self._encoders,
             query.collection,
             query.adapter,
             with_defaults=not complete,
@@ -212,11 +215,12 @@ class SearchPipeline:
         _require_bm25(weights, query.candidates, snapshot.settings)
         _require_candidates(candidates, query.candidates)
         _check_fields(query, snapshot)
+        queries = [_checked(each, encoding.info) for each in queries]
         for each in queries:
             if isinstance(each.query, Representations):
                 require_sides(each.query, each.text, weights, candidates, each.param)
         started = time.perf_counter()
-        prepared = await self._prepared(queries, snapshot, weights, deadline)
+        prepared = await self._prepared(queries, snapshot, encoding, weights, deadline)
         encode_seconds = time.perf_counter() - started
         if query.explain:
             hits = len(queries) * min(query.top_k, snapshot.documents)
@@ -228,7 +232,7 @@ class SearchPipeline:
 
         def found(one: _Prepared, asked: float) -> tuple[float, SearchResult, Shaped]:
             began = time.monotonic()
-            result, explanations = self._found(snapshot, one, weights, candidates, effort)
+            result, explanations = _found(snapshot, encoding.tokenizer, one, weights, candidates, effort)
             outcome = SearchOutcome(
                 query.collection,
                 result.snapshot,
@@ -236,7 +240,7 @@ class SearchPipeline:
                 candidates,
                 result.hits,
                 explanations,
-                query_terms(one.representations, snapshot.idf, self._encoding.tokenizer),
+                query_terms(one.representations, snapshot.idf, encoding.tokenizer),
                 int(one.representations.tokens[0]),
                 bool(one.representations.truncated[0]),
                 encode_seconds,
@@ -264,16 +268,21 @@ class SearchPipeline:
         return answers
 
     async def _prepared(
-        self, queries: Sequence[SearchQuery], snapshot: Snapshot, weights: Weights, deadline: Deadline
+        self,
+        queries: Sequence[SearchQuery],
+        snapshot: Snapshot,
+        encoding: EncodingService,
+        weights: Weights,
+        deadline: Deadline,
     ) -> list[_Prepared]:
         """The queries with their representations; all texts are encoded at once."""
         texts = [query.query for query in queries if isinstance(query.query, str)]
         for query in queries:
             if isinstance(query.query, str):
-                require_meaning(self._encoding.tokenizer, query.query, query.param)
+                require_meaning(encoding.tokenizer, query.query, query.param)
         encoded: Iterator[Representations] = iter(())
         if texts:
-            together = await self._encoding.encode(
+            together = await encoding.encode(
                 texts, "query", adapter=snapshot.settings.adapter, ticket=Ticket(deadline)
             )
             encoded = (together.take(np.array([row])) for row in range(len(texts)))
@@ -283,37 +292,44 @@ class SearchPipeline:
                 prepared.append(await self._pool.run(_like, query, query.query, snapshot, weights))
             elif isinstance(query.query, str):
                 prepared.append(_Prepared(query, next(encoded), query.query))
-            else:
+            elif isinstance(query.query, Representations):
                 prepared.append(_Prepared(query, query.query, query.text))
         return prepared
 
-    def _found(
-        self,
-        snapshot: Snapshot,
-        query: _Prepared,
-        weights: Weights,
-        candidates: CandidateLimits,
-        effort: DenseOptions,
-    ) -> tuple[SearchResult, list[HitExplanation] | None]:
-        """The hits, and why they are hits where the query asks; one thread does it all."""
-        asked = query.asked
-        result = snapshot.search(
-            query.representations,
-            text=query.words,
-            top_k=asked.top_k,
-            weights=weights,
-            candidates=candidates,
-            filter=asked.filter,
-            dense_options=effort,
-            page=asked.page,
-            group_by=asked.group_by,
-            excluded=query.excluded,
-            contents=asked.needs_contents,
-        )
-        if not asked.explain:
-            return result, None
-        tokenizer = self._encoding.tokenizer
-        return result, explain_hits(snapshot, tokenizer, query.words, query.representations, result.hits)
+
+def _checked(query: SearchQuery, info: EncoderInfo) -> SearchQuery:
+    """The query with representations that fit the encoder. Raises InvalidRequestError."""
+    if not isinstance(query.query, ReadyQuery):
+        return query
+    return replace(query, query=query.query.checked(info, query.param))
+
+
+def _found(
+    snapshot: Snapshot,
+    tokenizer: Tokenizer,
+    query: _Prepared,
+    weights: Weights,
+    candidates: CandidateLimits,
+    effort: DenseOptions,
+) -> tuple[SearchResult, list[HitExplanation] | None]:
+    """The hits, and why they are hits where the query asks; one thread does it all."""
+    asked = query.asked
+    result = snapshot.search(
+        query.representations,
+        text=query.words,
+        top_k=asked.top_k,
+        weights=weights,
+        candidates=candidates,
+        filter=asked.filter,
+        dense_options=effort,
+        page=asked.page,
+        group_by=asked.group_by,
+        excluded=query.excluded,
+        contents=asked.needs_contents,
+    )
+    if not asked.explain:
+        return result, None
+    return result, explain_hits(snapshot, tokenizer, query.words, query.representations, result.hits)
 
 
 def _like(query: SearchQuery, like: LikeDocument, snapshot: Snapshot, weights: Weights) -> _Prepared:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from index.candidates import CandidateLimits, Weights
 from models.encoder import EncoderInfo
@@ -11,24 +12,30 @@ from service.exceptions import InvalidRequestError
 from service.ready_representations import ready_text
 
 
-def ready_query(
-    dense: Sequence[float] | Float32 | None,
-    sparse: tuple[Sequence[int], Sequence[float]] | None,
-    colbert: Sequence[Sequence[float]] | Float32 | None,
-    info: EncoderInfo,
-    param: str = "query",
-) -> Representations:
-    """One query from lists or arrays of finite numbers; sparse is token ids and weights, param its name.
+@dataclass(frozen=True, slots=True)
+class ReadyQuery:
+    """Representations of one query as they came, before it is known which encoder is to have made them.
 
-    Its vectors may have any length, as means of several texts' have: that changes no order within a side.
-    Raises InvalidRequestError that names the side whose shape or ids do not fit the encoder.
+    Lists or arrays of finite numbers; sparse is token ids and weights. Vectors may have any length, as means
+    of several texts' have: that changes no order within a side.
     """
-    if colbert is not None and len(colbert) > info.max_length:
-        raise InvalidRequestError(
-            f"{param}.colbert has {len(colbert)} vectors; {info.name} makes at most {info.max_length}",
-            f"{param}.colbert",
-        )
-    return ready_text(dense, sparse, colbert, info, param, unit=False)
+
+    dense: Sequence[float] | Float32 | None = None
+    sparse: tuple[Sequence[int], Sequence[float]] | None = None
+    colbert: Sequence[Sequence[float]] | Float32 | None = None
+
+    def checked(self, info: EncoderInfo, param: str = "query") -> Representations:
+        """The representations, which `param` names in messages.
+
+        Raises InvalidRequestError that names the side whose shape or ids do not fit the encoder.
+        """
+        if self.colbert is not None and len(self.colbert) > info.max_length:
+            raise InvalidRequestError(
+                f"{param}.colbert has {len(self.colbert)} vectors; {info.name} makes at most "
+                f"{info.max_length}",
+                f"{param}.colbert",
+            )
+        return ready_text(self.dense, self.sparse, self.colbert, info, param, unit=False)
 
 
 def require_sides(

@@ -1,28 +1,25 @@
-"""The collection that a search or a re-ranking is about, checked against encoder and adapter."""
+"""The collection that a search or a re-ranking is about, and its encoder."""
 
 from __future__ import annotations
 
-from ingest.encoder_match import require_encoder
-from service.adapters import info_for
 from service.collections import CollectionRegistry, SearchTarget
 from service.encoding.service import EncodingService
+from service.encoding.shelf import EncoderShelf
 
 
 async def target_of(
     collections: CollectionRegistry,
-    encoding: EncodingService,
+    encoders: EncoderShelf,
     name: str,
     adapter: str | None,
     *,
     with_defaults: bool,
     with_effort: bool = False,
-) -> SearchTarget:
-    """The collection's snapshot, and its stored defaults and effort where they are wanted.
+) -> tuple[SearchTarget, EncodingService]:
+    """The collection's snapshot, its stored defaults and effort where they are wanted, and its encoder.
 
-    adapter: what is asked for, if anything. Raises CollectionNotFoundError, FingerprintMismatchError where
-    this server's encoder or the adapter is another than the collection's, and DamagedIndexError.
+    adapter: what is asked for, if anything. Raises CollectionNotFoundError, DamagedIndexError, and what
+    `EncoderShelf.of_collection` raises.
     """
     target = await collections.open_with_defaults(name, defaults=with_defaults, effort=with_effort)
-    settings = target.snapshot.settings
-    require_encoder(settings, await info_for(settings, adapter, encoding.info_of))
-    return target
+    return target, await encoders.of_collection(target.snapshot.settings, adapter)

@@ -162,7 +162,8 @@ async def test_many_texts_are_split_over_batches(client: httpx.AsyncClient, tiny
     answer = (await embed(client, inputs=texts, outputs=["dense"])).json()
     assert np.allclose([e["dense"] for e in answer["embeddings"]], encode(tiny, texts).dense, atol=1e-6)
     batches = (await client.get("/metrics")).text
-    assert "tercet_batch_tokens_count 1.0" not in batches
+    assert 'tercet_batch_tokens_count{model="tiny"}' in batches
+    assert 'tercet_batch_tokens_count{model="tiny"} 1.0' not in batches
 
 
 async def test_what_json_and_unicode_allow_works(client: httpx.AsyncClient) -> None:

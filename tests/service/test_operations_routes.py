@@ -203,9 +203,9 @@ async def test_a_blocked_event_loop_shows(make_client: Any) -> None:
 
 def test_each_application_has_its_own_registry() -> None:
     first, second = Telemetry(), Telemetry()
-    first.observe_batch(2, 10, 0.1)
-    assert b"tercet_batch_tokens_sum 10.0" in first.render()
-    assert b"tercet_batch_tokens_sum 0.0" in second.render()
+    first.observe_batch("tiny", 2, 10, 0.1)
+    assert b'tercet_batch_tokens_sum{model="tiny"} 10.0' in first.render()
+    assert b"tercet_batch_tokens_sum{" not in second.render()
 
 
 async def test_request_ids_are_kept_where_sane_and_made_otherwise(client: httpx.AsyncClient) -> None:

@@ -59,7 +59,7 @@ def test_a_collection_of_another_encoder_is_named(tercet: Run, data: Path) -> No
     code, findings = found(tercet)
     assert code == 0
     (warning,) = texts(findings, "warning")
-    assert f"fingerprint {'0' * 64}: the encoder is another" in warning
+    assert f"fingerprint {'0' * 64}: it is another one by now" in warning
 
 
 @pytest.mark.usefixtures("built")

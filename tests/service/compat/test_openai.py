@@ -7,6 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
+from models.checkpoint import SHIPPED
 from models.encoder import AdaptedEncoder, encode
 
 TEXTS = ["hot water", "the green tea leaf"]
@@ -85,7 +86,7 @@ async def test_a_model_may_be_an_adapter(client: httpx.AsyncClient, tiny: Any) -
 async def test_models_are_listed_and_found(client: httpx.AsyncClient) -> None:
     models = (await client.get("/v1/models")).json()
     assert models["object"] == "list"
-    assert [model["id"] for model in models["data"]] == ["tiny", "law", "tea"]
+    assert [model["id"] for model in models["data"]] == ["tiny", "law", "tea", *SHIPPED]
     assert (await client.get("/v1/models/tiny")).json() == models["data"][0]
     missing = await client.get("/v1/models/gpt")
     assert missing.status_code == 404

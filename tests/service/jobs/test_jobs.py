@@ -19,10 +19,11 @@ from index.collection import Collection
 from index.errors import CollectionNotFoundError, FingerprintMismatchError, InvalidNameError
 from index.files.lock import ExclusiveLock
 from ingest.target import open_or_create
-from models.adapters.library import unknown_adapter
 from models.encoder import EncoderInfo, encode
 from models.loader import load_encoder
 from service.collections import CollectionRegistry
+from service.encoding.service import LocalEncoding
+from service.encoding.shelf import EncoderShelf
 from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
 from service.jobs import store as job_store
 from service.jobs.manager import JobManager
@@ -35,8 +36,14 @@ MakeManager = Callable[[], JobManager]
 
 
 @pytest.fixture(scope="module")
-def info(embedded_checkpoint: Path) -> EncoderInfo:
-    return load_encoder(str(embedded_checkpoint), threads=1).info
+def encoders(embedded_checkpoint: Path) -> EncoderShelf:
+    encoder = load_encoder(str(embedded_checkpoint), threads=1)
+    return EncoderShelf(LocalEncoding(encoder, batch_tokens=512, queue_tokens=4096))
+
+
+@pytest.fixture(scope="module")
+def info(encoders: EncoderShelf) -> EncoderInfo:
+    return encoders.own.info
 
 
 @pytest.fixture
@@ -63,20 +70,14 @@ def collections(data: Path) -> Iterator[CollectionRegistry]:
 
 @pytest.fixture
 async def make(
-    data: Path, collections: CollectionRegistry, info: EncoderInfo, embedded_checkpoint: Path
+    data: Path, collections: CollectionRegistry, encoders: EncoderShelf, embedded_checkpoint: Path
 ) -> AsyncIterator[MakeManager]:
     made: list[JobManager] = []
     pool = Pool("operations", 2)
 
     def make() -> JobManager:
         environment = {"TERCET_CHECKPOINT": str(embedded_checkpoint), "TERCET_THREADS": "2"}
-
-        async def info_of(adapter: str | None, collection: str | None = None) -> EncoderInfo:
-            if adapter is not None:
-                raise unknown_adapter(adapter, ())
-            return info
-
-        made.append(JobManager(data, collections, info_of, environment, pool))
+        made.append(JobManager(data, collections, encoders, environment, pool))
         return made[-1]
 
     yield make
@@ -134,20 +135,16 @@ async def test_a_failed_job_says_why_in_the_clients_words(manager: JobManager, d
 
 
 async def test_the_end_of_each_job_is_told_once(
-    data: Path, collections: CollectionRegistry, info: EncoderInfo
+    data: Path, collections: CollectionRegistry, encoders: EncoderShelf
 ) -> None:
     """Also of one that an earlier service left, and of one that is cancelled as it waits."""
     told: list[str] = []
     pool = Pool("operations", 2)
-
-    async def info_of(*_: object) -> EncoderInfo:
-        return info
-
     left = Job("left", "x", "short.jsonl", now())
     before = JobStore(data / "jobs")
     before.load()
     before.write(left)
-    manager = JobManager(data, collections, info_of, {"TERCET_CHECKPOINT": "nowhere"}, pool, told.append)
+    manager = JobManager(data, collections, encoders, {"TERCET_CHECKPOINT": "nowhere"}, pool, told.append)
     await manager.start()
     try:
         assert told == ["failed"]
@@ -236,18 +233,17 @@ import asyncio, time
 from pathlib import Path
 from models.loader import load_encoder
 from service.collections import CollectionRegistry
+from service.encoding.service import LocalEncoding
+from service.encoding.shelf import EncoderShelf
 from service.jobs.manager import JobManager
 from service.load.pools import Pool
 {patch}
 async def run():
-    info = load_encoder({checkpoint!r}, threads=1).info
-
-    async def info_of(adapter, collection=None):
-        return info
-
+    encoder = load_encoder({checkpoint!r}, threads=1)
+    encoders = EncoderShelf(LocalEncoding(encoder, batch_tokens=512, queue_tokens=4096))
     environment = {{"TERCET_CHECKPOINT": {checkpoint!r}}}
     collections = CollectionRegistry(Path({data!r}) / "collections")
-    manager = JobManager(Path({data!r}), collections, info_of, environment, Pool("files", 1))
+    manager = JobManager(Path({data!r}), collections, encoders, environment, Pool("files", 1))
     await manager.start()
     for source in {sources!r}:
         job = await manager.submit("articles", source)

@@ -92,6 +92,7 @@ class Client:
         truncate: bool = True,
         max_length: int | None = None,
         dimensions: int | None = None,
+        model: str | None = None,
         adapter: str | None = None,
     ) -> Embeddings:
         """Dense vectors, lexical weights and token vectors of texts, as NumPy arrays."""
@@ -102,6 +103,7 @@ class Client:
             "truncate": truncate,
             "max_length": max_length,
             "dimensions": dimensions,
+            "model": model,
             "adapter": adapter,
         }
         answer = self._send("POST", "/embed", json=body, headers={"Accept": MEDIA_TYPE})
@@ -139,6 +141,7 @@ class Client:
         top_n: int | None = None,
         collection: str | None = None,
         weights: RerankWeightsRequest | Preset | None = None,
+        model: str | None = None,
         adapter: str | None = None,
     ) -> RerankResponse:
         """Texts by their three-way score with a query."""
@@ -148,6 +151,7 @@ class Client:
             "top_n": top_n,
             "collection": collection,
             "weights": weights,
+            "model": model,
             "adapter": adapter,
         }
         return cast(RerankResponse, self._json("POST", "/rerank", body))
@@ -306,11 +310,18 @@ class Client:
         source: str,
         *,
         mode: Literal["replace", "upsert"] = "replace",
-        on_error: Literal["fail", "skip"] = "fail",
+        on_error: Literal["stop", "skip"] = "stop",
+        encoder: str | None = None,
         adapter: str | None = None,
     ) -> JobResponse:
         """Builds a collection from a source below the server's data root, in the background."""
-        body = {"source": source, "mode": mode, "on_error": on_error, "adapter": adapter}
+        body = {
+            "source": source,
+            "mode": mode,
+            "on_error": on_error,
+            "encoder": encoder,
+            "adapter": adapter,
+        }
         path = _path("collections", collection, "jobs")
         return cast(JobResponse, self._json("POST", path, body, again=False))
 

@@ -115,6 +115,7 @@ CollectionRequest = TypedDict(
         "lexical": "NotRequired[Literal['plain', 'idf'] | None]",
         "bm25": "NotRequired[bool | None]",
         "bm25_language": "NotRequired[Literal['none', 'arabic', 'armenian', 'basque', 'catalan', 'czech', 'danish', 'dutch', 'english', 'esperanto', 'estonian', 'finnish', 'french', 'german', 'greek', 'hindi', 'hungarian', 'indonesian', 'irish', 'italian', 'lithuanian', 'nepali', 'norwegian', 'persian', 'polish', 'portuguese', 'romanian', 'russian', 'serbian', 'sesotho', 'spanish', 'swedish', 'tamil', 'turkish', 'yiddish'] | None]",
+        "encoder": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
         "window": "NotRequired[WindowRequest | None]",
         "fields": "NotRequired[dict[str, Literal['keyword', 'integer', 'number', 'boolean', 'datetime']] | None]",
@@ -233,6 +234,7 @@ EmbedRequest = TypedDict(
         "truncate": "NotRequired[bool | None]",
         "max_length": "NotRequired[int | None]",
         "dimensions": "NotRequired[int | None]",
+        "model": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
         "encoding": "NotRequired[Literal['float', 'base64'] | None]",
     },
@@ -658,6 +660,7 @@ RerankRequest = TypedDict(
         "top_n": "NotRequired[int | None]",
         "collection": "NotRequired[str | None]",
         "weights": "NotRequired[RerankWeightsRequest | Literal['sum', 'miracl', 'mldr', 'flag'] | None]",
+        "model": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
     },
 )

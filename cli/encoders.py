@@ -1,0 +1,35 @@
+"""The encoder that a command opens for a collection: the one that it was built with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from index.catalog.settings import CollectionSettings
+    from models.encoder import Encoder
+    from service.settings import Settings
+
+
+def encoder_of(settings: Settings, collection: CollectionSettings) -> Encoder:
+    """The encoder of a collection, without its adapter; the collection says where it is.
+
+    Where the flag --checkpoint is given, that one is opened. Whether it is the collection's is still to be
+    checked. Raises CheckpointError that says what to give, and other ModelError.
+    """
+    from ingest.encoder_match import checkpoint_of
+    from models.checkpoint import checkpoint_name
+    from models.errors import CheckpointError
+    from service.encoding.service import local_encoder
+
+    named = checkpoint_of(collection)
+    if "checkpoint" in settings.flags or named is None:
+        return local_encoder(settings)
+    try:
+        return local_encoder(settings, named)
+    except CheckpointError as error:
+        if checkpoint_name(settings.checkpoint) == collection.encoder:  # it was moved, and is given elsewhere
+            return local_encoder(settings)
+        raise CheckpointError(
+            f"collection {collection.name!r} was built with encoder {collection.encoder!r}, which cannot be "
+            f"opened again ({error}): give --checkpoint FOLDER, or build the collection again"
+        ) from error
