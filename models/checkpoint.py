@@ -1,7 +1,7 @@
 """A checkpoint on disk: where its files are, and the settings it encodes with.
 
-Layout as `BAAI/bge-m3`: config.json, tokenizer.json, weights, `sparse_linear.pt` and `colbert_linear.pt`
-(or `heads.safetensors`), and optionally `tercet.json` and `onnx/`.
+Layout as `BAAI/bge-m3`: config.json, tokenizer.json or sentencepiece.bpe.model, weights, `sparse_linear.pt`
+and `colbert_linear.pt` (or `heads.safetensors`), and optionally `tercet.json` and `onnx/`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ JsonObject = dict[str, Any]
 
 SETTINGS_FILE = "tercet.json"
 CONFIG_FILE = "config.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
 DEFAULT_MAX_LENGTH = 512
 # RoBERTa counts positions from pad_token_id + 1, so its table holds that many rows no text can use.
 OFFSET_POSITION_TYPES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "xmod"})
@@ -35,6 +36,7 @@ HUB_FILES = (
     "pytorch_model*.bin",
     "sparse_linear.pt",
     "colbert_linear.pt",
+    "sentencepiece.bpe.model",
 )
 # Only beside our own record of an export: other graphs are large and of no use here.
 HUB_EXPORT = "onnx/export.json"
@@ -150,7 +152,7 @@ def read_settings(folder: Path) -> EncodingSettings:
 
 
 def _default_max_length(folder: Path, limit: int | None) -> int:
-    path = folder / "tokenizer_config.json"
+    path = folder / TOKENIZER_CONFIG
     named = read_json(path).get("model_max_length") if path.exists() else None
     # A tokenizer without a limit of its own writes a huge number here.
     lengths = [limit] if limit is not None else []

@@ -24,7 +24,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from models.adapters.body import FixedAdapters, fixed_prefix, fold, install, load_parts, with_prefix
 from models.attention_graph import choose_mask_at_run_time
 from models.batching import encode_in_batches
-from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, EncodingSettings, read_settings
+from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings, read_settings
 from models.cores import usable_cores
 from models.encoder import Encoder, encode, with_adapter
 from models.errors import UnsupportedError
@@ -48,12 +48,12 @@ from models.onnx_encoder import CPU_BATCH_TOKENS
 from models.onnx_graph import OnnxGraph, Placement
 from models.quantize_onnx import quantize
 from models.representations import OUTPUTS, Float32, Representations, SparseRows
-from models.tokenizer import TOKENIZER_FILE
+from models.tokenizer import TOKENIZER_FILES
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
 
 ATTENTION = "onnx_multi_head"
 # Files that an export has in common with its source, where that has them; the last is the model card.
-COPIED_FILES = (TOKENIZER_FILE, "tokenizer_config.json", "special_tokens_map.json", "README.md")
+COPIED_FILES = (*TOKENIZER_FILES, TOKENIZER_CONFIG, "special_tokens_map.json", "README.md")
 # A protobuf message ends at 2 GB; larger weights go to a file beside the graph.
 SINGLE_FILE_BYTES = 1_500_000_000
 # Engines of one checkpoint agree within this in float32; more means a wrong graph, not rounding. How much

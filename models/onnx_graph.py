@@ -36,7 +36,7 @@ OUT_OF_MEMORY = (
 # where another process uses a core. It takes a session of its own and so a second copy of the weights; where
 # these are large, so is each operator, and threads gain from sharing it.
 LONE_TOKENS = 64
-LONE_GRAPH_BYTES = 128 << 20
+LONE_GRAPH_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)

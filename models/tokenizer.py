@@ -1,93 +1,67 @@
-"""Text to token ids, with the `tokenizers` library; truncation is reported per text."""
+"""Text to token ids within special tokens, instruction and length limit; truncation is reported per text."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Tokenizer as Vocabulary
 
-from models.checkpoint import EncodingSettings
+from models.checkpoint import TOKENIZER_CONFIG, EncodingSettings, read_json
 from models.errors import CheckpointError, TextTooLongError, UnsupportedError
-from models.representations import Bool, InputType, Int32, Int64, TokenBatch, offsets_of
+from models.json_vocabulary import TOKENIZER_JSON, JsonVocabulary
+from models.representations import Bool, InputType, Int32, TokenBatch, offsets_of
+from models.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
+from models.vocabulary import TokenSpans, Vocabulary
 
-TOKENIZER_FILE = "tokenizer.json"
-SPECIAL_NAMES = frozenset(
-    {"[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]", "[BOS]", "[EOS]"}
-    | {"<s>", "</s>", "<pad>", "<unk>", "<mask>", "<cls>", "<sep>", "<bos>", "<eos>"}
-)
-PAD_NAMES = ("[PAD]", "<pad>")
+# Of a folder the first that is there.
+TOKENIZER_FILES = (TOKENIZER_JSON, SENTENCEPIECE_MODEL)
+REMEDY = "make it with transformers, F being the folder: AutoTokenizer.from_pretrained(F).save_pretrained(F)"
 # A text is first read up to this many characters for each token allowed, and further only if that gives too
 # few tokens; so the cost of a very long text depends on the length limit, not on the text.
 CHARACTERS_PER_TOKEN = 16
 # Tokens near the cut of a prefix may differ from those of the whole text; this many are not relied on.
 CUT_MARGIN_TOKENS = 128
-# The library holds some 200 bytes for each token of the texts that it is given together.
-TEXTS_AT_A_TIME = 32
-
-
-@dataclass(frozen=True, slots=True)
-class TokenSpans:
-    """The L tokens of a text, int32[L], and where they lie in it: first characters and ends, int64[L].
-
-    begins_word: bool[L].
-    """
-
-    token_ids: Int32
-    starts: Int64
-    ends: Int64
-    begins_word: Bool
-
-    def __len__(self) -> int:
-        return len(self.starts)
 
 
 class Tokenizer:
     """A checkpoint's vocabulary with its special tokens, instructions and length limit.
 
-    Safe to share between threads: nothing is changed after construction (padding and truncation,
-    which the library keeps as state, are done here on arrays).
+    Safe to share between threads: nothing is changed after construction (padding and truncation are done on
+    arrays).
     """
 
-    def __init__(self, tokenizer_json: bytes, settings: EncodingSettings) -> None:
-        try:
-            vocabulary = Vocabulary.from_buffer(tokenizer_json)
-        except ValueError as error:
-            raise CheckpointError(f"{TOKENIZER_FILE} is damaged or not understood: {error}") from error
-        vocabulary.no_padding()
-        vocabulary.no_truncation()
+    def __init__(self, content: bytes, settings: EncodingSettings) -> None:
+        """content: of one of TOKENIZER_FILES. Raises CheckpointError."""
+        vocabulary = _vocabulary_of(content)
         self.settings = settings
-        self._json = tokenizer_json
+        self._content = content
         self._vocabulary = vocabulary
-        self._prefix, self._suffix = _special_frame(vocabulary)
-        self.vocabulary_size = 1 + max(vocabulary.get_vocab(with_added_tokens=True).values())
-        self.special_ids = _special_ids(vocabulary, tokenizer_json, [*self._prefix, *self._suffix])
-        self.pad_id = next((i for i in map(vocabulary.token_to_id, PAD_NAMES) if i is not None), 0)
+        self._prefix, self._suffix = vocabulary.prefix, vocabulary.suffix
+        self.vocabulary_size = vocabulary.size
+        self.special_ids = vocabulary.special_ids
+        self.pad_id = vocabulary.pad_id
 
     @staticmethod
     def load(folder: Path, settings: EncodingSettings) -> Tokenizer:
-        """The tokenizer of a checkpoint folder. Raises CheckpointError where tokenizer.json is missing."""
-        path = folder / TOKENIZER_FILE
-        if not path.is_file():
-            raise CheckpointError(
-                f"{path} is missing; where the folder has only vocab.txt or sentencepiece.bpe.model, make it "
-                "with transformers, F being the folder: AutoTokenizer.from_pretrained(F).save_pretrained(F)"
-            )
+        """The tokenizer of a checkpoint folder. Raises CheckpointError where it has none that can be read."""
+        path = next((folder / name for name in TOKENIZER_FILES if (folder / name).is_file()), None)
+        if path is None:
+            raise CheckpointError(f"{folder / TOKENIZER_JSON} is missing; {REMEDY}")
+        if path.name == SENTENCEPIECE_MODEL:
+            _require_sentencepiece(folder)
         return Tokenizer(path.read_bytes(), settings)
 
     @staticmethod
-    def from_bytes(tokenizer_json: bytes, settings: EncodingSettings) -> Tokenizer:
-        """A tokenizer from the bytes of a tokenizer.json, such as another process serves."""
-        return Tokenizer(tokenizer_json, settings)
+    def from_bytes(content: bytes, settings: EncodingSettings) -> Tokenizer:
+        """A tokenizer from the bytes of such a file, as another process serves them."""
+        return Tokenizer(content, settings)
 
     def to_bytes(self) -> bytes:
-        """The tokenizer.json this was made from, unchanged."""
-        return self._json
+        """The file that this was made from, unchanged."""
+        return self._content
 
     @property
     def frame(self) -> tuple[Int32, Int32]:
@@ -101,12 +75,12 @@ class Tokenizer:
 
     @property
     def digest(self) -> str:
-        """sha256 of the tokenizer.json, hexadecimal."""
-        return hashlib.sha256(self._json).hexdigest()
+        """sha256 of the file, hexadecimal."""
+        return hashlib.sha256(self._content).hexdigest()
 
     def token_strings(self, token_ids: npt.NDArray[np.int32]) -> list[str]:
         """The vocabulary's piece of each id; an id outside the vocabulary gives an empty string."""
-        return [self._vocabulary.id_to_token(i) or "" for i in token_ids.tolist()]
+        return [self._vocabulary.piece(i) or "" for i in token_ids.tolist()]
 
     def tokenize(
         self,
@@ -148,25 +122,15 @@ class Tokenizer:
 
     def spans(self, text: str) -> TokenSpans:
         """Where the tokens of a text lie, without special tokens and instruction."""
-        # As a batch of one: for a single text the interpreter's lock is held until all of it is done.
-        (encoding,) = self._vocabulary.encode_batch([valid_text(text)], add_special_tokens=False)
-        offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
-        words = np.array([-1 if word is None else word for word in encoding.word_ids], np.int64)
-        begins_word = np.ones(len(words), np.bool_)
-        begins_word[1:] = words[1:] != words[:-1]
-        return TokenSpans(np.array(encoding.ids, np.int32), offsets[:, 0], offsets[:, 1], begins_word)
+        return self._vocabulary.spans(valid_text(text))
 
     def text_of(self, token_ids: Sequence[int]) -> str:
         """The text of tokens, without special ones and those that the vocabulary does not have."""
-        known = [one for one in token_ids if one < self.vocabulary_size]
-        text: str
-        (text,) = self._vocabulary.decode_batch([known])  # as `spans`, a batch of one
-        return text
+        return self._vocabulary.text_of([one for one in token_ids if one < self.vocabulary_size])
 
     def tail(self, text: str, input_type: InputType = "document") -> str:
         """The last whole words of a text that fit into the length limit; the text where it does."""
-        instruction = self._vocabulary.encode(self.instruction(input_type), add_special_tokens=False)
-        room = self._room(self.settings.max_length) - len(instruction)
+        room = self._room(self.settings.max_length) - self._length(self.instruction(input_type))
         spans = self.spans(text)
         if len(spans) <= room:
             return text
@@ -176,8 +140,7 @@ class Tokenizer:
 
     def document_room(self, limit: int) -> int:
         """Tokens of a document's text that fit into `limit` beside special tokens and instruction."""
-        instruction = self._vocabulary.encode(self.settings.document_instruction, add_special_tokens=False)
-        return self._room(limit) - len(instruction)
+        return self._room(limit) - self._length(self.settings.document_instruction)
 
     def length_limit(self, max_length: int | None) -> int:
         """Tokens of a text at most. Raises UnsupportedError for a `max_length` that the checkpoint does not
@@ -189,6 +152,10 @@ class Tokenizer:
         if not least <= limit <= most:
             raise UnsupportedError(f"max_length is {limit}; this encoder takes {least} to {most} tokens")
         return limit
+
+    def _length(self, text: str) -> int:
+        (token_ids,) = self._vocabulary.token_ids([text])
+        return len(token_ids)
 
     def _room(self, limit: int) -> int:
         """Tokens of content that fit into `limit` beside the special tokens."""
@@ -206,17 +173,13 @@ class Tokenizer:
         pending = list(range(len(texts)))
         while pending:
             unfinished = []
-            for start in range(0, len(pending), TEXTS_AT_A_TIME):
-                rows = pending[start : start + TEXTS_AT_A_TIME]
-                encoded = self._vocabulary.encode_batch_fast(
-                    [texts[row][:characters] for row in rows], add_special_tokens=False
-                )
-                for row, encoding in zip(rows, encoded, strict=True):
-                    whole = len(texts[row]) <= characters
-                    if whole or len(encoding) > room + CUT_MARGIN_TOKENS:
-                        contents[row] = np.array(encoding.ids, np.int32)
-                    else:
-                        unfinished.append(row)
+            found = self._vocabulary.token_ids([texts[row][:characters] for row in pending])
+            for row, token_ids in zip(pending, found, strict=True):
+                whole = len(texts[row]) <= characters
+                if whole or len(token_ids) > room + CUT_MARGIN_TOKENS:
+                    contents[row] = token_ids
+                else:
+                    unfinished.append(row)
             pending = unfinished
             characters *= 4
         return contents
@@ -230,28 +193,21 @@ class Tokenizer:
         return np.concatenate([self._prefix, content, self._suffix])
 
 
-def _special_frame(vocabulary: Vocabulary) -> tuple[Int32, Int32]:
-    """Ids that the tokenizer puts before and after a text, such as [CLS] and [SEP]."""
-    plain = vocabulary.encode("a", add_special_tokens=False).ids
-    framed = vocabulary.encode("a", add_special_tokens=True).ids
-    start = next((i for i in range(len(framed)) if framed[i : i + len(plain)] == plain), None)
-    if not plain or start is None or start == 0 or start + len(plain) == len(framed):
+def _vocabulary_of(content: bytes) -> Vocabulary:
+    """content: of a `tokenizer.json`, or of a `sentencepiece.bpe.model`, which begins with a piece."""
+    is_message = content[:1] == b"\n" and not content[:64].lstrip().startswith(b"{")
+    return SentencePieceVocabulary(content) if is_message else JsonVocabulary(content)
+
+
+def _require_sentencepiece(folder: Path) -> None:
+    """Raises CheckpointError where a folder does not say that its ids are XLM-RoBERTa's."""
+    path = folder / TOKENIZER_CONFIG
+    named = read_json(path).get("tokenizer_class") if path.exists() else None
+    if not str(named).startswith("XLMRobertaTokenizer"):
         raise CheckpointError(
-            f"{TOKENIZER_FILE} must put a first and a last special token around a text, such as [CLS] and "
-            f"[SEP]; it makes {framed} of {plain}"
+            f"{folder / TOKENIZER_JSON} is missing, and {TOKENIZER_CONFIG} does not name "
+            f"XLMRobertaTokenizer, whose ids {SENTENCEPIECE_MODEL} would have: {REMEDY}"
         )
-    return np.array(framed[:start], np.int32), np.array(framed[start + len(plain) :], np.int32)
-
-
-def _special_ids(vocabulary: Vocabulary, tokenizer_json: bytes, frame: list[np.int32]) -> frozenset[int]:
-    """Ids of cls, sep/eos, bos, pad, unk and mask: never lexical terms."""
-    added = vocabulary.get_added_tokens_decoder()
-    named = {i for i, token in added.items() if token.special and token.content in SPECIAL_NAMES}
-    model = json.loads(tokenizer_json)["model"]
-    unknown = model.get("unk_id")
-    if unknown is None and model.get("unk_token"):
-        unknown = vocabulary.token_to_id(model["unk_token"])
-    return frozenset({*named, *map(int, frame), *([] if unknown is None else [int(unknown)])})
 
 
 def valid_text(text: str) -> str:

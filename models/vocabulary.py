@@ -1,0 +1,56 @@
+"""What a tokenizer needs of a vocabulary, whichever library reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from models.representations import Bool, Int32, Int64
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSpans:
+    """The L tokens of a text, int32[L], and where they lie in it: first characters and ends, int64[L].
+
+    begins_word: bool[L].
+    """
+
+    token_ids: Int32
+    starts: Int64
+    ends: Int64
+    begins_word: Bool
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+class Vocabulary(Protocol):
+    """Pieces with their ids, and how text becomes them. Safe to share between threads.
+
+    size: ids lie below it; prefix, suffix: int32, ids of the special tokens around a text; special_ids: of
+    all special tokens, which are never lexical terms; pad_id: what fills shorter rows of a batch. Texts are
+    valid Unicode.
+    """
+
+    size: int
+    prefix: Int32
+    suffix: Int32
+    special_ids: frozenset[int]
+    pad_id: int
+
+    def token_ids(self, texts: Sequence[str]) -> list[Int32]:
+        """Ids of each text without special tokens."""
+        ...
+
+    def spans(self, text: str) -> TokenSpans:
+        """The same of one text, and where its tokens lie."""
+        ...
+
+    def piece(self, token_id: int) -> str | None:
+        """The piece of an id, None where it has none."""
+        ...
+
+    def text_of(self, token_ids: Sequence[int]) -> str:
+        """The text of tokens, without special ones; each id lies below `size`."""
+        ...
