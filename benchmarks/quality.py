@@ -101,6 +101,8 @@ SETS = {
     ),
     # Queries in another language than the English documents.
     "crosslingual": ("msmarco-ko-to-en", *(f"{name}-to-en" for name in ("xquad-zh", *XQUAD))),
+    # Queries and documents in ten languages, whose own is not preferred.
+    "pooled": ("xquad-pool10",),
 }
 THROUGH_THE_INDEX = ("cranfield", "cacm", "xquad-en")
 IN_WINDOWS = {"time": WindowSettings(tokens=256, overlap=64)}
@@ -108,8 +110,17 @@ WINDOW_BARS = {"time": 0.695}
 SIDE_MARGIN = 0.005  # the sum may be this much below its best side
 INT8_LOSS = 0.003  # of the sum, against float32
 INDEX_SHARE = 0.995  # of the exhaustive sum
-MEANS = {SUM: 0.660, SUM_WITH_BM25: 0.668}  # over the English sets, as advised
-CROSSLINGUAL_GAIN = 0.35  # of the sum over BM25 of words, on average
+# Means over the sets of a group, as advised, by checkpoint.
+MEANS: dict[Path, dict[str, dict[str, float]]] = {
+    CHECKPOINT: {"english": {SUM: 0.660, SUM_WITH_BM25: 0.668}},
+    MULTILINGUAL: {
+        "english": {SUM: 0.657, SUM_WITH_BM25: 0.671},
+        "multilingual": {SUM: 0.965, "dense": 0.90},
+        "crosslingual": {SUM: 0.90},
+    },
+}
+CROSSLINGUAL_BARS = {"msmarco-ko-to-en": 0.70}  # of the sum
+ENGLISH_MARGIN = 0.005  # the multilingual checkpoint may be this much below the English one on an English set
 Figures = TypeVar("Figures")  # of one way of ranking, whatever holds them
 
 
@@ -135,12 +146,10 @@ def main() -> None:
     ]
     for group, names in SETS.items():
         print_table(group, {name: sets[name] for name in names if name in sets})
-    for checkpoint, group, missed in (
-        (CHECKPOINT, "english", missed_in_english),
-        (MULTILINGUAL, "crosslingual", missed_across_languages),
-    ):
-        if asked.checkpoint == checkpoint and all(name in sets for name in SETS[group]):
-            failed += missed(means_of({name: as_advised(sets[name]["results"]) for name in SETS[group]}))
+    for group, bars in MEANS.get(asked.checkpoint, {}).items():
+        if all(name in sets for name in SETS[group]):
+            means = means_of({name: as_advised(sets[name]["results"]) for name in SETS[group]})
+            failed += missed_means(group, means, bars)
     assert not failed, "\n".join(failed)
 
 
@@ -248,8 +257,8 @@ def opened(collection: Collection, lexical: LexicalKind) -> Snapshot:
 def checked(checkpoint: str, dataset: str, figures: dict[str, dict[str, float]]) -> dict[str, bool]:
     """Each bar of a checkpoint in words, and whether it holds."""
     every = figures[EVERY]
-    if checkpoint == MULTILINGUAL.name and dataset in SETS["multilingual"]:
-        return {"the sum with BM25 reaches BM25 of words": every[SUM_WITH_BM25] >= every[WORDS]}
+    if checkpoint == MULTILINGUAL.name:
+        return multilingual_bars(dataset, figures)
     if checkpoint != CHECKPOINT.name:
         return {}
     advised = as_advised(figures)
@@ -272,6 +281,26 @@ def checked(checkpoint: str, dataset: str, figures: dict[str, dict[str, float]])
     return bars
 
 
+def multilingual_bars(dataset: str, figures: dict[str, dict[str, float]]) -> dict[str, bool]:
+    """Those of the multilingual checkpoint: BM25 and each side in a language, the English one in English."""
+    every, advised, bars = figures[EVERY], as_advised(figures), dict[str, bool]()
+    if dataset in SETS["multilingual"]:
+        best = max(every[side] for side in SIDES)
+        bars["the sum reaches BM25 of words"] = every[SUM] >= every[WORDS]
+        bars[f"the sum is within {SIDE_MARGIN} of its best side, or above"] = every[SUM] >= best - SIDE_MARGIN
+    if dataset in CROSSLINGUAL_BARS:
+        bar = CROSSLINGUAL_BARS[dataset]
+        bars[f"the sum reaches {bar}"] = every[SUM] >= bar
+    if dataset in SUM_BARS:
+        english = json.loads(result_file(CHECKPOINT).read_text(encoding="utf-8"))["sets"][dataset]["results"]
+        for name in (SUM, SUM_WITH_BM25):
+            bar = as_advised(english)[name][MEASURE] - ENGLISH_MARGIN
+            bars[f"{name} is within {ENGLISH_MARGIN} of {CHECKPOINT.name}'s, or above"] = advised[name] >= bar
+    if FLOAT32 in figures:
+        bars[f"int8 loses at most {INT8_LOSS}"] = figures[FLOAT32]["sum"] - every[SUM] <= INT8_LOSS
+    return bars
+
+
 def as_advised(results: dict[str, Figures]) -> Figures:
     """Figures with the settings that suit a set: in windows where most documents are longer than is read."""
     return results.get(WINDOWED, results[EVERY])
@@ -285,20 +314,14 @@ def means_of(results: dict[str, dict[str, dict[str, float]]]) -> dict[str, float
     }
 
 
-def missed_across_languages(means: dict[str, float]) -> list[str]:
-    """The bar on the mean over the sets across languages, if it does not hold."""
-    gain = means[SUM] - means[WORDS]
-    return [] if gain >= CROSSLINGUAL_GAIN else [f"{SUM} gains {gain:.4f} over {WORDS}; {CROSSLINGUAL_GAIN}"]
-
-
-def missed_in_english(means: dict[str, float]) -> list[str]:
-    """The bars on means over the English sets that do not hold."""
+def missed_means(group: str, means: dict[str, float], bars: dict[str, float]) -> list[str]:
+    """The bars on means over the sets of a group that do not hold."""
     missed = [
-        f"mean of {name} {means[name]:.4f}, the bar is {bar}"
-        for name, bar in MEANS.items()
+        f"{group}, mean of {name}: {means[name]:.4f}, the bar is {bar}"
+        for name, bar in bars.items()
         if means[name] < bar
     ]
-    if means["sparse, idf"] < means[PIECES]:
+    if group == "english" and means["sparse, idf"] < means[PIECES]:
         missed.append(f"the lexical side {means['sparse, idf']:.4f} is below {PIECES} {means[PIECES]:.4f}")
     return missed
 

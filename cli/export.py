@@ -12,7 +12,7 @@ from cli.output import console, megabytes, print_json, print_pairs
 
 
 def export(
-    checkpoint: Annotated[str, typer.Argument(help="A folder, a hub id or minilm-m3.")],
+    checkpoint: Annotated[str, typer.Argument(help="A folder, a hub id, minilm-m3 or multi-m3.")],
     output: Annotated[
         Path | None,
         typer.Option(help="Folder to write; itself a checkpoint afterwards.", show_default=False),

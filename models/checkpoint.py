@@ -24,9 +24,10 @@ TOKENIZER_CONFIG = "tokenizer_config.json"
 DEFAULT_MAX_LENGTH = 512
 # RoBERTa counts positions from pad_token_id + 1, so its table holds that many rows no text can use.
 OFFSET_POSITION_TYPES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "xmod"})
-EMBEDDED, MULTILINGUAL = "minilm-m3", "multi-m3"
-# Checkpoints that come with the project and go by their names; the first is the default.
-SHIPPED = (EMBEDDED, MULTILINGUAL)
+ENGLISH, MULTILINGUAL = "minilm-m3", "multi-m3"
+# Checkpoints that come with the project and go by their names.
+SHIPPED = (ENGLISH, MULTILINGUAL)
+DEFAULT_CHECKPOINT = ENGLISH
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "checkpoints"
 REVISION_MARK = "@"  # between a hub id and its revision; no hub id has one
 # What a hub checkpoint may bring: data only, no code, and of pickles only those read with weights_only.

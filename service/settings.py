@@ -23,7 +23,7 @@ from pydantic_settings import (
 )
 
 from index.live.records import LiveLimits
-from models.checkpoint import EMBEDDED
+from models.checkpoint import DEFAULT_CHECKPOINT
 from service.exceptions import SettingsError
 from service.invalid_values import message_of
 from service.keys import KEY_SETTINGS, is_key, read_keys
@@ -103,7 +103,9 @@ class Settings(BaseSettings):
         description="Names that requests may give in Host, beside localhost and addresses; * is any. "
         "By default none on a loopback address, else any.",
     )
-    checkpoint: str = Field(EMBEDDED, description="Encoder: minilm-m3, multi-m3, a folder, or a hub id.")
+    checkpoint: str = Field(
+        DEFAULT_CHECKPOINT, description="Encoder: minilm-m3, multi-m3, a folder, or a hub id."
+    )
     max_checkpoints: int = Field(
         2,
         ge=0,

@@ -17,6 +17,8 @@ from pathlib import Path
 import httpx
 import psutil
 
+from models.checkpoint import ENGLISH
+
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "examples" / "demo"
 START_SECONDS = 120.0
@@ -57,6 +59,8 @@ def serving(
     program: what Python runs instead of the `tercet` command; code: the repository whose code it is.
     """
     port = port or free_port()
+    # Figures of a server are compared with earlier ones, which were the smaller encoder's.
+    settings = {"checkpoint": ENGLISH, **settings}
     variables = {f"TERCET_{name.upper()}": str(value) for name, value in settings.items()}
     places = {"PYTHONPATH": str(code), "TERCET_PORT": str(port), "TERCET_DATA": str(data)}
     with (data / f"{command}-{port}.log").open("ab") as log:  # the process has it open by itself

@@ -14,7 +14,7 @@ import pytest
 from index.collection import Collection
 from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments
-from models.checkpoint import EMBEDDED, MULTILINGUAL
+from models.checkpoint import ENGLISH, MULTILINGUAL
 from models.encoder import encode
 from models.loader import load_encoder
 from tests.service.polling import pause
@@ -35,7 +35,7 @@ def documents(folder: Path) -> Path:
 @pytest.fixture
 def english(data: Path, tmp_path: Path) -> str:
     """A collection of the embedded checkpoint, beside those of the tiny one."""
-    encoder = load_encoder(EMBEDDED, threads=1)
+    encoder = load_encoder(ENGLISH, threads=1)
     build_collection(LocalDocuments(encoder), data / "collections", "english", documents(tmp_path))
     return "english"
 
@@ -60,7 +60,7 @@ async def test_one_server_searches_and_writes_collections_of_several_encoders(
     found = await client.get(f"{path}/rail", params={"representations": True})
     assert len(found.json()["representations"]["dense"]) == 384
     metrics = (await client.get("/metrics")).text
-    for name in ("tiny", EMBEDDED):
+    for name in ("tiny", ENGLISH):
         assert f'tercet_batch_texts_count{{model="{name}"}}' in metrics
         assert f'tercet_encoder_queue_tokens{{model="{name}"}} 0.0' in metrics
 
@@ -82,20 +82,20 @@ async def test_a_request_names_its_model(client: httpx.AsyncClient, tiny: Any) -
     assert own["model"] == "tiny"
     for model in ("tiny", tiny.info.fingerprint):
         assert (await client.post("/embed", json={"inputs": "tea", "model": model})).json() == own
-    other = (await client.post("/embed", json={"inputs": "tea", "model": EMBEDDED})).json()
-    embedded = load_encoder(EMBEDDED, threads=1)
-    assert (other["model"], other["fingerprint"]) == (EMBEDDED, embedded.info.fingerprint)
+    other = (await client.post("/embed", json={"inputs": "tea", "model": ENGLISH})).json()
+    embedded = load_encoder(ENGLISH, threads=1)
+    assert (other["model"], other["fingerprint"]) == (ENGLISH, embedded.info.fingerprint)
     dense = encode(embedded, ["tea"]).dense
     assert dense is not None
     assert np.allclose(other["embeddings"][0]["dense"], dense[0], atol=1e-5)
-    compatible = (await client.post("/v1/embeddings", json={"input": "tea", "model": EMBEDDED})).json()
-    assert compatible["model"] == EMBEDDED
+    compatible = (await client.post("/v1/embeddings", json={"input": "tea", "model": ENGLISH})).json()
+    assert compatible["model"] == ENGLISH
     assert np.allclose(compatible["data"][0]["embedding"], dense[0], atol=1e-5)
     unknown = await client.post("/embed", json={"inputs": "tea", "model": "/etc"})
     assert error_of(unknown) == (404, "model", "model_not_found")
     listed = [each["id"] for each in (await client.get("/v1/models")).json()["data"]]
     assert listed[0] == "tiny"
-    assert {EMBEDDED, MULTILINGUAL} <= set(listed)
+    assert {ENGLISH, MULTILINGUAL} <= set(listed)
 
 
 async def test_reranking_is_by_the_model_that_is_named_or_the_collections(
@@ -103,22 +103,22 @@ async def test_reranking_is_by_the_model_that_is_named_or_the_collections(
 ) -> None:
     texts = [document["text"] for document in DOCUMENTS]
     body = {"query": QUERY, "documents": texts}
-    named = await client.post("/rerank", json={**body, "model": EMBEDDED})
+    named = await client.post("/rerank", json={**body, "model": ENGLISH})
     assert named.json()["results"][0]["index"] == 1
     of_collection = await client.post("/rerank", json={**body, "collection": english})
     assert of_collection.json()["results"][0]["scores"] != (named.json()["results"][0]["scores"])  # its idf
-    both = await client.post("/rerank", json={**body, "collection": english, "model": EMBEDDED})
+    both = await client.post("/rerank", json={**body, "collection": english, "model": ENGLISH})
     assert both.json()["results"] == of_collection.json()["results"]
     other = await client.post("/rerank", json={**body, "collection": english, "model": MULTILINGUAL})
     assert error_of(other) == (409, None, "fingerprint_mismatch")
     for path in ("/jina/v1/rerank", "/v2/rerank"):
-        ranked = (await client.post(path, json={**body, "model": EMBEDDED})).json()["results"]
+        ranked = (await client.post(path, json={**body, "model": ENGLISH})).json()["results"]
         assert ranked[0]["score"] == pytest.approx(named.json()["results"][0]["score"], abs=1e-4)
 
 
 async def test_a_collection_is_created_for_the_encoder_that_is_named(client: httpx.AsyncClient) -> None:
-    made = await client.put("/collections/new", json={"encoder": EMBEDDED})
-    assert (made.status_code, made.json()["encoder"], made.json()["dense_dimension"]) == (201, EMBEDDED, 384)
+    made = await client.put("/collections/new", json={"encoder": ENGLISH})
+    assert (made.status_code, made.json()["encoder"], made.json()["dense_dimension"]) == (201, ENGLISH, 384)
     written = await client.put("/collections/new/documents", json={"documents": DOCUMENTS})
     assert written.status_code == 200, written.text
     found = await client.post("/search", json={"collection": "new", "query": QUERY})
@@ -130,14 +130,12 @@ async def test_a_collection_is_created_for_the_encoder_that_is_named(client: htt
 async def test_a_job_builds_with_the_encoder_that_is_named(client: httpx.AsyncClient, data: Path) -> None:
     (data / "sources").mkdir()
     documents(data / "sources")
-    job = await client.post(
-        "/collections/built/jobs", json={"source": "documents.jsonl", "encoder": EMBEDDED}
-    )
+    job = await client.post("/collections/built/jobs", json={"source": "documents.jsonl", "encoder": ENGLISH})
     assert job.status_code == 202, job.text
     while (state := (await client.get(f"/jobs/{job.json()['id']}")).json())["finished_at"] is None:
         await pause()
     assert state["state"] == "succeeded", state
-    assert (await client.get("/collections/built")).json()["encoder"] == EMBEDDED
+    assert (await client.get("/collections/built")).json()["encoder"] == ENGLISH
     other = await client.post(
         "/collections/built/jobs", json={"source": "documents.jsonl", "encoder": MULTILINGUAL}
     )

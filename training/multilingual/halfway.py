@@ -1,0 +1,116 @@
+"""Writes a checkpoint between a trained one and the body that its training began with.
+
+The mean of both bodies' weights keeps what the first one knew of texts unlike the training's, and most of
+what was learned (Wortsman et al. 2022, arXiv 2109.01903). The heads are fitted to the states that it gives:
+the lexical weights to those of the trained checkpoint, the projection of token vectors to the states' own
+rankings.
+
+Run: python -m training.multilingual.halfway CONFIG --data DATA --trained FOLDER --output FOLDER [--share 0.5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from models.checkpoint import read_settings as read_encoding
+from models.head_weights import HeadWeights
+from models.heads import Heads
+from models.representations import Float32
+from models.tokenizer import Tokenizer
+from models.torch_encoder import EncoderModel, load_body, load_model
+from training.data.pair_table import PairTable, read_tables
+from training.errors import ConfigError
+from training.m3.initial_heads import ridge_regression, sample_pairs
+from training.m3.projection import distilled_projection
+from training.m3.text_encoder import TextEncoder
+from training.runs.base_checkpoint import locate_base
+from training.runs.checkpoint_writer import write_checkpoint
+from training.settings.objective import HeadSettings
+from training.settings.reading import read_settings
+from training.settings.run import FinetuneRun
+
+
+def averaged(base: Mapping[str, Tensor], trained: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
+    """The weights at `share` of the way from the base to what was trained, by name."""
+    return {name: torch.lerp(values, trained[name], share) for name, values in base.items()}
+
+
+def fitted_heads(
+    trained: TextEncoder,
+    between: TextEncoder,
+    tables: Sequence[PairTable],
+    settings: HeadSettings,
+    seed: int,
+) -> HeadWeights:
+    """Heads for the states of `between`. Those of `trained` give the lexical weights to meet, by least
+    squares, and the projection to begin with.
+    """
+    queries, passages = sample_pairs(between, tables, settings.tokens_each, seed)
+    heads = trained.model.heads.weights()
+    taught = [
+        _flat(texts) @ heads.sparse_weight[0] + heads.sparse_bias[0]
+        for texts in sample_pairs(trained, tables, settings.tokens_each, seed)  # the same texts
+    ]
+    sparse, bias = ridge_regression(
+        np.concatenate([_flat(queries), _flat(passages)]), np.concatenate(taught), settings.ridge_penalty
+    )
+    colbert, colbert_bias = distilled_projection(
+        queries, passages, heads.colbert_weight, settings.distil_steps, seed
+    )
+    return HeadWeights(sparse[None, :], np.array([bias], np.float32), colbert, colbert_bias)
+
+
+def write_halfway(settings: FinetuneRun, data: Path, trained: Path, output: Path, share: float) -> None:
+    """Raises TrainingError and ModelError."""
+    if not settings.heads.distil_steps:
+        raise ConfigError("heads.distil_steps: it is 0; the projection is fitted in so many steps")
+    base, encoding = locate_base(settings.base), read_encoding(trained)
+    tokenizer = Tokenizer.load(trained, encoding)
+    finished = load_model(trained, encoding)
+    body = load_body(base)
+    body.load_state_dict(averaged(body.state_dict(), finished.body.state_dict(), share))
+    between = EncoderModel(body, deepcopy(finished.heads))
+    batch_tokens = settings.batches.sub_batch_tokens
+    encoders = [
+        TextEncoder(model.eval(), tokenizer, batch_tokens, "float32", "cpu") for model in (finished, between)
+    ]
+    with tempfile.TemporaryDirectory(prefix="tercet-halfway-") as work:
+        tables = read_tables(
+            settings.data, data, Path(work), tokenizer, settings.batches.neighbours, settings.seed
+        )
+        training = [table for table in tables if table.settings.train]
+        weights = fitted_heads(encoders[0], encoders[1], training, settings.heads, settings.seed)
+    between.heads = Heads.from_weights(weights, encoding)
+    write_checkpoint(output, trained, between, encoding, with_heads=True)
+
+
+def _flat(texts: Sequence[Tensor]) -> Float32:
+    """The states of all texts' tokens, float32[T, D]."""
+    states: Float32 = torch.cat(list(texts)).float().numpy()
+    return states
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("config", type=Path, help="the settings of the run that trained it")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--trained", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--share", type=float, default=0.5, help="of the way from the base, from 0 to 1")
+    asked = parser.parse_args()
+    settings = read_settings(asked.config)
+    if not isinstance(settings, FinetuneRun):
+        raise ConfigError(f"{asked.config}: stage is {settings.stage}; only finetune has all heads")
+    write_halfway(settings, asked.data, asked.trained, asked.output, asked.share)
+
+
+if __name__ == "__main__":
+    main()
