@@ -17,7 +17,6 @@ def encoder_of(settings: Settings, collection: CollectionSettings) -> Encoder:
     checked. Raises CheckpointError that says what to give, and other ModelError.
     """
     from ingest.encoder_match import checkpoint_of
-    from models.checkpoint import checkpoint_name
     from models.errors import CheckpointError
     from service.encoding.service import local_encoder
 
@@ -27,9 +26,23 @@ def encoder_of(settings: Settings, collection: CollectionSettings) -> Encoder:
     try:
         return local_encoder(settings, named)
     except CheckpointError as error:
-        if checkpoint_name(settings.checkpoint) == collection.encoder:  # it was moved, and is given elsewhere
-            return local_encoder(settings)
+        if "checkpoint" in settings.model_fields_set:  # it may be given from where it is now
+            given = local_encoder(settings)
+            if _is_of(collection, given):
+                return given
         raise CheckpointError(
             f"collection {collection.name!r} was built with encoder {collection.encoder!r}, which cannot be "
             f"opened again ({error}): give --checkpoint FOLDER, or build the collection again"
         ) from error
+
+
+def _is_of(collection: CollectionSettings, encoder: Encoder) -> bool:
+    """Whether a collection was built with the encoder and its adapter."""
+    from models.encoder import with_adapter
+    from models.errors import AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError
+
+    try:
+        found = with_adapter(encoder, collection.adapter, collection.name).info.fingerprint
+    except (AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError):
+        return False
+    return found == collection.fingerprint

@@ -31,7 +31,7 @@ TRAINING_ARROWS = {
     "m3": {"settings", "data"},
     "pretraining": {"settings", "data"},
     "runs": {"settings", "data"},
-    "multilingual": {"settings"},
+    "multilingual": {"settings", "data", "m3", "runs"},
 }
 
 # What is in index, each before those that it knows nothing of.

@@ -138,12 +138,12 @@ class EncoderShelf:
         ):
             return self.own
         assert checkpoint is not None  # noqa: S101 - the line before
-        if settings.encoder == own.name and await self._is_own(settings):
+        if settings.adapter is not None and await self._is_own(settings):
             return self.own
         return await self._opened(checkpoint, settings.encoder)
 
     async def _is_own(self, settings: CollectionSettings) -> bool:
-        """Whether a checkpoint that lies elsewhere by now is the server's own."""
+        """Whether the server's own encoder, from another folder, is the collection's with its adapter."""
         try:
             return (await self.own.info_of(settings.adapter)).fingerprint == settings.fingerprint
         except (AdapterNotFoundError, AdapterNotServedError, AdapterUnusableError):

@@ -115,7 +115,7 @@ FAILURES = [
     (("index", "verify", "none"), "collection 'none' does not exist"),
     (("index", "inspect", "../none"), "does not match"),
     (("search", "none", "tea"), "collection 'none' does not exist"),
-    (("search", "x", "tea", "--checkpoint", "no/such/folder"), "no/such/folder"),
+    (("demo", "--no-serve", "--checkpoint", "no/such/folder"), "no/such/folder"),
     (("search", "x", "tea", "--filter", '{"near": {}}'), "near"),
     (("index", "build", "none.jsonl", "--collection", "x"), "none.jsonl: no such file or folder"),
     (("index", "build", ".", "--collection", "X"), "does not match"),
