@@ -60,6 +60,12 @@ def demo(
         run_server(create_app(settings), settings)
 
 
+def corpus_texts() -> list[str]:
+    """Titles and texts of the bundled corpus, in five languages."""
+    lines = (CORPUS / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    return [f"{record['title']}\n{record['text']}" for record in map(json.loads, lines)]
+
+
 def _build(settings: Settings, encoder: Encoder) -> None:
     """Builds the collection, unless the same corpus, encoder and kind of lexical weights did so before."""
     from cli.progress import build_progress

@@ -35,6 +35,7 @@ def export(
 
     Prints how far each output is from torch at most.
     """
+    from cli.demo import corpus_texts
     from models.checkpoint import resolve_checkpoint
     from models.errors import UnsupportedError
 
@@ -49,10 +50,11 @@ def export(
             f"export needs torch ({error}): pip install -c constraints.txt -e '.[cpu,torch]'"
         ) from error
 
+    texts = corpus_texts() if int8 else []
     if adapter is not None:
-        report = export_adapter(folder, adapter.resolve(), int8=int8)
+        report = export_adapter(folder, adapter.resolve(), int8=int8, calibration=texts)
     elif output is not None:
-        report = export_checkpoint(folder, output, int8=int8)
+        report = export_checkpoint(folder, output, int8=int8, calibration=texts)
     if as_json:
         print_json(
             {

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,9 +46,9 @@ from models.head_weights import HeadWeights, write_heads
 from models.heads import Heads
 from models.onnx_encoder import CPU_BATCH_TOKENS
 from models.onnx_graph import OnnxGraph, Placement
-from models.quantize_onnx import quantize
-from models.representations import OUTPUTS, Float32, Representations, SparseRows
-from models.tokenizer import TOKENIZER_FILES
+from models.quantize_onnx import is_identified, quantize
+from models.representations import OUTPUTS, Float32, Int32, Representations, SparseRows
+from models.tokenizer import TOKENIZER_FILES, Tokenizer
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
 
 ATTENTION = "onnx_multi_head"
@@ -59,6 +59,8 @@ SINGLE_FILE_BYTES = 1_500_000_000
 # Engines of one checkpoint agree within this in float32; more means a wrong graph, not rounding. How much
 # int8 loses depends on the model, but what it gives must be finite.
 LARGEST_DIFFERENCES = {"float32": 1e-3, "int8": sys.float_info.max}
+# Of texts by which int8 weights are rounded: more change them no more.
+CALIBRATION_TOKENS = 16_384
 # Score given to padding keys before the softmax.
 MASKED_SCORE = -1e9
 VERIFIED_TEXTS = (
@@ -87,13 +89,13 @@ class ExportReport:
     differences: dict[str, float]
 
 
-def export(checkpoint: Path, output: Path, *, int8: bool) -> ExportReport:
+def export(checkpoint: Path, output: Path, *, int8: bool, calibration: Sequence[str] = ()) -> ExportReport:
     """Writes an exported graph into `output`, itself a checkpoint for the onnx engine, and verifies it.
 
-    int8: as `models.quantize_onnx`; otherwise float32. Another precision exported there before from the
-    same source stays. Raises CheckpointError where the checkpoint is incomplete, and UnsupportedError
-    where the float32 graph does not give what torch gives, or the int8 graph gives no finite numbers; the
-    graph is removed then.
+    int8: as `models.quantize_onnx`; otherwise float32. calibration: texts by which int8 weights are rounded.
+    Another precision exported there before from the same source stays. Raises CheckpointError where the
+    checkpoint is incomplete, and UnsupportedError where the float32 graph does not give what torch gives, or
+    the int8 graph gives no finite numbers; the graph is removed then.
     """
     settings = read_settings(checkpoint)
     require_float_weights(checkpoint, int8=int8)
@@ -103,12 +105,15 @@ def export(checkpoint: Path, output: Path, *, int8: bool) -> ExportReport:
     _copy_files(checkpoint, output, settings)
     write_heads(output, heads)
     source = _source_of(checkpoint, settings, heads)
-    precision, graph = _write(model, output, int8=int8)
+    rounding = _rounding(checkpoint, Tokenizer.load(checkpoint, settings), calibration) if int8 else None
+    precision, graph = _write(model, output, rounding)
     reference = TorchEncoder(checkpoint, checkpoint.name, device="cpu")
     return _verify(reference, output, source, precision, graph)
 
 
-def export_adapter(checkpoint: Path, adapter: Path, *, int8: bool) -> ExportReport:
+def export_adapter(
+    checkpoint: Path, adapter: Path, *, int8: bool, calibration: Sequence[str] = ()
+) -> ExportReport:
     """Writes a graph of a checkpoint with an adapter into the adapter's folder, and verifies it.
 
     LoRA and (IA)³ become part of the weights, so that the graph is as fast as the base's; bottlenecks and
@@ -128,7 +133,8 @@ def export_adapter(checkpoint: Path, adapter: Path, *, int8: bool) -> ExportRepo
         install(model.body, FixedAdapters(rest))
     (adapter / FOLDER).mkdir(exist_ok=True)
     source = replace(source, adapter=resolved.digest)
-    precision, graph = _write(model, adapter, int8=int8)
+    rounding = _rounding(checkpoint, reference.tokenizer, calibration) if int8 else None
+    precision, graph = _write(model, adapter, rounding)
     return _verify(encoder, adapter, source, precision, graph)
 
 
@@ -147,19 +153,37 @@ def _source_of(checkpoint: Path, settings: EncodingSettings, heads: HeadWeights)
     return Export(weights, heads_digest(heads.arrays()), settings.pooling, settings.mcls_every, {})
 
 
-def _write(model: EncoderModel, output: Path, *, int8: bool) -> tuple[str, Graph]:
-    """Writes the graph of one precision; returns the precision and the graph's files."""
-    precision = "int8" if int8 else "float32"
+@dataclass(frozen=True, slots=True)
+class _Rounding:
+    """How int8 weights are rounded: as `quantize` takes it."""
+
+    texts: Sequence[Int32]
+    identified: bool
+
+
+def _rounding(checkpoint: Path, tokenizer: Tokenizer, texts: Sequence[str]) -> _Rounding:
+    """By texts as documents, up to CALIBRATION_TOKENS; weights of 8 bits alone stay what they are."""
+    packed = packed_graph(checkpoint)
+    if packed is not None:
+        return _Rounding([], is_identified(checkpoint / FOLDER / packed.file))
+    batch = tokenizer.tokenize(texts)
+    kept = int(np.searchsorted(batch.offsets[1:], CALIBRATION_TOKENS, side="right"))
+    return _Rounding(np.split(batch.token_ids, batch.offsets[1:-1])[:kept], identified=False)
+
+
+def _write(model: EncoderModel, output: Path, rounding: _Rounding | None) -> tuple[str, Graph]:
+    """Writes an int8 graph, or a float32 one without a rounding; returns the precision and its files."""
+    precision = "float32" if rounding is None else "int8"
     path = output / FOLDER / GRAPH_FILES[precision]
     for stale in (path, _data_file(path)):
         stale.unlink(missing_ok=True)
-    if int8:
+    if rounding is None:
+        write_graph(model, path)
+    else:
         with tempfile.TemporaryDirectory(dir=output) as scratch:
             source = Path(scratch) / GRAPH_FILES["float32"]
             write_graph(model, source)
-            quantize(source, path)
-    else:
-        write_graph(model, path)
+            quantize(source, path, rounding.texts, identified=rounding.identified)
     return precision, Graph(path.name, _digests(path), {})
 
 

@@ -53,10 +53,10 @@ class OnnxGraph:
 
     def __init__(self, path: Path, placement: Placement) -> None:
         """Raises CheckpointError where it cannot be opened, UnsupportedError for a GPU it cannot use."""
-        self._session = _open_session(path, placement)
+        self._session = open_session(path, placement)
         self._lone_session = self._session
         if placement.kind == "cpu" and placement.threads > 1 and _bytes_of(path) <= LONE_GRAPH_BYTES:
-            self._lone_session = _open_session(path, replace(placement, threads=1))
+            self._lone_session = open_session(path, replace(placement, threads=1))
 
     def forward(self, ids: Int64, mask: Int64, outputs: Sequence[Output]) -> PaddedOutputs:
         """Token ids and mask, int64[B, L] each, to the outputs asked for.
@@ -86,7 +86,8 @@ def _bytes_of(path: Path) -> int:
     return sum(part.stat().st_size for part in parts if part.exists())
 
 
-def _open_session(path: Path, placement: Placement) -> onnxruntime.InferenceSession:
+def open_session(path: Path, placement: Placement) -> onnxruntime.InferenceSession:
+    """A graph as onnxruntime runs it. Raises as `OnnxGraph`."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = placement.threads
     on_cuda = placement.kind == "cuda"

@@ -7,6 +7,8 @@ its own, so a text encodes alike in any batch, at half the error.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
 
+from models.compensated_rounding import compensated_rows
 from models.four_bits import BLOCK, four_bit_table
+from models.representations import Int32
+from models.second_moments import Moments, second_moments
 
 # Activations: unsigned, 128 standing for 0.
 ACTIVATION_LEVELS = 127.0
@@ -28,12 +33,17 @@ EMBEDDING_LEVELS = 127
 # How the graph of `models.export_onnx` names the parameters of the heads.
 HEAD_PREFIX = "heads."
 SMALLEST_SCALE = 1e-12
+INTEGERS = "integers"  # the property of a graph that has their digest
 # What goes into a file of its own: all large tensors of an int8 graph are of these types.
 EXTERNAL = (TensorProto.INT8, TensorProto.UINT8, TensorProto.FLOAT16)
 
 
-def quantize(source: Path, target: Path) -> None:
+def quantize(source: Path, target: Path, texts: Sequence[Int32] = (), *, identified: bool = False) -> None:
     """Writes the float32 graph `source` as `target`, matrix products with weights and embeddings in int8.
+
+    texts: ids of the tokens of texts by which weights are rounded so that their errors make up for each
+    other; without them each is rounded to the nearest. identified: the graph tells its integers' digest, as
+    one with texts does: what the weights were rounded from says no more what they are.
 
     The heads stay in float32: they cost little, and their rounding would go straight into the scores.
     The numbers go into `<target>.data`, which must not exist: a file that changes only with the body,
@@ -41,17 +51,26 @@ def quantize(source: Path, target: Path) -> None:
     """
     model = onnx.load(source)
     rewriter = _Rewriter(model.graph)
+    if texts:
+        rewriter.moments = second_moments(source, rewriter.product_inputs, texts)
     for node in model.graph.node:
         rewriter.add(node)
     rewriter.finish()
     if all(opset.domain != "com.microsoft" for opset in model.opset_import):
         model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    if texts or identified:  # in the graph's own file, whose digest identifies an encoder
+        helper.set_model_props(model, {INTEGERS: rewriter.digest})
     for tensor in model.graph.initializer:
         if tensor.data_type in EXTERNAL and len(tensor.dims) > 0:
             set_external_data(tensor, target.name + ".data")
     onnx.save(model, target)
     # onnx keeps this file from other users, but an image's user must read it.
     target.with_name(target.name + ".data").chmod(target.stat().st_mode)
+
+
+def is_identified(graph: Path) -> bool:
+    """Whether a graph tells its integers' digest."""
+    return any(prop.key == INTEGERS for prop in onnx.load(graph, load_external_data=False).metadata_props)
 
 
 def quantize_rows(
@@ -77,6 +96,7 @@ class _Rewriter:
             for name in node.input
         }
         self._weights = {tensor.name: tensor for tensor in graph.initializer}
+        self.moments: Moments = {}  # of the inputs of products
         self._nodes: list[Any] = []
         self._constants: dict[str, Any] = {}
         self._quantized: dict[str, tuple[str, str]] = {}
@@ -86,10 +106,27 @@ class _Rewriter:
         self._constant("int8/smallest", np.float32(SMALLEST_SCALE))
         self._constant("int8/last_axis", np.array([-1], np.int64))
 
+    @property
+    def digest(self) -> str:
+        """sha256 of the integers of all products so far, hexadecimal."""
+        digest = hashlib.sha256()
+        for name, tensor in self._constants.items():
+            if name.endswith("/int8"):
+                digest.update(tensor.raw_data)
+        return digest.hexdigest()
+
+    @property
+    def product_inputs(self) -> dict[str, int]:
+        """The width of each tensor that goes into a product which `add` replaces."""
+        return {
+            node.input[0]: self._weights[node.input[1]].dims[0]
+            for node in self._graph.node
+            if self._is_product(node)
+        }
+
     def add(self, node: Any) -> None:
         """Appends a node, or what stands for it."""
-        is_head = node.output[0] in self._head_products
-        if node.op_type == "MatMul" and self._is_matrix(node.input[1]) and not is_head:
+        if self._is_product(node):
             self._product(node)
         elif node.op_type == "Gather" and self._is_matrix(node.input[0]):
             self._embedding(node)
@@ -106,6 +143,10 @@ class _Rewriter:
         self._graph.node.extend(self._nodes)
         self._graph.initializer.extend(kept)
 
+    def _is_product(self, node: Any) -> bool:
+        is_head = node.output[0] in self._head_products
+        return node.op_type == "MatMul" and self._is_matrix(node.input[1]) and not is_head
+
     def _is_matrix(self, name: str) -> bool:
         tensor = self._weights.get(name)
         return tensor is not None and tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == 2
@@ -115,9 +156,11 @@ class _Rewriter:
         numbers, scales = self._activations(node.input[0])
         weight, output = node.input[1], node.output[0]
         if f"{weight}/int8" not in self._constants:
-            integers, channel_scales = quantize_rows(
-                numpy_helper.to_array(self._weights[weight]).T, WEIGHT_LEVELS
-            )
+            channels = numpy_helper.to_array(self._weights[weight]).T
+            integers, channel_scales = quantize_rows(channels, WEIGHT_LEVELS)
+            moments = self.moments.get(node.input[0])
+            if moments is not None:
+                integers = compensated_rows(channels, moments, channel_scales, WEIGHT_LEVELS)
             self._constant(f"{weight}/int8", np.ascontiguousarray(integers.T))
             self._constant(f"{weight}/scales", channel_scales[:, 0])
             self._constant(f"{weight}/zeros", np.zeros(len(channel_scales), np.int8))

@@ -17,7 +17,7 @@ from models.representations import OUTPUTS
 def opened(monkeypatch: pytest.MonkeyPatch, path: Path, placement: Placement) -> tuple[OnnxGraph, list[int]]:
     """A graph, and the threads of the session of each of its runs."""
     threads: list[int] = []
-    session_of = onnx_graph._open_session
+    session_of = onnx_graph.open_session
 
     class Watched:
         def __init__(self, path: Path, placement: Placement) -> None:
@@ -27,7 +27,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, path: Path, placement: Placement) ->
             threads.append(self._threads)
             return self._session.run(*arguments)
 
-    monkeypatch.setattr(onnx_graph, "_open_session", Watched)
+    monkeypatch.setattr(onnx_graph, "open_session", Watched)
     return OnnxGraph(path, placement), threads
 
 
