@@ -35,7 +35,10 @@ def description_of(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def settings_record(settings: CollectionSettings) -> dict[str, Any]:
-    """What vectors are described with; those of a residual codec travel without their codebook."""
+    """What vectors are described with; those of a residual codec travel without their codebook, and none with
+    a place of this machine.
+    """
+    settings = replace(settings, checkpoint=None)
     if settings.token_codec in RESIDUAL_BITS:
         settings = replace(settings, token_codec="int8", codebook=None)  # noqa: S106  # a codec, no secret
     record: dict[str, Any] = orjson.loads(settings.content)
