@@ -186,6 +186,10 @@ def resolve_checkpoint(name_or_path: str, revision: str | None = None) -> Path:
             "nor a folder, nor a hub id such as BAAI/bge-m3"
         )
     repository, _, named = name_or_path.partition(REVISION_MARK)
+    if revision and named and revision != named:
+        raise CheckpointError(
+            f"checkpoint {name_or_path!r} names revision {named!r}, and {revision!r} is given; leave one out"
+        )
     return _fetch(repository, revision or named or None)
 
 

@@ -41,8 +41,11 @@ class EncoderInfo:
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> EncoderInfo:
-        """What another process says of its encoder. Raises ValueError that names what cannot be so."""
-        info = EncoderInfo(**values)
+        """What another process says of its encoder; where its checkpoint lies is of no use here.
+
+        Raises ValueError that names what cannot be so.
+        """
+        info = EncoderInfo(**{**values, "checkpoint": None})
         for name in ("name", "fingerprint", "engine", "precision", "pooling"):
             if not (isinstance(getattr(info, name), str) and getattr(info, name)):
                 raise ValueError(f"{name} is {getattr(info, name)!r}; it must be text")

@@ -159,7 +159,9 @@ class _Rewriter:
             channels = numpy_helper.to_array(self._weights[weight]).T
             integers, channel_scales = quantize_rows(channels, WEIGHT_LEVELS)
             moments = self.moments.get(node.input[0])
-            if moments is not None:
+            if (
+                moments is not None and np.isfinite(moments).all()
+            ):  # else the graph is refused as it is checked
                 integers = compensated_rows(channels, moments, channel_scales, WEIGHT_LEVELS)
             self._constant(f"{weight}/int8", np.ascontiguousarray(integers.T))
             self._constant(f"{weight}/scales", channel_scales[:, 0])

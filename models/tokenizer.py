@@ -64,6 +64,11 @@ class Tokenizer:
         return self._content
 
     @property
+    def file_name(self) -> str:
+        """What that file is called: one of TOKENIZER_FILES."""
+        return TOKENIZER_JSON if isinstance(self._vocabulary, JsonVocabulary) else SENTENCEPIECE_MODEL
+
+    @property
     def frame(self) -> tuple[Int32, Int32]:
         """Ids of the special tokens before and after a text."""
         return self._prefix, self._suffix

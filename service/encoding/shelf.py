@@ -98,15 +98,16 @@ class EncoderShelf:
 
         Raises EncoderUnavailableError and OverloadedError as `of_collection`.
         """
-        if model in (None, self.own.info.name, self.own.info.fingerprint):
+        if model is None or model in (self.own.info.name, self.own.info.fingerprint):
             return self.own
-        assert model is not None  # noqa: S101 - the line before
         with self._lock:
             for place in self._places.values():
                 if model in (place.encoding.info.name, place.encoding.info.fingerprint):
                     return place.take()
         checkpoint = (await self._checkpoints()).get(model)
-        return None if checkpoint is None else await self._opened(checkpoint, model)
+        if self._opening is None or checkpoint is None:
+            return None
+        return await self._opened(self._opening, checkpoint, model)
 
     async def names(self) -> list[str]:
         """Of all encoders that can be asked for, the server's own first."""
@@ -131,16 +132,13 @@ class EncoderShelf:
 
     async def _encoding_for(self, settings: CollectionSettings) -> EncodingService:
         own, checkpoint = self.own.info, checkpoint_of(settings)
-        if (
-            self._opening is None
-            or settings.fingerprint == own.fingerprint
-            or checkpoint in (None, own.checkpoint or own.name)
-        ):
+        if self._opening is None or checkpoint is None:
             return self.own
-        assert checkpoint is not None  # noqa: S101 - the line before
+        if settings.fingerprint == own.fingerprint or checkpoint == (own.checkpoint or own.name):
+            return self.own
         if settings.adapter is not None and await self._is_own(settings):
             return self.own
-        return await self._opened(checkpoint, settings.encoder)
+        return await self._opened(self._opening, checkpoint, settings.encoder)
 
     async def _is_own(self, settings: CollectionSettings) -> bool:
         """Whether the server's own encoder, from another folder, is the collection's with its adapter."""
@@ -158,27 +156,25 @@ class EncoderShelf:
             self._names = time.monotonic(), {**named, **{name: name for name in SHIPPED}}
         return self._names[1]
 
-    async def _opened(self, checkpoint: str, name: str) -> EncodingService:
+    async def _opened(self, opening: Opening, checkpoint: str, name: str) -> EncodingService:
         taken = self._taken(checkpoint)
-        return await on_loop(self._open(checkpoint, name)) if taken is None else taken
+        return await on_loop(self._open(opening, checkpoint, name)) if taken is None else taken
 
-    async def _open(self, checkpoint: str, name: str) -> EncodingService:
+    async def _open(self, opening: Opening, checkpoint: str, name: str) -> EncodingService:
         """Who leaves does not end what others wait for."""
-        return await asyncio.shield(asyncio.ensure_future(self._open_in_turn(checkpoint, name)))
+        return await asyncio.shield(asyncio.ensure_future(self._open_in_turn(opening, checkpoint, name)))
 
     def _taken(self, checkpoint: str) -> LocalEncoding | None:
         with self._lock:
             place = self._places.get(checkpoint)
             return None if place is None else place.take()
 
-    async def _open_in_turn(self, checkpoint: str, name: str) -> EncodingService:
+    async def _open_in_turn(self, opening: Opening, checkpoint: str, name: str) -> EncodingService:
         async with self._turn:
             taken = self._taken(checkpoint)  # opened meanwhile, perhaps
-            return await self._load(checkpoint, name) if taken is None else taken
+            return await self._load(opening, checkpoint, name) if taken is None else taken
 
-    async def _load(self, checkpoint: str, name: str) -> LocalEncoding:
-        opening = self._opening
-        assert opening is not None  # noqa: S101 - there is none to open then
+    async def _load(self, opening: Opening, checkpoint: str, name: str) -> LocalEncoding:
         await self._make_room(opening.most, name)
         self.loading = True
         try:

@@ -18,7 +18,6 @@ from index.errors import CollectionNotFoundError, FingerprintMismatchError
 from index.live.adoption import AdoptionMode
 from ingest.encoder_match import require_model
 from ingest.sources.checks import OnError
-from models.encoder import EncoderInfo
 from service.collections import CollectionRegistry
 from service.encoding.shelf import EncoderShelf
 from service.errors import failure_of
@@ -125,24 +124,14 @@ class JobManager:
         is asked for than the collection's, AdapterNotFoundError, InvalidNameError, OverloadedError where too
         many jobs wait.
         """
-        collection, info = await self._check(collection, source, encoder, adapter)
+        collection, adapter, checkpoint = await self._check(collection, source, encoder, adapter)
         if len(self._queue) >= MAX_QUEUED:
             raise OverloadedError(
                 f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60, "jobs"
             )
-        job = Job(
-            uuid.uuid4().hex,
-            collection,
-            source,
-            now(),
-            on_error=on_error,
-            adapter=info.adapter,
-            mode=mode,
-        )
-        if info.name != self._encoders.own.info.name:
-            self._checkpoints[job.id] = info.checkpoint or info.name
+        job = Job(uuid.uuid4().hex, collection, source, now(), on_error=on_error, adapter=adapter, mode=mode)
         # Once begun this must be finished, even if the client that asked for it goes away.
-        await asyncio.shield(self._enqueue(job))
+        await asyncio.shield(self._enqueue(job, checkpoint))
         return job
 
     def get(self, job_id: str) -> Job:
@@ -174,20 +163,25 @@ class JobManager:
                 await self._changed.wait_for(lambda: self.get(job_id).finished)
         return self.get(job_id)
 
-    async def _enqueue(self, job: Job) -> None:
+    async def _enqueue(self, job: Job, checkpoint: str | None) -> None:
         try:
             await self._save(job)
         except OSError as error:
             self._store.keep(job.ended("failed", f"its record cannot be written: {error.strerror}"))
             self._ended("failed")
             raise
+        if checkpoint is not None:
+            self._checkpoints[job.id] = checkpoint
         self._queue.append(job.id)
         self._wake.set()
 
     async def _check(
         self, collection: str, source: str, encoder: str | None, adapter: str | None
-    ) -> tuple[str, EncoderInfo]:
-        """The collection's name, and the encoder that the build goes with."""
+    ) -> tuple[str, str | None, str | None]:
+        """The collection's name, the adapter that the build goes with, and what opens the encoder of a new
+        collection that is not the service's own; one that exists says it itself.
+        """
+        checkpoint = None
         try:
             opened = await self._pool.run(Collection.open, self._data / "collections", collection)
         except CollectionNotFoundError:
@@ -200,13 +194,15 @@ class JobManager:
                     f"{self._encoders.own.info.fingerprint}){also}: leave it out, or name one of these"
                 ) from None
             info = await encoding.info_of(adapter, collection)
+            if encoding is not self._encoders.own:
+                checkpoint = info.checkpoint or info.name
         else:
             require_model(opened.settings, encoder)
             encoding = await self._encoders.of_collection(opened.settings, adapter)
             info = await encoding.info_of(opened.settings.adapter)
             collection = opened.settings.name
         await self._pool.run(confined_source, self._data / "sources", source)
-        return collection, info
+        return collection, info.adapter, checkpoint
 
     async def _work(self) -> None:
         await self._settle_leftover()

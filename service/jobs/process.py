@@ -20,6 +20,7 @@ from ingest.child import child_environment, module_command
 from service.jobs.store import Job
 
 NICENESS = 10
+NO_REVISION = {"TERCET_REVISION": ""}
 STOP_SECONDS = 10.0
 _ERROR_TAIL_BYTES = 4096
 _LINE_BYTES = 2**20
@@ -94,7 +95,7 @@ class BuildProcess:
     ) -> BuildProcess:
         """Starts the build of a job, beside its collection where `staged`.
 
-        checkpoint: in the place of the environment's.
+        checkpoint: in the place of the environment's, whose revision is not this one's.
 
         Raises OSError where no process can be started.
         """
@@ -109,7 +110,7 @@ class BuildProcess:
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=PIPE,
-                env={**child_environment(), **environment},
+                env={**child_environment(), **environment, **({} if checkpoint is None else NO_REVISION)},
                 limit=_LINE_BYTES,
                 pass_fds=[descriptor],
             )

@@ -202,7 +202,7 @@ async def delete_documents(
 @routes.get(
     DOCUMENT,
     response_model=DocumentResponse,
-    responses=errors(404, 422),
+    responses=errors(404, 409, 422),
 )
 async def get_document(
     name: Name,
@@ -222,13 +222,13 @@ async def get_document(
         return json_response(document_record(document))
     stored = await services.pools.operations.run(snapshot.representations_of, document_id)
     assert stored is not None  # noqa: S101 - a snapshot does not change
-    encoding_service = await services.encoders.of_collection(snapshot.settings)
+    encoder = await services.encoders.of_collection(snapshot.settings)
     return await response_of(
         document_pieces(
             document,
             stored,
             snapshot.settings.fingerprint,
-            encoding_service.tokenizer,
+            encoder.tokenizer,
             packed=encoding == "base64",
         )
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fastapi import Response
 
-from ingest.encoder_match import require_model
 from service.routes.common import (
     Services,
     TimeLimit,
@@ -40,11 +39,11 @@ async def rerank(body: RerankRequest, services: Services, deadline: TimeLimit) -
             services.encoders,
             body.collection,
             body.adapter,
+            model=body.model,
             with_defaults=weights is None,
         )
-        settings = target.snapshot.settings
-        require_model(settings, body.model)
-        defaults, idf, adapter = target.defaults, target.snapshot.idf, settings.adapter
+        defaults, idf = target.defaults, target.snapshot.idf
+        adapter = target.snapshot.settings.adapter
     with services.telemetry.stage("rerank"):
         outcome = await ranked(
             encoding,

@@ -146,6 +146,10 @@ def test_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(CheckpointError, match="'nobody/nothing' at revision v1 could not be fetched"):
         resolve_checkpoint("nobody/nothing", "v1")
+    with pytest.raises(CheckpointError, match="'nobody/nothing' at revision v1 could not be fetched"):
+        resolve_checkpoint("nobody/nothing@v1")
+    with pytest.raises(CheckpointError, match="names revision 'v1', and 'v2' is given"):
+        resolve_checkpoint("nobody/nothing@v1", "v2")
 
 
 @pytest.mark.parametrize("exported", [True, False])

@@ -156,6 +156,7 @@ def test_a_folder_says_whose_ids_they_are(content: bytes, tmp_path: Path) -> Non
     elsewhere = Tokenizer.from_bytes(tokenizer.to_bytes(), tokenizer.settings)
     assert elsewhere.tokenize(["tea"], "query").token_ids.tolist() == batch.token_ids.tolist()
     assert elsewhere.digest == tokenizer.digest
+    assert elsewhere.file_name == SENTENCEPIECE_MODEL
 
 
 @pytest.mark.slow

@@ -127,19 +127,20 @@ async def test_a_collection_is_created_for_the_encoder_that_is_named(client: htt
     assert error_of(unknown) == (404, "encoder", "model_not_found")
 
 
-async def test_a_job_builds_with_the_encoder_that_is_named(client: httpx.AsyncClient, data: Path) -> None:
+async def test_a_job_builds_with_the_encoder_that_is_named(make_client: Any, data: Path) -> None:
+    """The revision of the server's own checkpoint is not that of another."""
     (data / "sources").mkdir()
     documents(data / "sources")
-    job = await client.post("/collections/built/jobs", json={"source": "documents.jsonl", "encoder": ENGLISH})
-    assert job.status_code == 202, job.text
-    while (state := (await client.get(f"/jobs/{job.json()['id']}")).json())["finished_at"] is None:
-        await pause()
-    assert state["state"] == "succeeded", state
-    assert (await client.get("/collections/built")).json()["encoder"] == ENGLISH
-    other = await client.post(
-        "/collections/built/jobs", json={"source": "documents.jsonl", "encoder": MULTILINGUAL}
-    )
-    assert error_of(other) == (409, None, "fingerprint_mismatch")
+    path = "/collections/built/jobs"
+    async with make_client(revision="v1") as client:
+        job = await client.post(path, json={"source": "documents.jsonl", "encoder": ENGLISH})
+        assert job.status_code == 202, job.text
+        while (state := (await client.get(f"/jobs/{job.json()['id']}")).json())["finished_at"] is None:
+            await pause()
+        assert state["state"] == "succeeded", state
+        assert (await client.get("/collections/built")).json()["encoder"] == ENGLISH
+        other = await client.post(path, json={"source": "documents.jsonl", "encoder": MULTILINGUAL})
+        assert error_of(other) == (409, None, "fingerprint_mismatch")
 
 
 async def test_an_encoder_that_is_gone_is_503_until_it_is_back(

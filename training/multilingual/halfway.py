@@ -70,6 +70,8 @@ def fitted_heads(
 
 def write_halfway(settings: FinetuneRun, data: Path, trained: Path, output: Path, share: float) -> None:
     """Raises TrainingError and ModelError."""
+    if not 0 <= share <= 1:
+        raise ConfigError(f"share is {share}; it must lie between 0, the base, and 1, what was trained")
     if not settings.heads.distil_steps:
         raise ConfigError("heads.distil_steps: it is 0; the projection is fitted in so many steps")
     base, encoding = locate_base(settings.base), read_encoding(trained)

@@ -71,3 +71,5 @@ def test_halfway_the_heads_meet_the_trained_lexical_weights(
 def test_it_says_what_is_missing(run_values: dict[str, Any], trained: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="distil_steps"):
         write_halfway(settings_from(run_values), tmp_path / "data", trained, tmp_path / "half", share=0.5)
+    with pytest.raises(ConfigError, match=r"share is 1\.5"):
+        write_halfway(settings_from(run_values), tmp_path / "data", trained, tmp_path / "half", share=1.5)
