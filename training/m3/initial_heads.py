@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from models.head_weights import HeadWeights
-from models.representations import Float32, Int32, Int64
+from models.representations import Float32, Int32, TokenBatch
 from training.data.pair_table import PairTable
 from training.data.token_store import TokenStore
 from training.m3.document_frequencies import idf_of_all
@@ -39,8 +39,10 @@ def initial_heads(
     colbert = whitened_projection(states, settings.colbert_dimension, settings.whitening, seed)
     colbert_bias = np.zeros(settings.colbert_dimension, np.float32)
     if settings.distil_steps:
-        pairs = sample_pairs(encoder, tables, settings.tokens_each, seed)
-        colbert, colbert_bias = distilled_projection(*pairs, colbert, settings.distil_steps, seed)
+        queries, positives = (
+            token_states(encoder, texts) for texts in sample_pairs(tables, settings.tokens_each, seed)
+        )
+        colbert, colbert_bias = distilled_projection(queries, positives, colbert, settings.distil_steps, seed)
     return HeadWeights(
         sparse_weight=sparse[None, :],
         sparse_bias=np.array([bias], np.float32),
@@ -96,28 +98,25 @@ def sample_states(
     return np.concatenate(states), np.concatenate(token_ids)
 
 
-def sample_pairs(
-    encoder: TextEncoder, tables: Sequence[PairTable], tokens_each: int, seed: int
-) -> tuple[list[Tensor], list[Tensor]]:
-    """States float16[L, D] of queries, and of a positive passage of each, without the first token.
-
-    Of random training pairs of each source, whose passages have about `tokens_each` tokens.
+def sample_pairs(tables: Sequence[PairTable], tokens_each: int, seed: int) -> tuple[TokenBatch, TokenBatch]:
+    """Queries, and a positive passage of each: random training pairs of each source, whose passages have
+    about `tokens_each` tokens.
     """
     generator = np.random.default_rng(seed)
-    queries: list[Tensor] = []
-    passages: list[Tensor] = []
+    queries: list[TokenBatch] = []
+    passages: list[TokenBatch] = []
     for table in tables:
         pairs = generator.permutation(table.training)
         positives = table.positives.rows[table.positives.offsets[pairs]]
         count = 1 + int(np.searchsorted(np.cumsum(table.passages.lengths[positives]), tokens_each))
-        queries += token_states(encoder, table.queries, pairs[:count])
-        passages += token_states(encoder, table.passages, positives[:count])
-    return queries, passages
+        queries.append(table.queries.take(pairs[:count]))
+        passages.append(table.passages.take(positives[:count]))
+    return TokenBatch.concatenate(queries), TokenBatch.concatenate(passages)
 
 
-def token_states(encoder: TextEncoder, store: TokenStore, rows: Int64) -> list[Tensor]:
+def token_states(encoder: TextEncoder, texts: TokenBatch) -> list[Tensor]:
     """States float16[L, D] of each text without its first token, in the given order."""
-    parts, order = encoder.parts(store.take(rows))
+    parts, order = encoder.parts(texts)
     found: list[Tensor] = []
     for part in parts:
         with torch.no_grad():

@@ -3,9 +3,10 @@
 The mean of both bodies' weights keeps what the first one knew of texts unlike the training's, and most of
 what was learned (Wortsman et al. 2022, arXiv 2109.01903). The heads are fitted to the states that it gives:
 the lexical weights to those of the trained checkpoint, the projection of token vectors to the states' own
-rankings.
+rankings. Then dense vectors are centred and lexical weights scaled, so that no side drowns in the sum.
 
-Run: python -m training.multilingual.halfway CONFIG --data DATA --trained FOLDER --output FOLDER [--share 0.5]
+Run: python -m training.multilingual.halfway CONFIG --data DATA --trained FOLDER --output FOLDER
+     [--share 0.5] [--lexical-scale 1.4]
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from torch import Tensor
 from models.checkpoint import read_settings as read_encoding
 from models.head_weights import HeadWeights
 from models.heads import Heads
-from models.representations import Float32
+from models.representations import Float32, TokenBatch
 from models.tokenizer import Tokenizer
 from models.torch_encoder import EncoderModel, load_body, load_model
-from training.data.pair_table import PairTable, read_tables
+from training.data.pair_table import read_tables
 from training.errors import ConfigError
-from training.m3.initial_heads import ridge_regression, sample_pairs
+from training.m3.centring import centre, mean_of_dense
+from training.m3.initial_heads import ridge_regression, sample_pairs, token_states
 from training.m3.projection import distilled_projection
 from training.m3.text_encoder import TextEncoder
 from training.runs.base_checkpoint import locate_base
@@ -46,30 +48,35 @@ def averaged(base: Mapping[str, Tensor], trained: Mapping[str, Tensor], share: f
 def fitted_heads(
     trained: TextEncoder,
     between: TextEncoder,
-    tables: Sequence[PairTable],
+    queries: TokenBatch,
+    passages: TokenBatch,
     settings: HeadSettings,
     seed: int,
 ) -> HeadWeights:
     """Heads for the states of `between`. Those of `trained` give the lexical weights to meet, by least
     squares, and the projection to begin with.
     """
-    queries, passages = sample_pairs(between, tables, settings.tokens_each, seed)
     heads = trained.model.heads.weights()
     taught = [
-        _flat(texts) @ heads.sparse_weight[0] + heads.sparse_bias[0]
-        for texts in sample_pairs(trained, tables, settings.tokens_each, seed)  # the same texts
+        _flat(token_states(trained, texts)) @ heads.sparse_weight[0] + heads.sparse_bias[0]
+        for texts in (queries, passages)
     ]
+    asked, held = token_states(between, queries), token_states(between, passages)
     sparse, bias = ridge_regression(
-        np.concatenate([_flat(queries), _flat(passages)]), np.concatenate(taught), settings.ridge_penalty
+        np.concatenate([_flat(asked), _flat(held)]), np.concatenate(taught), settings.ridge_penalty
     )
     colbert, colbert_bias = distilled_projection(
-        queries, passages, heads.colbert_weight, settings.distil_steps, seed
+        asked, held, heads.colbert_weight, settings.distil_steps, seed
     )
     return HeadWeights(sparse[None, :], np.array([bias], np.float32), colbert, colbert_bias)
 
 
-def write_halfway(settings: FinetuneRun, data: Path, trained: Path, output: Path, share: float) -> None:
-    """Raises TrainingError and ModelError."""
+def write_halfway(
+    settings: FinetuneRun, data: Path, trained: Path, output: Path, share: float, lexical_scale: float
+) -> None:
+    """share: how far from the base, 0, to what was trained, 1. A lexical score is multiplied by the square of
+    `lexical_scale`. Raises TrainingError and ModelError.
+    """
     if not 0 <= share <= 1:
         raise ConfigError(f"share is {share}; it must lie between 0, the base, and 1, what was trained")
     if not settings.heads.distil_steps:
@@ -81,16 +88,21 @@ def write_halfway(settings: FinetuneRun, data: Path, trained: Path, output: Path
     body.load_state_dict(averaged(body.state_dict(), finished.body.state_dict(), share))
     between = EncoderModel(body, deepcopy(finished.heads))
     batch_tokens = settings.batches.sub_batch_tokens
-    encoders = [
+    before, after = (
         TextEncoder(model.eval(), tokenizer, batch_tokens, "float32", "cpu") for model in (finished, between)
-    ]
+    )
     with tempfile.TemporaryDirectory(prefix="tercet-halfway-") as work:
         tables = read_tables(
             settings.data, data, Path(work), tokenizer, settings.batches.neighbours, settings.seed
         )
         training = [table for table in tables if table.settings.train]
-        weights = fitted_heads(encoders[0], encoders[1], training, settings.heads, settings.seed)
-    between.heads = Heads.from_weights(weights, encoding)
+        texts = sample_pairs(training, settings.heads.tokens_each, settings.seed)
+    between.heads = Heads.from_weights(
+        fitted_heads(before, after, *texts, settings.heads, settings.seed), encoding
+    )
+    centre(between, mean_of_dense(after, *texts))
+    for parameter in between.heads.sparse.parameters():
+        parameter.data *= lexical_scale
     write_checkpoint(output, trained, between, encoding, with_heads=True)
 
 
@@ -107,11 +119,12 @@ def main() -> None:
     parser.add_argument("--trained", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--share", type=float, default=0.5, help="of the way from the base, from 0 to 1")
+    parser.add_argument("--lexical-scale", type=float, default=1.4, help="of every lexical weight")
     asked = parser.parse_args()
     settings = read_settings(asked.config)
     if not isinstance(settings, FinetuneRun):
         raise ConfigError(f"{asked.config}: stage is {settings.stage}; only finetune has all heads")
-    write_halfway(settings, asked.data, asked.trained, asked.output, asked.share)
+    write_halfway(settings, asked.data, asked.trained, asked.output, asked.share, asked.lexical_scale)
 
 
 if __name__ == "__main__":

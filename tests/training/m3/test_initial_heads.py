@@ -20,6 +20,7 @@ from training.m3.initial_heads import (
     initial_heads,
     ridge_regression,
     sample_pairs,
+    token_states,
     whitened_projection,
 )
 from training.m3.text_encoder import TextEncoder
@@ -114,7 +115,7 @@ def test_pairs_of_states_are_those_of_the_texts(base_folder: Path, tokenizer: To
     encoder = TextEncoder(model, tokenizer, 12, "float32", "cpu")
     batch = tokenizer.tokenize([f"word{n} " * (1 + n % 3) for n in range(20)])
     store = TokenStore(batch.token_ids, batch.offsets)
-    queries, passages = sample_pairs(encoder, [table_of(store)], 10_000, 3)
+    queries, passages = (token_states(encoder, texts) for texts in sample_pairs([table_of(store)], 10_000, 3))
     assert len(queries) == len(passages) == 20
     order = np.random.default_rng(3).permutation(20)
     for row, one, other in zip(order.tolist(), queries, passages, strict=True):
@@ -123,5 +124,5 @@ def test_pairs_of_states_are_those_of_the_texts(base_folder: Path, tokenizer: To
         expected = hidden[0, 1 : int(mask.sum())]
         torch.testing.assert_close(one.float(), expected, atol=2e-3, rtol=2e-3)
         torch.testing.assert_close(other.float(), one.float())
-    few, _ = sample_pairs(encoder, [table_of(store)], 8, 3)
+    few, _ = sample_pairs([table_of(store)], 8, 3)
     assert 1 <= len(few) <= 4

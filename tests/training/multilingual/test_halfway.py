@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file
 
 from models.encoder import encode
 from models.head_weights import read_heads, write_heads
@@ -43,28 +45,33 @@ def settings(run_values: dict[str, Any]) -> Any:
 def test_at_the_trained_end_the_lexical_weights_are_its_own(
     settings: Any, trained: Path, tmp_path: Path
 ) -> None:
-    write_halfway(settings, tmp_path / "data", trained, tmp_path / "end", share=1.0)
+    write_halfway(settings, tmp_path / "data", trained, tmp_path / "end", 1.0, 1.0)
     before, after = (load_encoder(str(folder), "torch") for folder in (trained, tmp_path / "end"))
-    found, expected = encode(after, TEXTS), encode(before, TEXTS)
-    assert found.dense is not None
-    assert found.sparse is not None
-    assert expected.dense is not None
-    assert expected.sparse is not None
-    np.testing.assert_allclose(found.dense, expected.dense, atol=1e-6)
-    np.testing.assert_allclose(found.sparse.weights, expected.sparse.weights, atol=0.02)
+    found, expected = encode(after, TEXTS).sparse, encode(before, TEXTS).sparse
+    assert found is not None
+    assert expected is not None
+    np.testing.assert_allclose(found.weights, expected.weights, atol=0.02)
     assert not np.allclose(
         read_heads(tmp_path / "end", 16).colbert_weight, read_heads(trained, 16).colbert_weight
     )
 
 
 def test_halfway_the_heads_meet_the_trained_lexical_weights(
-    settings: Any, trained: Path, tmp_path: Path
+    settings: Any, trained: Path, base_folder: Path, tmp_path: Path
 ) -> None:
     """Nearer than the trained head by itself, on states that it was not trained on."""
     half, unfitted = tmp_path / "half", tmp_path / "unfitted"
-    write_halfway(settings, tmp_path / "data", trained, half, share=0.5)
+    write_halfway(settings, tmp_path / "data", trained, half, 0.5, 1.0)
     shutil.copytree(half, unfitted)
-    write_heads(unfitted, read_heads(trained, 16))
+    heads = read_heads(trained, 16)
+    # The states are centred, and the heads know by how much.
+    last_bias = "encoder.layer.0.output.LayerNorm.bias"
+    base, end, now = (
+        load_file(folder / "model.safetensors")[last_bias] for folder in (base_folder, trained, half)
+    )
+    mean = ((base + end) / 2 - now).numpy()
+    assert np.abs(mean).max() > 0.01
+    write_heads(unfitted, replace(heads, sparse_bias=heads.sparse_bias + heads.sparse_weight @ mean))
     records = [json.loads(line) for line in (tmp_path / "data" / "pairs.jsonl").read_text().splitlines()]
     texts = [record["pos"][0] for record in records]
     expected, fitted, other = (
@@ -78,8 +85,27 @@ def test_halfway_the_heads_meet_the_trained_lexical_weights(
     assert distances[0] < 0.8 * distances[1]
 
 
+def test_dense_vectors_are_centred_and_lexical_weights_scaled(
+    settings: Any, trained: Path, tmp_path: Path
+) -> None:
+    found = {}
+    for scale in (1.0, 2.0):
+        output = tmp_path / f"scaled-{scale:g}"
+        write_halfway(settings, tmp_path / "data", trained, output, 1.0, scale)
+        found[scale] = encode(load_encoder(str(output), "torch"), TEXTS)
+    plain, scaled = found[1.0], found[2.0]
+    before = encode(load_encoder(str(trained), "torch"), TEXTS).dense
+    assert before is not None
+    assert plain.dense is not None
+    assert plain.sparse is not None
+    assert scaled.sparse is not None
+    assert plain.dense[0] @ plain.dense[1] < before[0] @ before[1] - 0.2
+    np.testing.assert_array_equal(scaled.dense, plain.dense)
+    np.testing.assert_allclose(scaled.sparse.weights, 2 * plain.sparse.weights, rtol=1e-5)
+
+
 def test_it_says_what_is_missing(run_values: dict[str, Any], trained: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="distil_steps"):
-        write_halfway(settings_from(run_values), tmp_path / "data", trained, tmp_path / "half", share=0.5)
+        write_halfway(settings_from(run_values), tmp_path / "data", trained, tmp_path / "half", 0.5, 1.0)
     with pytest.raises(ConfigError, match=r"share is 1\.5"):
-        write_halfway(settings_from(run_values), tmp_path / "data", trained, tmp_path / "half", share=1.5)
+        write_halfway(settings_from(run_values), tmp_path / "data", trained, tmp_path / "half", 1.5, 1.0)
