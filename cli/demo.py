@@ -38,13 +38,10 @@ def demo(
     checkpoint: options.Checkpoint = None,
     engine: options.Engine = None,
 ) -> None:
-    """Index the bundled corpus, answer three queries, and serve; by default with multi-m3."""
-    from models.checkpoint import MULTILINGUAL
+    """Index the bundled corpus, answer three queries, and serve."""
     from service.encoding.service import local_encoder
 
     settings = options.settings_from(host=host, port=port, data=data, checkpoint=checkpoint, engine=engine)
-    if "checkpoint" not in settings.model_fields_set:  # the corpus is in five languages
-        settings = settings.model_copy(update={"checkpoint": MULTILINGUAL})
     if serve:
         from service.http.wire.listening import listening_socket
 

@@ -39,8 +39,8 @@ Data = Annotated[
 Checkpoint = Annotated[
     str | None,
     typer.Option(
-        help="Encoder of what is new: minilm-m3, multi-m3, a folder, or a hub id; a collection has its own. "
-        "[TERCET_CHECKPOINT, default minilm-m3]",
+        help="Encoder of what is new: multi-m3, minilm-m3, a folder, or a hub id; a collection has its own. "
+        "[TERCET_CHECKPOINT, default multi-m3]",
         show_default=False,
     ),
 ]

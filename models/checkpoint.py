@@ -27,7 +27,7 @@ OFFSET_POSITION_TYPES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "
 ENGLISH, MULTILINGUAL = "minilm-m3", "multi-m3"
 # Checkpoints that come with the project and go by their names.
 SHIPPED = (ENGLISH, MULTILINGUAL)
-DEFAULT_CHECKPOINT = ENGLISH
+DEFAULT_CHECKPOINT = MULTILINGUAL
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "checkpoints"
 REVISION_MARK = "@"  # between a hub id and its revision; no hub id has one
 # What a hub checkpoint may bring: data only, no code, and of pickles only those read with weights_only.

@@ -104,7 +104,7 @@ class Settings(BaseSettings):
         "By default none on a loopback address, else any.",
     )
     checkpoint: str = Field(
-        DEFAULT_CHECKPOINT, description="Encoder: minilm-m3, multi-m3, a folder, or a hub id."
+        DEFAULT_CHECKPOINT, description="Encoder: multi-m3, minilm-m3, a folder, or a hub id."
     )
     max_checkpoints: int = Field(
         2,

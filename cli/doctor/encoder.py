@@ -39,7 +39,7 @@ def _local(settings: Settings) -> Generator[Finding, None, str | None]:
             "problem",
             TOPIC,
             f"checkpoint {settings.checkpoint!r} cannot be used: {error}",
-            "name another with --checkpoint or TERCET_CHECKPOINT; minilm-m3 and multi-m3 come with Tercet",
+            "name another with --checkpoint or TERCET_CHECKPOINT; multi-m3 and minilm-m3 come with Tercet",
         )
         return None
     info = encoder.info

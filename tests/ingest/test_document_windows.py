@@ -180,11 +180,12 @@ def test_windows_that_the_encoder_does_not_take_are_refused(tmp_path: Path, tiny
 
 def test_a_character_longer_than_a_window_names_its_document(repository: Path) -> None:
     tokenizer = Tokenizer.load(
-        repository / "checkpoints" / "multi-m3", EncodingSettings(max_length=64, document_instruction="a: ")
+        repository / "checkpoints" / "multi-m3",
+        EncodingSettings(max_length=64, document_instruction="a: b: "),
     )
     cutter = WindowCutter.of(tokenizer, 8, 0)
     with pytest.raises(
-        SourceError, match=r"document 'd': the character 'ﷺ' has 6 tokens, .* use longer windows"
+        SourceError, match=r"document 'd': the character 'ﷺ' has 4 tokens, .* use longer windows"
     ):
         list(encoded_texts(Document("d", "tea ﷺ"), cutter))
 
@@ -193,9 +194,9 @@ def test_a_window_without_room_for_the_title_is_told_again(repository: Path) -> 
     """For an explanation, from the document and the window's place alone."""
     tokenizer = Tokenizer.load(repository / "checkpoints" / "multi-m3", EncodingSettings(max_length=64))
     cutter = WindowCutter.of(tokenizer, 8, 0)
-    document = Document("d", "tea ﷺ water", "hot")
+    document = Document("d", "tea ﷺ water", "hot green tea")
     windows = list(encoded_texts(document, cutter))
-    assert [window.text for window in windows] == ["hot\ntea", "ﷺ", "hot\nwater"]
+    assert [window.text for window in windows] == ["hot green tea\ntea", "ﷺ", "hot green tea\nwater"]
     for place, window in enumerate(windows):
         assert text_of_window(document, Window(place, window.start, window.end), cutter) == window.text
 

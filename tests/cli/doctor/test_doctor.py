@@ -46,7 +46,7 @@ def test_a_checkpoint_that_cannot_be_used_is_a_problem(tercet: Run, tmp_path: Pa
     assert code == 1
     (problem,) = (each for each in findings if each["state"] == "problem")
     assert problem["text"].startswith(f"checkpoint '{tmp_path}' cannot be used: ")
-    assert "minilm-m3 and multi-m3 come with Tercet" in problem["remedy"]
+    assert "multi-m3 and minilm-m3 come with Tercet" in problem["remedy"]
 
 
 @pytest.mark.usefixtures("built")
