@@ -9,7 +9,7 @@ are for the checkpoints that come with the project. A collection's result is wri
 beside those of the same checkpoint that were measured before.
 
 Run: python benchmarks/quality.py [--sets GROUP] [--checkpoint FOLDER] [FOLDER ...]
-     (groups: english, multilingual, crosslingual, of ../shared/data; other folders are in BEIR's layout)
+     (groups: english, multilingual, crosslingual, pooled; other folders are in BEIR's layout)
      python benchmarks/quality.py --float32 trained/minilm-m3
      python benchmarks/quality.py --table      prints what was measured
 """
