@@ -99,7 +99,7 @@ def test_passages_are_what_was_encoded(client: Client, collection: str) -> None:
     try:
         client.put_documents(name, [{"id": "a", "text": "Coal is mined. " * 40 + "Green tea is brewed."}])
         [hit] = client.search(name, "green tea")["hits"]
-        assert passage(hit).endswith("Green tea is brewed.")
+        assert "Green tea" in passage(hit)
         assert len(passage(hit)) < 300
     finally:
         client.delete_collection(name)
