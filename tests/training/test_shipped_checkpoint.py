@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from models.checkpoint import SHIPPED
 from models.encoder import encode
 from models.loader import load_encoder
 from models.representations import Representations
@@ -48,12 +49,11 @@ def test_it_loads_and_encodes_all_three(
     assert np.all(weights > 0)
 
 
-def test_a_text_has_the_same_vectors_alone_and_in_any_batch(
-    embedded_checkpoint: Path, repository: Path
-) -> None:
-    encoder = load_encoder(str(embedded_checkpoint), threads=1)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_text_has_the_same_vectors_alone_and_in_any_batch(name: str, repository: Path) -> None:
+    encoder = load_encoder(name, threads=1)
     lines = (repository / "examples" / "demo" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
-    texts = [json.loads(line)["text"] for line in lines[:40]]
+    texts = [json.loads(line)["text"] for line in lines[::6]]  # in five languages
     together = encode(encoder, texts)
     alone = Representations.concatenate([encode(encoder, [text]) for text in texts])
     assert together.sparse is not None

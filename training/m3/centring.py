@@ -28,19 +28,28 @@ def mean_of_dense(encoder: TextEncoder, queries: TokenBatch, passages: TokenBatc
 def centre(model: EncoderModel, mean: Tensor) -> None:
     """Takes `mean`, float32[D], from every state, in place; lexical weights and token vectors stay.
 
-    Raises ConfigError where the body has no layer norm with a bias.
+    Raises ConfigError where the body does not end as BERT and its kin do.
     """
-    norms = [
-        module
-        for module in model.body.modules()
-        if isinstance(module, nn.LayerNorm) and module.bias is not None
-    ]
-    if not norms:
-        raise ConfigError("the body's dense vectors cannot be centred: its last layer norm has no bias")
+    bias = _last_bias(model.body)
     with torch.no_grad():
-        norms[-1].bias.sub_(mean.to(norms[-1].bias))
+        bias.sub_(mean.to(bias))
         for head in (model.heads.sparse, model.heads.colbert):
             head.bias.add_(head.weight @ mean.to(head.weight))
+
+
+def _last_bias(body: nn.Module) -> nn.Parameter:
+    """That of the layer norm after the last layer, float[D].
+
+    The last one of all modules may be another: DeBERTa has one of its relative positions.
+    """
+    layers = getattr(getattr(body, "encoder", None), "layer", None)
+    norm = getattr(getattr(layers[-1], "output", None), "LayerNorm", None) if layers else None
+    if not isinstance(norm, nn.LayerNorm) or norm.bias is None:
+        raise ConfigError(
+            "the body's dense vectors cannot be centred: its last layer norm has no bias, or is not where "
+            "BERT and its kin have it"
+        )
+    return norm.bias
 
 
 def _pooled(encoder: TextEncoder, texts: TokenBatch) -> Tensor:

@@ -12,6 +12,7 @@ Run: python -m training.multilingual.halfway CONFIG --data DATA --trained FOLDER
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -79,6 +80,10 @@ def write_halfway(
     """
     if not 0 <= share <= 1:
         raise ConfigError(f"share is {share}; it must lie between 0, the base, and 1, what was trained")
+    if not 0 < lexical_scale < math.inf:
+        raise ConfigError(
+            f"lexical_scale is {lexical_scale}; it must be a number above 0, 1 to change nothing"
+        )
     if not settings.heads.distil_steps:
         raise ConfigError("heads.distil_steps: it is 0; the projection is fitted in so many steps")
     base, encoding = locate_base(settings.base), read_encoding(trained)

@@ -24,6 +24,7 @@ from training.settings.run import FinetuneRun
 @pytest.fixture(params=["mean", "cls"])
 def model(request: pytest.FixtureRequest, tiny_body: torch.nn.Module) -> EncoderModel:
     torch.manual_seed(3)
+    tiny_body.encoder.later = torch.nn.LayerNorm(16)  # type: ignore[union-attr]  # of something else, as in DeBERTa
     settings = EncodingSettings(pooling=request.param, max_length=24)
     return EncoderModel(tiny_body, Heads(16, 8, settings)).eval()
 

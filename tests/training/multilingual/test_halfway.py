@@ -109,3 +109,9 @@ def test_it_says_what_is_missing(run_values: dict[str, Any], trained: Path, tmp_
         write_halfway(settings_from(run_values), tmp_path / "data", trained, tmp_path / "half", 0.5, 1.0)
     with pytest.raises(ConfigError, match=r"share is 1\.5"):
         write_halfway(settings_from(run_values), tmp_path / "data", trained, tmp_path / "half", 1.5, 1.0)
+    for scale in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(ConfigError, match="lexical_scale is"):
+            write_halfway(
+                settings_from(run_values), tmp_path / "data", trained, tmp_path / "half", 0.5, scale
+            )
+    assert not (tmp_path / "half").exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from models.checkpoint import DEFAULT_CHECKPOINT, resolve_checkpoint
 from models.encoder import Encoder, encode
 from models.loader import load_encoder
-from models.representations import Representations
 from training.settings.reading import read_settings
 from training.settings.run import RunSettings
 
@@ -80,20 +78,6 @@ def test_the_word_that_matters_weighs_most(multilingual: Encoder) -> None:
         assert sparse is not None
         ids, weights = sparse.row(0)
         assert multilingual.tokenizer.token_strings(ids[[weights.argmax()]]) == [most]
-
-
-def test_a_text_has_the_same_vectors_alone_and_in_any_batch(multilingual: Encoder, repository: Path) -> None:
-    lines = (repository / "examples" / "demo" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
-    texts = [json.loads(line)["text"] for line in lines[::6]]
-    together = encode(multilingual, texts)
-    alone = Representations.concatenate([encode(multilingual, [text]) for text in texts])
-    assert together.sparse is not None
-    assert alone.sparse is not None
-    assert together.colbert is not None
-    assert alone.colbert is not None
-    np.testing.assert_allclose(together.dense, alone.dense, atol=1e-6)
-    np.testing.assert_array_equal(together.sparse.weights, alone.sparse.weights)
-    np.testing.assert_array_equal(together.colbert.vectors, alone.colbert.vectors)
 
 
 def test_the_card_names_base_sources_and_licences(repository: Path, settings: RunSettings) -> None:
