@@ -129,13 +129,14 @@ def rows_by_adapter(adapters: Sequence[Key]) -> dict[Key, Int64]:
 
 
 def pack(batch: TokenBatch, padded: PaddedOutputs, tokenizer: Tokenizer) -> Representations:
-    """Representations of one batch, padding removed and special rows dropped."""
+    """Representations of one batch, without padding, what special tokens weigh, and what instructions do."""
     lengths = batch.lengths
     position = np.arange(int(lengths.max(initial=0)))
     present: Bool = position < lengths[:, None]
     sparse = colbert = None
     if padded.sparse is not None:
-        sparse = reduce_sparse(batch.token_ids, padded.sparse[present], batch.offsets, tokenizer.special_ids)
+        weights = np.where(tokenizer.is_instruction(batch), 0, padded.sparse[present])
+        sparse = reduce_sparse(batch.token_ids, weights, batch.offsets, tokenizer.special_ids)
     if padded.colbert is not None:
         kept = present & (position > 0)
         every = tokenizer.settings.mcls_every

@@ -51,7 +51,8 @@ class EncodingSettings:
     pooling: `cls` or `mean` (see `models.heads.pool`); max_length: tokens, special tokens included;
     colbert_dimension: must equal the head's, if given; query_instruction, document_instruction: put
     before every text of that type; mcls_every: a CLS at every position divisible by it (MCLS); lexical: what
-    suits the sparse head, which new collections take unless told otherwise.
+    suits the sparse head, which new collections take unless told otherwise; lower_capitals: whether texts
+    written in capitals are read in small letters.
     """
 
     pooling: Pooling = "cls"
@@ -61,6 +62,7 @@ class EncodingSettings:
     document_instruction: str = ""
     mcls_every: int | None = None
     lexical: LexicalKind = "plain"
+    lower_capitals: bool = False
 
     def __post_init__(self) -> None:
         if self.pooling not in get_args(Pooling):
@@ -76,6 +78,8 @@ class EncodingSettings:
         for name in ("query_instruction", "document_instruction"):
             if not isinstance(getattr(self, name), str):
                 raise CheckpointError(f"{name} is {getattr(self, name)!r}; it must be a string")
+        if not isinstance(self.lower_capitals, bool):
+            raise CheckpointError(f"lower_capitals is {self.lower_capitals!r}; it must be true or false")
 
     def to_json(self) -> JsonObject:
         """All settings as a JSON object."""
@@ -83,8 +87,12 @@ class EncodingSettings:
 
     @property
     def of_representations(self) -> JsonObject:
-        """Those that a text's representations follow from: all but what collections are advised to do."""
-        return {name: value for name, value in self.to_json().items() if name != "lexical"}
+        """Those that a text's representations follow from: all but what collections are advised to do.
+
+        What came later is left out where it changes nothing, so that older fingerprints stay.
+        """
+        left_out = {"lexical"} if self.lower_capitals else {"lexical", "lower_capitals"}
+        return {name: value for name, value in self.to_json().items() if name not in left_out}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> EncodingSettings:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from models.capitals import in_small_letters
 from models.checkpoint import TOKENIZER_CONFIG, EncodingSettings, read_json
 from models.errors import CheckpointError, TextTooLongError, UnsupportedError
 from models.json_vocabulary import TOKENIZER_JSON, JsonVocabulary
@@ -43,6 +44,8 @@ class Tokenizer:
         self.vocabulary_size = vocabulary.size
         self.special_ids = vocabulary.special_ids
         self.pad_id = vocabulary.pad_id
+        given = {settings.query_instruction, settings.document_instruction} - {""}
+        self._instructions = vocabulary.token_ids([one.rstrip() for one in sorted(given)])
 
     @staticmethod
     def load(folder: Path, settings: EncodingSettings) -> Tokenizer:
@@ -78,6 +81,20 @@ class Tokenizer:
         settings = self.settings
         return settings.query_instruction if input_type == "query" else settings.document_instruction
 
+    def is_instruction(self, batch: TokenBatch) -> Bool:
+        """Which tokens of texts bool[ΣL] belong to the instruction before a text.
+
+        They are found by their ids: a text without an instruction that itself begins with that of the other
+        type is taken for one with it.
+        """
+        found: Bool = np.zeros(len(batch.token_ids), np.bool_)
+        starts = batch.offsets[:-1] + len(self._prefix)
+        room = batch.lengths - len(self._prefix) - len(self._suffix)
+        for instruction in self._instructions:
+            places = starts[room >= len(instruction), None] + np.arange(len(instruction))
+            found[places[(batch.token_ids[places] == instruction).all(axis=1)]] = True
+        return found
+
     @property
     def digest(self) -> str:
         """sha256 of the file, hexadecimal."""
@@ -105,7 +122,7 @@ class Tokenizer:
         limit = self.length_limit(max_length)
         room = self._room(limit)
         instruction = self.instruction(input_type)
-        contents = self._contents([valid_text(instruction + text) for text in texts], room)
+        contents = self._contents([valid_text(instruction + self._as_read(text)) for text in texts], room)
         truncated: Bool = np.fromiter((len(c) > room for c in contents), np.bool_, len(contents))
         if not truncate and truncated.any():
             row = int(truncated.argmax())
@@ -120,14 +137,14 @@ class Tokenizer:
     def tokenize_whole(self, texts: Sequence[str]) -> TokenBatch:
         """Token ids of texts as they are, however long: no instruction, no special tokens, nothing cut."""
         room = max(map(len, texts), default=0)  # for any text: a token has a character at least
-        contents = self._contents([valid_text(text) for text in texts], room)
+        contents = self._contents([valid_text(self._as_read(text)) for text in texts], room)
         lengths = np.fromiter(map(len, contents), np.int64, len(contents))
         token_ids = np.concatenate(contents) if contents else np.zeros(0, np.int32)
         return TokenBatch(token_ids, offsets_of(lengths), np.zeros(len(contents), np.bool_))
 
     def spans(self, text: str) -> TokenSpans:
         """Where the tokens of a text lie, without special tokens and instruction."""
-        return self._vocabulary.spans(valid_text(text))
+        return self._vocabulary.spans(valid_text(self._as_read(text)))
 
     def text_of(self, token_ids: Sequence[int]) -> str:
         """The text of tokens, without special ones and those that the vocabulary does not have."""
@@ -157,6 +174,9 @@ class Tokenizer:
         if not least <= limit <= most:
             raise UnsupportedError(f"max_length is {limit}; this encoder takes {least} to {most} tokens")
         return limit
+
+    def _as_read(self, text: str) -> str:
+        return in_small_letters(text) if self.settings.lower_capitals else text
 
     def _length(self, text: str) -> int:
         (token_ids,) = self._vocabulary.token_ids([text])

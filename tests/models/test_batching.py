@@ -49,6 +49,19 @@ def test_packing_drops_padding_and_the_first_token(tokenizer_json: bytes) -> Non
     np.testing.assert_array_equal(found.colbert.vectors[:, 0], [2, 4, 6, 10])
 
 
+def test_the_words_of_an_instruction_weigh_nothing(tokenizer_json: bytes) -> None:
+    tokenizer = Tokenizer(tokenizer_json, EncodingSettings(query_instruction="heat "))
+    batch = tokenizer.tokenize(["wing heat", "wing"], "query")
+    weights = np.array([[9, 0.5, 0.25, 0.75, 9], [9, 0.5, 0.25, 9, 9]], np.float32)
+    found = pack(batch, PaddedOutputs(None, weights, np.ones((2, 5, 1), np.float32)), tokenizer)
+    heat, wing = tokenizer.tokenize_whole(["heat", "wing"]).token_ids.tolist()
+    assert [dict(zip(*map(np.ndarray.tolist, found.sparse.row(row)), strict=True)) for row in range(2)] == [
+        {heat: 0.75, wing: 0.25},  # where the text has the word as well, that one weighs
+        {wing: 0.25},
+    ]
+    assert found.colbert.offsets.tolist() == [0, 4, 7]  # they keep their vectors
+
+
 def test_packing_drops_the_inserted_cls(tokenizer_json: bytes) -> None:
     # Positions 0 and 4 are CLS; 8 would be, but holds the last special token.
     ids = np.array([2, 8, 8, 8, 2, 9, 9, 9, 3], np.int32)

@@ -30,6 +30,7 @@ def test_settings_survive_json() -> None:
         query_instruction="query: ",
         mcls_every=32,
         lexical="idf",
+        lower_capitals=True,
     )
     assert EncodingSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
 
@@ -53,6 +54,7 @@ def test_an_unknown_key_fails() -> None:
         ("query_instruction", None),
         ("lexical", "bm25"),
         ("lexical", None),
+        ("lower_capitals", 1),
     ],
 )
 def test_values_out_of_range(key: str, value: object) -> None:

@@ -13,8 +13,8 @@ from models.fingerprint import fingerprint, heads_digest, weight_files, weights_
 from models.head_weights import HeadWeights, read_heads, write_heads
 from models.loader import load_encoder
 
-# Of settings that have no `lexical`: what was built with them can still be searched.
-WITHOUT_LEXICAL = "a7236e31049c0ac9418d3e41b9b94902e2fd77789d57588ac26c86cf7ace8432"
+# Of settings without `lexical` and `lower_capitals`: what was built with them can still be searched.
+OLDEST = "a7236e31049c0ac9418d3e41b9b94902e2fd77789d57588ac26c86cf7ace8432"
 
 
 def fingerprint_of(folder: Path) -> str:
@@ -30,16 +30,17 @@ def test_any_part_changes_it() -> None:
         fingerprint("w", "h", "x", settings),
         fingerprint("w", "h", "t", EncodingSettings(pooling="mean")),
         fingerprint("w", "h", "t", EncodingSettings(query_instruction="q: ")),
+        fingerprint("w", "h", "t", EncodingSettings(lower_capitals=True)),
         fingerprint("w", "h", "t", settings, "int8 graph"),
     ]
-    assert len({base, *others}) == 7
+    assert len({base, *others}) == 8
     assert fingerprint("w", "h", "t", EncodingSettings()) == base
 
 
 def test_what_collections_are_advised_does_not_change_it() -> None:
     """The representations are the same, so that collections of either kind go with the encoder."""
     found = fingerprint("w", "h", "t", EncodingSettings(lexical="idf"))
-    assert found == fingerprint("w", "h", "t", EncodingSettings()) == WITHOUT_LEXICAL
+    assert found == fingerprint("w", "h", "t", EncodingSettings()) == OLDEST
 
 
 def test_heads_settings_and_tokenizer_of_a_checkpoint(bert: Path, tmp_path: Path) -> None:

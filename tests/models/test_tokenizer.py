@@ -80,6 +80,56 @@ def test_instructions_by_input_type(tokenizer_json: bytes) -> None:
     assert tokenizer.tokenize(["wing"], "document").token_ids.tolist() == [CLS, HEAT, WING, SEP]
 
 
+def test_texts_in_capitals_are_read_in_small_letters_where_the_checkpoint_says_so(
+    repository: Path,
+) -> None:
+    capitals, small = "WING OF THE AIR, HEAT OF THE WAVE", "wing of the air, heat of the wave"
+    kept, lowered = (
+        Tokenizer.load(
+            repository / "checkpoints" / "multi-m3",
+            EncodingSettings(lower_capitals=lower, query_instruction="QUERY: "),
+        )
+        for lower in (False, True)
+    )
+    for tokenizer, same in ((kept, False), (lowered, True)):
+        (first, second), (third, fourth) = (
+            np.split(batch.token_ids, batch.offsets[1:-1])
+            for batch in (
+                tokenizer.tokenize([capitals, small], "query"),
+                tokenizer.tokenize_whole([capitals, small]),
+            )
+        )
+        assert (first.tolist() == second.tolist()) is same
+        assert (third.tolist() == fourth.tolist()) is same
+    spans, expected = lowered.spans(capitals), kept.spans(small)
+    np.testing.assert_array_equal(spans.starts, expected.starts)
+    # The instruction is no part of the text, and stays as the body was trained with it.
+    start = kept.tokenize([""], "query").token_ids[:-1].tolist()
+    assert lowered.tokenize([capitals], "query").token_ids[: len(start)].tolist() == start
+
+
+def test_which_tokens_are_the_instruction(tokenizer_json: bytes) -> None:
+    settings = EncodingSettings(max_length=16, query_instruction="wave heat ", document_instruction="heat ")
+    tokenizer = Tokenizer(tokenizer_json, settings)
+    queries = tokenizer.tokenize(["wave heat wing", "", "heat"], "query")
+    assert queries.token_ids.tolist() == [
+        *(CLS, WAVE, HEAT, WAVE, HEAT, WING, SEP),
+        *(CLS, WAVE, HEAT, SEP),
+        *(CLS, WAVE, HEAT, HEAT, SEP),
+    ]
+    assert np.flatnonzero(tokenizer.is_instruction(queries)).tolist() == [1, 2, 8, 9, 12, 13]
+    documents = tokenizer.tokenize(["heat wave", "wing"], "document")
+    assert documents.token_ids.tolist() == [CLS, HEAT, HEAT, WAVE, SEP, CLS, HEAT, WING, SEP]
+    assert np.flatnonzero(tokenizer.is_instruction(documents)).tolist() == [1, 6]
+    cut = tokenizer.tokenize(["wing"], "query", max_length=3)  # within the instruction
+    assert cut.token_ids.tolist() == [CLS, WAVE, SEP]
+    assert not tokenizer.is_instruction(cut).any()
+
+
+def test_without_instructions_no_token_is_one(tokenizer: Tokenizer) -> None:
+    assert not tokenizer.is_instruction(tokenizer.tokenize(["query: wing", ""])).any()
+
+
 @pytest.mark.parametrize("text", ["\0", "\ud800", "\udfff\ud800", "a\0b", "🙂", "‮", "\ufeff", "é" * 50])
 def test_odd_texts_are_tokenized(tokenizer: Tokenizer, text: str) -> None:
     batch = tokenizer.tokenize([text])

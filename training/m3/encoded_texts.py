@@ -23,9 +23,9 @@ SCORED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 class EncodedTexts:
     """B texts, padded on the right.
 
-    dense: float32[B, D]; lexical: weights float32[B, L], exactly 0 for padding and special tokens; token_ids:
-    int64[B, L]; is_term: bool[B, L], false for padding and special tokens; vectors: float32[B, L−1, C] and
-    vector_mask: bool[B, L−1], without the first token.
+    dense: float32[B, D]; lexical: weights float32[B, L], exactly 0 for what is no term; token_ids:
+    int64[B, L]; is_term: bool[B, L], false for padding, special tokens and instructions; vectors:
+    float32[B, L−1, C] and vector_mask: bool[B, L−1], without the first token.
     """
 
     dense: Tensor

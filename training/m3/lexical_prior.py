@@ -30,15 +30,11 @@ B = 0.75
 
 @dataclass(frozen=True, slots=True)
 class LexicalPrior:
-    """idf: float32[V], or None where scores bring it; average_tokens: of a passage; scale: of the weights.
-
-    instructions: tokens of the one before queries and of the one before passages, which are to weigh nothing.
-    """
+    """idf: float32[V], or None where scores bring it; average_tokens: of a passage; scale: of the weights."""
 
     idf: Tensor | None
     average_tokens: float
     scale: float
-    instructions: tuple[int, int] = (0, 0)
 
     @staticmethod
     def of(
@@ -52,15 +48,12 @@ class LexicalPrior:
         if lexical == "plain":
             idf = torch.from_numpy(idf_of_all(passages, tokenizer.vocabulary_size)).to(device)
         lengths = np.concatenate([store.lengths for store in passages])
-        given = tokenizer.tokenize_whole([tokenizer.instruction(kind) for kind in ("query", "document")])
-        of_queries, of_passages = given.lengths.tolist()
-        return LexicalPrior(idf, float(lengths.mean()), scale, (of_queries, of_passages))
+        return LexicalPrior(idf, float(lengths.mean()), scale)
 
     def loss(self, texts: EncodedTexts, *, queries: bool) -> Tensor:
         """Mean squared distance of the lexical weights from their targets, over all tokens that are terms."""
         terms = texts.is_term
         targets = self.targets(texts.token_ids, terms, queries=queries)
-        targets[:, 1 : 1 + self.instructions[0 if queries else 1]] = 0
         return (texts.lexical - targets).square()[terms].mean()
 
     def targets(self, token_ids: Tensor, terms: Tensor, *, queries: bool) -> Tensor:

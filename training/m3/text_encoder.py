@@ -50,6 +50,7 @@ class TextEncoder:
         states, ids, mask = self.hidden(batch)
         heads = self.model.heads
         words = mask.bool() & ~torch.isin(ids, self._special_ids)
+        words[mask.bool()] &= ~torch.from_numpy(self.tokenizer.is_instruction(batch)).to(self.device)
         vector_mask = mask[:, 1:].bool()
         every = heads.settings.mcls_every
         if every is not None:  # the CLS inserted for MCLS have no token vector; the last special token has

@@ -64,6 +64,7 @@ class EncodingOverrides(Table):
 
     pooling: Literal["cls", "mean"] | None = None
     max_length: int | None = None
+    lower_capitals: bool | None = None
     query_instruction: str | None = None
     document_instruction: str | None = None
     mcls_every: int | None = None

@@ -54,21 +54,6 @@ def test_without_idf_all_tokens_count_alike_and_queries_saturate() -> None:
     torch.testing.assert_close(passages, expected)
 
 
-def test_the_words_of_an_instruction_are_to_weigh_nothing() -> None:
-    prior = LexicalPrior(IDF, 2.0, 1.0, instructions=(2, 1))
-    weights = torch.zeros(2, 5)
-    weights[:, 3] = prior.targets(IDS, TERMS, queries=True)[:, 3]
-    weights[1, :] = 0
-    terms = TERMS.clone()
-    terms[1] = False
-    texts = EncodedTexts(
-        torch.zeros(2, 3), weights, IDS, terms, torch.zeros(2, 4, 3), torch.ones(2, 4).bool()
-    )
-    assert prior.loss(texts, queries=True).item() == 0  # tokens 1 and 2 of the first text weigh 0
-    assert LexicalPrior(IDF, 2.0, 1.0).loss(texts, queries=True).item() > 0
-    assert prior.loss(texts, queries=False).item() > 0  # of a passage the first token alone
-
-
 @pytest.mark.parametrize("queries", [True, False])
 def test_the_scale_multiplies_targets(queries: bool) -> None:
     prior, half = LexicalPrior(IDF, 2.0, 1.0), LexicalPrior(IDF, 2.0, 0.5)

@@ -24,12 +24,16 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(params=["cls", "mean", "mcls"])
+VARIANTS = {
+    "cls": EncodingSettings(pooling="cls", max_length=32),
+    "mean": EncodingSettings(pooling="mean", max_length=32, document_instruction="word3 "),
+    "mcls": EncodingSettings(pooling="cls", max_length=32, mcls_every=4),
+}
+
+
+@pytest.fixture(params=VARIANTS)
 def encoder(request: pytest.FixtureRequest, base_folder: Path) -> TextEncoder:
-    mcls = request.param == "mcls"
-    settings = EncodingSettings(
-        pooling="cls" if mcls else request.param, max_length=32, mcls_every=4 if mcls else None
-    )
+    settings = VARIANTS[request.param]
     torch.manual_seed(3)
     model = EncoderModel(load_body(base_folder), Heads(16, 8, settings)).eval()
     return TextEncoder(model, Tokenizer.load(base_folder, settings), 1000, "float32", "cpu")
