@@ -1,12 +1,12 @@
 """How well does a checkpoint rank, side by side and in sums, and what do int8 and the index cost?
 
-Each collection is built once, with BM25, and measured over every document: each side, the lexical one without
-and with the collection's idf, the sums, the sums with BM25, and two baselines over whole texts: BM25 of words
-(stems, or pairs of characters) and of the encoder's word pieces. Some are also measured through HNSW and the
-inverted index with default candidates, in windows, where most documents are longer than the encoder reads,
-and, where the trained checkpoint is at hand as it was before quantization, with float32 (torch engine). Bars
-are for the checkpoints that come with the project. A collection's result is written as soon as it is there,
-beside those of the same checkpoint that were measured before.
+Each collection is built once, with BM25 and without windows, and measured over every document: each side, the
+lexical one without and with the collection's idf, the sums, the sums with BM25, and two baselines over whole
+texts: BM25 of words (stems, or pairs of characters) and of the encoder's word pieces. Some are also measured
+through HNSW and the inverted index with default candidates, in windows, where most documents are longer than
+the encoder reads, and, where the trained checkpoint is at hand as it was before quantization, with float32
+(torch engine). Bars are for the checkpoints that come with the project. A collection's result is written as
+soon as it is there, beside those of the same checkpoint that were measured before.
 
 Run: python benchmarks/quality.py [--sets GROUP] [--checkpoint FOLDER] [FOLDER ...]
      (groups: english, multilingual, crosslingual, pooled; other folders are in BEIR's layout)
@@ -38,7 +38,7 @@ from index.catalog.manifest import Manifest
 from index.collection import Collection
 from index.segments.segment import Segment
 from index.snapshot import Snapshot
-from index.windows.settings import WindowSettings
+from index.windows.settings import WindowChoice, WindowSettings
 from ingest.build import build_collection
 from ingest.document_encoders import LocalDocuments
 from models.checkpoint import SHIPPED
@@ -189,11 +189,11 @@ def measured(folder: Path, int8: Encoder, float32: Encoder | None) -> dict[str, 
     if folder.name in IN_WINDOWS:
         results[WINDOWED] = every_document(folder, dataset, int8, language, IN_WINDOWS[folder.name])
     if folder.name in THROUGH_THE_INDEX:
-        results[INDEXED] = evaluate(folder, int8, exhaustive=False, dense_kind="hnsw", lexical="idf")[
-            "results"
-        ]
+        indexed = evaluate(folder, int8, exhaustive=False, dense_kind="hnsw", lexical="idf", window=False)
+        results[INDEXED] = indexed["results"]
     if float32 is not None:
-        results[FLOAT32] = evaluate(folder, float32, exhaustive=True, lexical="idf")["results"]
+        unrounded = evaluate(folder, float32, exhaustive=True, lexical="idf", window=False)
+        results[FLOAT32] = unrounded["results"]
     figures = {way: {name: means[MEASURE] for name, means in found.items()} for way, found in results.items()}
     print(f"\n{dataset.name}: {len(dataset.documents)} documents, {len(dataset.queries)} queries; {MEASURE}")
     for way, found in figures.items():
@@ -215,7 +215,7 @@ def every_document(
     dataset: Dataset,
     encoder: Encoder,
     language: Bm25Language,
-    window: WindowSettings | None = None,
+    window: WindowChoice = False,
 ) -> dict[str, dict[str, float]]:
     """Means of each variant over every document, from one build: idf and BM25 need nothing encoded again."""
     with tempfile.TemporaryDirectory(prefix="tercet-quality-") as scratch:

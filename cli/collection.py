@@ -132,7 +132,14 @@ def export(
     )
     with _snapshot(settings, name) as (collection, snapshot):
         target = _target(
-            snapshot.settings, to, url, path, output, collection_name, batch, colbert=not no_colbert
+            snapshot.undivided().settings,
+            to,
+            url,
+            path,
+            output,
+            collection_name,
+            batch,
+            colbert=not no_colbert,
         )
         asked = None  # before anything is written, since the encoder may be another one
         if not no_query and snapshot.documents:
@@ -180,7 +187,9 @@ def print_query(
         threads=threads,
     )
     with _snapshot(settings, name) as (collection, snapshot):
-        target = _target(snapshot.settings, to, url, path, output, collection_name, 1, colbert=not no_colbert)
+        target = _target(
+            snapshot.undivided().settings, to, url, path, output, collection_name, 1, colbert=not no_colbert
+        )
         asked = _query(settings, collection, snapshot, query, colbert=not no_colbert)
     typer.echo(target.query(asked), nl=False)
 

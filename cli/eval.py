@@ -43,6 +43,7 @@ def evaluate(
     bm25_language: options.Bm25Language = None,
     window_tokens: options.WindowTokens = None,
     window_overlap: options.WindowOverlap = None,
+    no_windows: options.NoWindows = False,
     checkpoint: options.Checkpoint = None,
     engine: options.Engine = None,
     revision: options.Revision = None,
@@ -71,7 +72,7 @@ def evaluate(
             f"tercet eval needs more packages ({error}): pip install -c constraints.txt -e '.[cpu,eval]'"
         ) from error
     language = options.bm25_language(bm25_language, bm25=bm25) or (DEFAULT_LANGUAGE if bm25 else None)
-    window = options.window_from(window_tokens, window_overlap)
+    window = options.window_from(window_tokens, window_overlap, none=no_windows)
     wanted = parse_weights(weights)
     if wanted.bm25 and not bm25:
         raise typer.BadParameter(f"--weights gives bm25 {wanted.bm25}; give --bm25 too, or three numbers")

@@ -101,6 +101,7 @@ def build(
     bm25_language: options.Bm25Language = None,
     window_tokens: options.WindowTokens = None,
     window_overlap: options.WindowOverlap = None,
+    no_windows: options.NoWindows = False,
     adapter: options.Adapter = None,
     adapters: options.Adapters = None,
     data: options.Data = None,
@@ -128,7 +129,7 @@ def build(
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     fields = parse_fields(field)
     language = options.bm25_language(bm25_language, bm25=bm25)
-    window = options.window_from(window_tokens, window_overlap)
+    window = options.window_from(window_tokens, window_overlap, none=no_windows)
     settings = options.settings_from(
         data=data,
         adapters=adapters,

@@ -13,7 +13,7 @@ from index.token_vectors.codecs import LARGEST_POOLING
 
 if TYPE_CHECKING:
     from index.bm25.languages import Bm25Language as Language
-    from index.windows.settings import WindowSettings
+    from index.windows.settings import WindowChoice
     from service.settings import Settings
 
 
@@ -101,7 +101,7 @@ WindowTokens = Annotated[
     int | None,
     typer.Option(
         help="Encode a new collection's long documents in windows of at most so many tokens, special tokens "
-        "included. [default: one text, cut at the encoder's limit]",
+        "included. [default: as many as the encoder reads]",
         show_default=False,
     ),
 ]
@@ -110,6 +110,9 @@ WindowOverlap = Annotated[
     typer.Option(
         help="Tokens that neighbouring windows share. [default: a quarter of a window]", show_default=False
     ),
+]
+NoWindows = Annotated[
+    bool, typer.Option("--no-windows", help="Cut a new collection's long documents at the encoder's limit.")
 ]
 Adapters = Annotated[
     Path | None,
@@ -129,10 +132,14 @@ def settings_from(**given: object) -> Settings:
     return load_settings(given)
 
 
-def window_from(tokens: int | None, overlap: int | None) -> WindowSettings | None:
-    """The windows that two flags ask for. Raises typer.BadParameter."""
+def window_from(tokens: int | None, overlap: int | None, *, none: bool) -> WindowChoice:
+    """The windows that three flags ask for. Raises typer.BadParameter."""
     from index.windows.settings import WindowSettings, default_overlap
 
+    if none:
+        if tokens is not None or overlap is not None:
+            raise typer.BadParameter("goes without --window-tokens", param_hint="--no-windows")
+        return False
     if tokens is None:
         if overlap is not None:
             raise typer.BadParameter("give --window-tokens too", param_hint="--window-overlap")

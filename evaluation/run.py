@@ -25,7 +25,7 @@ from index.fusion import best
 from index.search.query import check_bm25
 from index.snapshot import Snapshot
 from index.token_vectors.codecs import TokenCodec
-from index.windows.settings import WindowSettings
+from index.windows.settings import WindowChoice
 from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
 from models.encoder import Encoder, encode
@@ -72,7 +72,7 @@ def evaluate(
     dense_kind: DenseKind | None = None,
     lexical: LexicalKind | None = None,
     bm25_language: Bm25Language | None = None,
-    window: WindowSettings | None = None,
+    window: WindowChoice = None,
     token_codec: TokenCodec = DEFAULT_CODEC,
     token_pooling: int | None = None,
     progress: Callable[[BuildProgress], None] = lambda _: None,
@@ -82,9 +82,9 @@ def evaluate(
     The documents go into a temporary collection below `work_dir`, by default where the system keeps
     temporary files. exhaustive: score every document instead of the candidates; weights: of the ranking
     called `sum`; lexical: of the collection, by default what the encoder recommends; bm25_language: gives it
-    the BM25 side, too; window: of the collection, by default none; token_codec: how its token vectors are
-    stored, by default nearly as they are; token_pooling: how many tokens share one, by default 1; progress:
-    told how far its build is.
+    the BM25 side, too; window: of the collection, by default as long as the encoder reads; token_codec: how
+    its token vectors are stored, by default nearly as they are; token_pooling: how many tokens share one, by
+    default 1; progress: told how far its build is.
     Queries without a judged relevant document are left out and counted.
     Raises InvalidQueryError for weights that do not suit, DatasetError or SourceError for a bad line, and
     what encoder and index raise.
@@ -125,7 +125,7 @@ def evaluate(
         adapter=encoder.info.adapter,
         lexical=snapshot.settings.lexical,
         bm25_language=bm25_language,
-        window=None if window is None else asdict(window),
+        window=None if snapshot.settings.window is None else asdict(snapshot.settings.window),
         weights=_weights_record(weights, bm25_language),
         exhaustive=exhaustive,
         results={name: measure(dataset.qrels, ranking) for name, ranking in rankings.items()},

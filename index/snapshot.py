@@ -132,6 +132,14 @@ class Snapshot:
         """What a collection holds before its first publication."""
         return Snapshot(EMPTY_NAME, settings, [])
 
+    def undivided(self) -> Snapshot:
+        """As of a collection without windows, over the same memory, where no document has more than one."""
+        segments = self._opened()
+        if any(segment.encodings > len(segment) for segment in segments):
+            return self
+        whole = [replace(segment, windows=None) for segment in segments]
+        return Snapshot(self.name, replace(self.settings, window=None), whole)
+
     def close(self) -> None:
         """Lets go of the files; searches under way still finish, later ones raise SearchIndexError."""
         self._segments = None

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,7 @@ from index.dense.kinds import DenseKind
 from index.documents.fields import FieldType
 from index.live.adoption import AdoptionMode
 from index.token_vectors.codecs import TokenCodec
-from index.windows.settings import WindowSettings
+from index.windows.settings import WindowChoice
 from ingest.codebook import codec_settings
 from ingest.document_encoders import DocumentEncoder
 from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
@@ -35,7 +34,7 @@ from ingest.groups import estimated_tokens, groups
 from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, Skipped
 from ingest.sources.reader import DocumentReader, source_files
-from ingest.target import chosen_adapter, exists, open_or_create, remove_unpublished, settings_for
+from ingest.target import chosen, chosen_adapter, exists, open_or_create, remove_unpublished, settings_for
 from models.blank import without_blank
 from models.encoder import EncoderInfo
 from models.representations import LexicalKind, Representations
@@ -98,7 +97,7 @@ def build_collection(
     lexical: LexicalKind | None = None,
     bm25: bool | None = None,
     bm25_language: Bm25Language | None = None,
-    window: WindowSettings | None = None,
+    window: WindowChoice = None,
     adapter: str | None = None,
     mark: str | None = None,
     mode: AdoptionMode = "replace",
@@ -116,11 +115,11 @@ def build_collection(
     share one token vector, by default 1.
     lexical: of a new collection, by default what the encoder recommends; bm25: whether a new collection has
     that side, by default not, and bm25_language the language of its words; window: of a new collection, by
-    default none: documents are cut at the encoder's limit. adapter: of a new collection; one that exists
-    goes with its own. mark: of the snapshot, see `Collection.writer`. mode: by default the source's
-    documents replace all that were there; `upsert` leaves those with other ids. staged: nothing is
-    published: the build lies beside the collection, in the stage of this mark, for a process that writes
-    the collection to adopt.
+    default as long as the encoder reads; without windows documents are cut there. adapter: of a new
+    collection; one that exists goes with its own. mark: of the snapshot, see `Collection.writer`. mode: by
+    default the source's documents replace all that were there; `upsert` leaves those with other ids. staged:
+    nothing is published: the build lies beside the collection, in the stage of this mark, for a process that
+    writes the collection to adopt.
 
     Raises SourceError for a bad record (with `on_error` "stop") or a source without documents,
     CollectionNotFoundError where a staged build has none to lie beside,
@@ -141,7 +140,7 @@ def build_collection(
         "bm25_language": bm25_language,
         "window": window,
     }
-    settings: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
+    settings = chosen(asked)
     if staged:
         Collection.open(collections_root, name)  # one that was deleted since the build began stays deleted
     if not exists(collections_root, name):

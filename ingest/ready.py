@@ -21,6 +21,7 @@ from index.catalog.settings import CollectionSettings, check_collection_name
 from index.errors import FingerprintMismatchError, InvalidDocumentError
 from index.live.adoption import AdoptionMode
 from index.token_vectors.codecs import RESIDUAL_BITS
+from index.windows.settings import WindowSettings
 from index.windows.store import DocumentWindows
 from index.writer import SnapshotWriter
 from ingest.build import BuildProgress, BuildReport
@@ -29,7 +30,7 @@ from ingest.encoder_match import adapter_words
 from ingest.errors import BuildCancelledError, SourceError
 from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, RecordChecks
-from ingest.target import chosen_adapter, exists, open_or_create, remove_unpublished
+from ingest.target import chosen, chosen_adapter, exists, open_or_create, remove_unpublished
 from models.encoder import EncoderInfo
 from models.representations import (
     OUTPUTS,
@@ -44,7 +45,7 @@ from models.representations import (
 from models.soundness import Expected, faults
 
 # What a new collection takes over from the one that its documents come from.
-TAKEN_OVER = ("token_codec", "token_pooling", "lexical", "bm25", "bm25_language", "window", "fields")
+TAKEN_OVER = ("token_codec", "token_pooling", "lexical", "bm25", "bm25_language", "fields")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,8 @@ class ReadyBatch:
     ) -> ReadyBatch:
         """windows: offsets and spans; None where documents were encoded whole."""
         if windows is None:
-            ends = np.array([len(document.text) for document in documents], np.int64)
-            windows = np.arange(len(documents) + 1), np.stack([np.zeros_like(ends), ends], axis=1)
+            whole = DocumentWindows.whole(documents)
+            windows = whole.offsets, whole.spans
         texts = len(dense)
         encoded = Representations(
             np.zeros(texts, np.int64), np.zeros(texts, np.bool_), dense, sparse, colbert
@@ -115,12 +116,16 @@ class ReadyBatch:
 class ReadySource(Protocol):
     """Documents with their representations.
 
-    settings: those of the collection that they were taken from; name: what messages call the source; total:
-    documents in it, None where that is not known.
+    settings: those of the collection that they were taken from, without windows where no document has
+    several; window: that collection's; name: what messages call the source; total: documents in it, None
+    where that is not known.
     """
 
     @property
     def settings(self) -> CollectionSettings: ...
+
+    @property
+    def window(self) -> WindowSettings | None: ...
 
     @property
     def name(self) -> str: ...
@@ -158,12 +163,13 @@ def build_ready(
     fingerprints, and as `build_collection` does.
     """
     check_collection_name(name)
-    asked = {key: value for key, value in (settings or {}).items() if value is not None}
+    asked = chosen(settings or {})
     adapter = adapter if adapter is not None else source.settings.adapter
     encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
     _require_same_encoder(source, encoder.info)
     if not exists(collections_root, name):
-        asked = {**{key: getattr(source.settings, key) for key in TAKEN_OVER}, **asked}
+        made = {key: getattr(source.settings, key) for key in TAKEN_OVER}
+        asked = {**made, "window": source.window, **asked}
         if asked["bm25"] is False:
             del asked["bm25_language"]
         if asked["token_codec"] in RESIDUAL_BITS:
@@ -313,8 +319,8 @@ def _require_same_parts(source: ReadySource, settings: CollectionSettings) -> No
             f"{source.name} has token pooling {made.token_pooling}, and collection {settings.name!r} has "
             f"{settings.token_pooling}: build under another name, or from the texts"
         )
-    if settings.window != made.window:
-        shown = [f"windows of {each}" if each else "no windows" for each in (made.window, settings.window)]
+    if settings.window != source.window:
+        shown = [f"windows of {each}" if each else "no windows" for each in (source.window, settings.window)]
         raise SourceError(
             f"{source.name} has {shown[0]}, and collection {settings.name!r} has {shown[1]}: build under "
             "another name, or from the texts"

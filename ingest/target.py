@@ -14,7 +14,7 @@ from index.errors import (
     CollectionNotFoundError,
     SearchIndexError,
 )
-from index.windows.settings import WindowSettings
+from index.windows.settings import WindowSettings, default_windows
 from ingest.encoder_match import adapter_of, require_encoder
 from models.encoder import EncoderInfo
 
@@ -63,9 +63,15 @@ def _shown(key: str, value: object) -> str:
     return f"with {name} {value}" if value else f"without {name}"
 
 
+def chosen(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What of these settings was chosen, by name: None was not, and windows that are False are to be none."""
+    given = {key: value for key, value in asked.items() if value is not None}
+    return {**given, "window": None} if given.get("window") is False else given
+
+
 def settings_for(name: str, encoder: EncoderInfo, settings: Mapping[str, Any]) -> CollectionSettings:
-    """Those of a new collection for an encoder. settings: what else is chosen, by name; `lexical` is the
-    encoder's recommendation where it is not among them.
+    """Those of a new collection for an encoder. settings: what else is chosen, by name; where they are not
+    among them, `lexical` is the encoder's recommendation, and windows are as long as it reads.
 
     Raises InvalidNameError, and ValueError for a setting that does not hold.
     """
@@ -78,7 +84,7 @@ def settings_for(name: str, encoder: EncoderInfo, settings: Mapping[str, Any]) -
         vocabulary_size=encoder.vocabulary_size,
         adapter=encoder.adapter,
         checkpoint=encoder.checkpoint,
-        **{"lexical": encoder.lexical, **settings},
+        **{"lexical": encoder.lexical, "window": default_windows(encoder.max_length), **settings},
     )
 
 

@@ -2,13 +2,17 @@
 
 The record travels with the vectors, so that they can be read back and no others are taken for them:
 
-    {"format_version": 1, "snapshot": "000007", "documents": 1398, "settings": {as in collection.json}}
+    {"format_version": 1, "snapshot": "000007", "documents": 1398, "settings": {as in collection.json},
+     "window": {"tokens": 512, "overlap": 128}}
+
+`window` is the collection's. The settings have it only where a document has several: otherwise the documents
+travel as those of a collection without windows, whose shape in other systems is a simpler one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +22,7 @@ from index.catalog.settings import CollectionSettings
 from index.errors import DamagedIndexError
 from index.snapshot import Snapshot
 from index.token_vectors.codecs import RESIDUAL_BITS
+from index.windows.settings import WindowSettings
 from ingest.errors import SourceError
 
 FORMAT_VERSION = 1
@@ -26,11 +31,13 @@ KEY = "tercet"
 
 def description_of(snapshot: Snapshot) -> dict[str, Any]:
     """The record of a snapshot."""
+    window = snapshot.settings.window
     return {
         "format_version": FORMAT_VERSION,
         "snapshot": snapshot.name,
         "documents": snapshot.documents,
-        "settings": settings_record(snapshot.settings),
+        "settings": settings_record(snapshot.undivided().settings),
+        "window": None if window is None else asdict(window),
     }
 
 
@@ -46,8 +53,10 @@ def settings_record(settings: CollectionSettings) -> dict[str, Any]:
     return record
 
 
-def described_settings(record: object, origin: str) -> CollectionSettings:
-    """The settings in a record. Raises SourceError where there is none that can be read; origin: for it."""
+def described_settings(record: object, origin: str) -> tuple[CollectionSettings, WindowSettings | None]:
+    """The settings in a record, and the collection's windows. Raises SourceError where there are none that
+    can be read; origin: for it.
+    """
     if not isinstance(record, Mapping):
         raise SourceError(
             f"{origin} does not say which encoder its vectors are of: only what tercet collection export "
@@ -59,6 +68,8 @@ def described_settings(record: object, origin: str) -> CollectionSettings:
             f"version {FORMAT_VERSION}: export it again"
         )
     try:
-        return CollectionSettings.of_record(record["settings"], Path("its description"))
-    except DamagedIndexError as error:
+        settings = CollectionSettings.of_record(record["settings"], Path("its description"))
+        window = record.get("window")  # of exports before there was this key the settings have it
+        return settings, settings.window if window is None else WindowSettings(**window)
+    except (DamagedIndexError, ValueError, TypeError) as error:
         raise SourceError(f"{origin}: the description of its vectors cannot be read ({error})") from error

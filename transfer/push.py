@@ -72,6 +72,7 @@ def export(
 ) -> int:
     """Writes all documents of a snapshot; returns how many.
 
+    target: for the settings of `snapshot.undivided()`.
     overwrite: what is in the target's place is removed first; resume: documents are added to what an
     interrupted export left. progress: documents written, and all.
 
@@ -83,7 +84,7 @@ def export(
     target.limits.check(snapshot, target.name)
     try:
         target.begin(description_of(snapshot), overwrite=overwrite, resume=resume)
-        return _write(snapshot, target, progress)
+        return _write(snapshot.undivided(), target, progress)
     finally:
         target.close()
 

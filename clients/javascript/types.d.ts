@@ -82,7 +82,7 @@ export interface CollectionRequest {
   bm25_language?: "none" | "arabic" | "armenian" | "basque" | "catalan" | "czech" | "danish" | "dutch" | "english" | "esperanto" | "estonian" | "finnish" | "french" | "german" | "greek" | "hindi" | "hungarian" | "indonesian" | "irish" | "italian" | "lithuanian" | "nepali" | "norwegian" | "persian" | "polish" | "portuguese" | "romanian" | "russian" | "serbian" | "sesotho" | "spanish" | "swedish" | "tamil" | "turkish" | "yiddish" | null;
   encoder?: string | null;
   adapter?: string | null;
-  window?: WindowRequest | null;
+  window?: WindowRequest | false | null;
   fields?: Record<string, "keyword" | "integer" | "number" | "boolean" | "datetime"> | null;
 }
 
@@ -628,8 +628,9 @@ export interface StoredDocumentQuery {
   window?: number | null;
 }
 
-/** What is stored of a document: its three representations, or in a collection with windows those of each.
-`PUT` takes it as it is, but pools token vectors again: into a collection with token pooling put the text. */
+/** What is stored of a document: its three representations, or where it is divided into windows those of
+each. `PUT` takes it as it is, but pools token vectors again: into a collection with token pooling put the
+text. */
 export interface StoredDocumentRepresentations {
   fingerprint: string;
   position: number;

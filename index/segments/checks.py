@@ -33,8 +33,9 @@ def check_batch(
     already_pooled: bool = False,
 ) -> DocumentRows:
     """The stored form of documents, after checks of types, limits, declared fields, windows, dimensions and
-    finiteness. Token vectors may have any length, 0 too, and are scored as they are, where they are stored
-    value by value (float16, int8); where a codebook or pooling keeps directions alone, it is 1.
+    finiteness. In a collection with windows, documents without them have one each, all of their text. Token
+    vectors may have any length, 0 too, and are scored as they are, where they are stored value by value
+    (float16, int8); where a codebook or pooling keeps directions alone, it is 1.
 
     analyzer: for BM25, one that remembers words from batch to batch; by default a new one. already_pooled:
     whether tokens share vectors already, where the settings say that they shall.
@@ -43,6 +44,8 @@ def check_batch(
     stored = [encode_document(document) for document in documents]
     ids, metadata = [document.id for document in documents], [document.metadata for document in documents]
     columns = columns_of(settings.fields, ids, metadata)
+    if windows is None and settings.window is not None:
+        windows = DocumentWindows.whole(documents)
     offsets = _check_windows(documents, windows, settings)
     if offsets[-1] != len(representations):
         what = "documents" if windows is None else "windows"
@@ -82,10 +85,6 @@ def _check_windows(
 ) -> Int64:
     """The encodings of each document, int64[B+1]."""
     if windows is None:
-        if settings.window is not None:
-            raise InvalidDocumentError(
-                f"collection {settings.name!r} has windows of {settings.window}; give those of each document"
-            )
         return np.arange(len(documents) + 1, dtype=np.int64)
     if settings.window is None:
         raise InvalidDocumentError(f"collection {settings.name!r} has no windows; add documents without them")

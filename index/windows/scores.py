@@ -31,6 +31,8 @@ def scores_of_windows(windows: Int64, score: Scorer) -> Float64:
 
 def best_of_windows(store: WindowStore, rows: Int64, score: Scorer) -> Float64:
     """The largest score among the windows of each document, float64[K]."""
+    if store.undivided:
+        return scores_of_windows(rows, score)
     if len(rows) == 0:
         return np.empty(0)
     starts = offsets_of(store.offsets[rows + 1] - store.offsets[rows])[:-1]
@@ -53,6 +55,8 @@ def search_documents(
     documents that may be returned, or None for all. Returns as `DenseIndex.search`, which proposes all that
     tie with its last window, and so with the last document.
     """
+    if store.undivided:
+        return index.search(query, k, allowed, options)
     documents, windows = len(store.offsets) - 1, len(store)
     allowed_windows = None
     if allowed is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 SMALLEST_WINDOW_TOKENS = 8
 LARGEST_WINDOW_TOKENS = 2**20
@@ -25,6 +26,19 @@ class WindowSettings:
 
     def __str__(self) -> str:
         return f"{self.tokens} tokens, overlap {self.overlap}"
+
+
+WindowChoice = WindowSettings | Literal[False] | None
+"""Of a new collection: these windows, False for none, or None for those by default."""
+
+
+def default_windows(max_length: int) -> WindowSettings | None:
+    """As long as the encoder reads, so that what it reads whole stays whole and nothing is cut off.
+
+    None for an encoder that reads less than the smallest window.
+    """
+    tokens = min(max_length, LARGEST_WINDOW_TOKENS)
+    return None if tokens < SMALLEST_WINDOW_TOKENS else WindowSettings(tokens, default_overlap(tokens))
 
 
 def default_overlap(tokens: int) -> int:

@@ -13,11 +13,12 @@ term in any window. A document of one window has no lexical row here, since its 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from index.candidates import Window
+from index.candidates import Document, Window
 from index.documents.row_set import RowSet
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayTarget
@@ -40,6 +41,12 @@ class DocumentWindows:
     offsets: Int64
     spans: Int64
     continues: bool = False
+
+    @staticmethod
+    def whole(documents: Sequence[Document]) -> DocumentWindows:
+        """One window for each document, all of its text."""
+        ends = np.array([len(document.text) for document in documents], np.int64)
+        return DocumentWindows(np.arange(len(ends) + 1), np.stack([np.zeros_like(ends), ends], axis=1))
 
     def span(self, start: int, stop: int) -> DocumentWindows:
         """The windows of the documents from `start` up to `stop`."""
@@ -159,12 +166,20 @@ class WindowStore:
     def __len__(self) -> int:
         return len(self.spans)
 
+    @property
+    def undivided(self) -> bool:
+        """Whether each document is one window, so that rows of documents are rows of windows."""
+        return len(self) == len(self.offsets) - 1
+
     def of(self, row: int) -> Int64:
         """The windows of a document, int64[n]."""
         return np.arange(self.offsets[row], self.offsets[row + 1])
 
     def rows_of(self, documents: Int64, forward: SparseRows) -> tuple[DocumentWindows, SparseRows]:
         """The windows of some documents, with the lexical row of each; forward: the rows of all documents."""
+        if self.undivided:
+            spans = self.spans[documents].astype(np.int64)
+            return DocumentWindows(np.arange(len(documents) + 1), spans), forward.take(documents)
         windows = ragged_positions(self.offsets, documents)
         counts = self.offsets[documents + 1] - self.offsets[documents]
         own = np.arange(len(windows))

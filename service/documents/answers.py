@@ -35,7 +35,7 @@ async def document_pieces(
     """A document with what is stored of it; packed: vectors as base64 of little-endian float32."""
     head = {"fingerprint": fingerprint, "position": stored.position}
     yield orjson.dumps(document_record(document))[:-1] + b',"representations":' + orjson.dumps(head)[:-1]
-    if stored.windows is None:
+    if stored.windows is None or stored.windows.spans.tolist() == [[0, len(document.text)]]:
         yield b","
         for piece in _text_json(stored, 0, tokenizer, packed=packed):
             yield piece

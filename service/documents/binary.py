@@ -26,6 +26,7 @@ from safetensors.numpy import load
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
 from index.documents.json_values import loads
+from index.windows.store import DocumentWindows
 from models.representations import Float32, Int64, Representations, SparseRows, TokenVectors
 from models.soundness import Expected, as_token_ids, first_fault, offsets_problem
 from service.documents.batch import EncodedDocuments, stored_outputs
@@ -182,8 +183,8 @@ class BroughtArrays:
                     f"dense has {texts} rows and documents {len(documents)} lines; give one row for each",
                     "dense",
                 )
-            ends = np.array([len(document.text) for document in documents], np.int64)
-            return np.arange(texts + 1), np.stack([np.zeros_like(ends), ends], axis=1)
+            whole = DocumentWindows.whole(documents)
+            return whole.offsets, whole.spans
         if settings.window is None:
             raise InvalidRequestError(
                 f"collection {settings.name!r} has no windows; leave window_offsets and window_spans out",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Response
 
 from index.bm25.languages import DEFAULT_LANGUAGE
 from index.errors import InvalidNameError
-from index.windows.settings import WindowSettings, default_overlap
+from index.windows.settings import WindowChoice, WindowSettings, default_overlap
 from ingest.document_windows import cutter_for
-from ingest.target import settings_for
+from ingest.target import chosen, settings_for
 from models.errors import UnsupportedWindowError
 from service.answers.statistics import statistics_record
 from service.collections import CollectionDescription
@@ -84,8 +84,7 @@ async def create_collection(
                 "token_codec": wanted.token_codec or "int8",
                 "token_pooling": wanted.token_pooling or 1,
                 "fields": wanted.fields or {},
-                "window": _window(wanted.window),
-                **({} if wanted.lexical is None else {"lexical": wanted.lexical}),
+                **chosen({"window": _window(wanted.window), "lexical": wanted.lexical}),
                 "bm25": bool(wanted.bm25),
                 "bm25_language": wanted.bm25_language or DEFAULT_LANGUAGE,
             },
@@ -116,9 +115,9 @@ async def delete_collection(name: Name, services: Services) -> Response:
     return Response(status_code=204)
 
 
-def _window(wanted: WindowRequest | None) -> WindowSettings | None:
-    if wanted is None:
-        return None
+def _window(wanted: WindowRequest | Literal[False] | None) -> WindowChoice:
+    if not isinstance(wanted, WindowRequest):
+        return wanted
     overlap = default_overlap(wanted.tokens) if wanted.overlap is None else wanted.overlap
     try:
         return WindowSettings(wanted.tokens, overlap)

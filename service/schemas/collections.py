@@ -78,10 +78,10 @@ class CollectionRequest(Request):
         description="An adapter or router for its documents and queries; by default none. Of a fixed router "
         "the adapter that it chooses now is kept.",
     )
-    window: WindowRequest | None = Field(
+    window: WindowRequest | Literal[False] | None = Field(
         None,
-        description="Encode long documents in overlapping windows; by default they are cut at the encoder's "
-        "limit.",
+        description="The overlapping windows in which long documents are encoded, by default as long as the "
+        "encoder reads; `false` for none, so that documents are cut there.",
     )
     fields: Annotated[dict[str, FieldType], at_most(MAX_FIELDS, "fields are declared")] | None = Field(
         None,

@@ -188,8 +188,9 @@ class StoredWindow(StoredText):
 
 
 class StoredDocumentRepresentations(BaseModel):
-    """What is stored of a document: its three representations, or in a collection with windows those of each.
-    `PUT` takes it as it is, but pools token vectors again: into a collection with token pooling put the text.
+    """What is stored of a document: its three representations, or where it is divided into windows those of
+    each. `PUT` takes it as it is, but pools token vectors again: into a collection with token pooling put the
+    text.
     """
 
     fingerprint: str

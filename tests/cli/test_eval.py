@@ -44,7 +44,8 @@ def test_json(tercet: Run, folder: Path, exhaustive: bool) -> None:
 def test_table_and_a_bad_judgment(tercet: Run, folder: Path) -> None:
     lines = tercet("eval", str(folder), "--lexical", "plain").stdout.splitlines()
     assert lines[0] == (
-        "tiny-set: 3 documents, 2 queries, minilm-m3, lexical plain, weights 1, 1, 1, through the index"
+        "tiny-set: 3 documents, 2 queries, minilm-m3, lexical plain, "
+        "windows of 512, overlap 128, weights 1, 1, 1, through the index"
     )
     assert [line.split()[0] for line in lines[2:]] == SIDES
     with (folder / "qrels" / "test.tsv").open("a") as file:

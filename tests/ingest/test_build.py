@@ -12,6 +12,7 @@ from index.collection import Collection, list_collections, open_stage
 from index.errors import CollectionExistsError, CollectionNotFoundError, FingerprintMismatchError
 from index.live.collection import LiveCollection
 from index.verify import verify
+from index.windows.settings import WindowSettings
 from ingest import build
 from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
@@ -84,11 +85,21 @@ def test_progress_is_honest(tmp_path: Path, tiny: Any, monkeypatch: Any) -> None
     assert len({now.documents for now in seen}) > 3
 
 
-def test_truncation_is_reported(tmp_path: Path, tiny: Any) -> None:
-    (tmp_path / "x.jsonl").write_text(
-        json.dumps({"id": "a", "text": "tea " * 100}) + '\n{"id": "b", "text": "x"}'
-    )
-    assert build_collection(LocalDocuments(tiny), tmp_path, "x", tmp_path / "x.jsonl").truncated == 1
+def test_long_documents_have_windows_unless_there_shall_be_none(tmp_path: Path, tiny: Any) -> None:
+    encoder, source = LocalDocuments(tiny), tmp_path / "x.jsonl"
+    source.write_text(json.dumps({"id": "a", "text": "tea " * 100}) + '\n{"id": "b", "text": "x"}')
+    report = build_collection(encoder, tmp_path, "x", source)
+    # The encoder reads 32 tokens, two of them special; the overlap is a quarter.
+    assert Collection.open(tmp_path, "x").settings.window == WindowSettings(32, 8)
+    assert (report.truncated, report.windows) == (0, 1 + (100 - 8 + 30 - 8 - 1) // (30 - 8))
+    report = build_collection(encoder, tmp_path, "cut", source, window=False)
+    assert Collection.open(tmp_path, "cut").settings.window is None
+    assert (report.truncated, report.windows) == (1, None)
+    for window in (False, WindowSettings(16, 4)):
+        with pytest.raises(CollectionExistsError, match="exists with windows of 32 tokens, overlap 8"):
+            build_collection(encoder, tmp_path, "x", source, window=window)
+    with pytest.raises(CollectionExistsError, match="exists without windows, and is asked for with windows"):
+        build_collection(encoder, tmp_path, "cut", source, window=WindowSettings(32, 8))
 
 
 @pytest.mark.parametrize("content", ['{"id": "a", "text": "x"}\n{', "", "{}\n{}"])

@@ -32,7 +32,7 @@ async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any)
         "token_pooling": 1,
         "bm25": False,
         "bm25_language": None,
-        "window": None,
+        "window": {"tokens": 32, "overlap": 8},
         "defaults": None,
     }
     assert (await client.get("/collections/mine")).json() == created.json()

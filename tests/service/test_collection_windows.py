@@ -117,6 +117,24 @@ async def test_windows_are_set_at_creation(
 
 
 @pytest.mark.parametrize(
+    ("asked", "window"),
+    [
+        ({}, {"tokens": 32, "overlap": 8}),
+        ({"window": None}, {"tokens": 32, "overlap": 8}),
+        ({"window": False}, None),
+    ],
+)
+async def test_windows_are_as_long_as_the_encoder_reads_unless_there_shall_be_none(
+    client: httpx.AsyncClient, asked: dict[str, Any], window: Any
+) -> None:
+    created = await client.put("/collections/mine", json=asked)
+    assert (created.status_code, created.json()["window"]) == (201, window)
+    text = "tea " * 40
+    put = await client.put("/collections/mine/documents", json={"documents": [{"id": "a", "text": text}]})
+    assert put.json().get("truncated") == (None if window else 1)
+
+
+@pytest.mark.parametrize(
     ("window", "param", "part"),
     [
         ({}, "window.tokens", "is missing"),
@@ -135,6 +153,8 @@ async def test_windows_are_set_at_creation(
             "window.overlap is 6; windows of 8 tokens have room for 6",
         ),
         (16, "window", ""),
+        (True, "window", ""),
+        ("none", "window", ""),
     ],
 )
 async def test_other_windows_are_refused(

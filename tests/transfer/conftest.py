@@ -26,12 +26,12 @@ from transfer.queries import CollectionQuery
 WORDS = ["tea", "water", "hot", "brew", "train", "rail", "station", "green", "leaf", "black", "steam", "the"]
 ALL = CandidateLimits(10_000, 10_000)
 KINDS: dict[str, dict[str, Any]] = {
-    "plain": {"fields": {"year": "integer", "kind": "keyword"}},
-    "idf": {"lexical": "idf", "bm25": True},
-    "float16": {"token_codec": "float16", "lexical": "idf"},
-    "none": {"token_codec": "none"},
+    "plain": {"fields": {"year": "integer", "kind": "keyword"}, "window": False},
+    "idf": {"lexical": "idf", "bm25": True, "window": False},
+    "float16": {"token_codec": "float16", "lexical": "idf", "window": False},
+    "none": {"token_codec": "none", "window": False},
     "windows": {"window": WindowSettings(12, 4), "lexical": "idf"},
-    "pooled": {"token_codec": "int8", "token_pooling": 2},
+    "pooled": {"token_codec": "int8", "token_pooling": 2, "window": False},
 }
 
 Make = Callable[[str], Collection]

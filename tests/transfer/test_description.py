@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from index.windows.settings import WindowSettings
 from ingest.target import settings_for
 from transfer.description import described_settings, settings_record
 
@@ -14,6 +15,7 @@ def test_a_description_is_read_back_and_names_no_place_of_this_machine(tiny: Any
     assert settings.checkpoint == "/somebody/tiny"
     record = settings_record(settings)
     assert "/somebody" not in str(record)
-    found = described_settings({"format_version": 1, "settings": record}, "x.parquet")
+    found, window = described_settings({"format_version": 1, "settings": record}, "x.parquet")
     assert found == settings
+    assert window == settings.window == WindowSettings(32, 8)
     assert found.checkpoint is None

@@ -73,7 +73,7 @@ def test_what_it_cannot_hold_is_refused_before_anything_is_written(
         MilvusTarget(place, "docs", windows.settings, 10)
     source = tmp_path / "long.jsonl"
     source.write_text(json.dumps({"id": "long", "text": "tea " * 17_000}))
-    build_collection(LocalDocuments(tiny), tmp_path / "c", "long", source)
+    build_collection(LocalDocuments(tiny), tmp_path / "c", "long", source, window=False)
     from index.collection import Collection
 
     snapshot = Collection.open(tmp_path / "c", "long").snapshot()

@@ -72,7 +72,9 @@ def test_vectors_of_a_residual_codec_come_back_as_they_are(eight: Any, file: Pat
     lines = [json.dumps({"id": f"d{row}", "text": " ".join(text)}) for row, text in enumerate(words)]
     (tmp_path / "source.jsonl").write_text("\n".join(lines))
     encoder = LocalDocuments(eight)
-    build_collection(encoder, tmp_path, "coded", tmp_path / "source.jsonl", token_codec="residual1")
+    build_collection(
+        encoder, tmp_path, "coded", tmp_path / "source.jsonl", token_codec="residual1", window=False
+    )
     own = Collection.open(tmp_path, "coded").snapshot()
     assert export(own, ParquetTarget(file, own.settings)) == 120
     build_ready(encoder, tmp_path / "other", "back", ParquetSource(file))
@@ -115,7 +117,7 @@ def test_tokens_that_share_vectors_are_not_joined_again(
 def test_the_codec_sign_comes_back(tmp_path: Path, eight: Any, file: Path) -> None:
     source, encoder = tmp_path / "source.jsonl", LocalDocuments(eight)
     source.write_text('{"id": "a", "text": "hot tea"}\n{"id": "b", "text": "the train leaves"}')
-    build_collection(encoder, tmp_path, "signs", source, token_codec="sign")
+    build_collection(encoder, tmp_path, "signs", source, token_codec="sign", window=False)
     own = Collection.open(tmp_path, "signs").snapshot()
     assert export(own, ParquetTarget(file, own.settings)) == 2
     build_ready(encoder, tmp_path / "other", "back", ParquetSource(file))

@@ -15,6 +15,7 @@ import pyarrow.parquet
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
 from index.errors import InvalidDocumentError
+from index.windows.settings import WindowSettings
 from ingest.errors import SourceError
 from ingest.ready import ReadyBatch
 from ingest.sources.records import document_from_record, parse_json
@@ -40,9 +41,9 @@ class ParquetSource:
         self.total: int | None = 0
         self._files = files
         described = [self._described(file) for file in files]
-        self.settings = described[0]
-        for file, settings in zip(files, described, strict=True):
-            if settings != self.settings:
+        self.settings, self.window = described[0]
+        for file, found in zip(files, described, strict=True):
+            if found != described[0]:
                 raise SourceError(
                     f"{file} was exported with other settings than {files[0]}; build them apart"
                 )
@@ -64,7 +65,8 @@ class ParquetSource:
     def close(self) -> None:
         """Nothing: files are open only while they are read."""
 
-    def _described(self, path: Path) -> CollectionSettings:
+    def _described(self, path: Path) -> tuple[CollectionSettings, WindowSettings | None]:
+        """A file's settings, and its collection's windows."""
         try:
             with pyarrow.parquet.ParquetFile(path, **_THRIFT_LIMITS) as file:
                 schema, self.total = file.schema_arrow, (self.total or 0) + int(file.metadata.num_rows)
@@ -72,14 +74,14 @@ class ParquetSource:
             raise SourceError(f"{path}: not a readable Parquet file ({error})") from error
         found = (schema.metadata or {}).get(KEY.encode())
         try:
-            settings = described_settings(None if found is None else orjson.loads(found), str(path))
+            described = described_settings(None if found is None else orjson.loads(found), str(path))
         except orjson.JSONDecodeError as error:
             raise SourceError(f"{path}: the description of its vectors is not JSON") from error
-        for name, kind in columns(settings):
+        for name, kind in columns(described[0]):
             if name not in schema.names or schema.field(name).type != kind:
                 present = schema.field(name).type if name in schema.names else "missing"
                 raise SourceError(f"{path}: column {name} is {present}; it must be {kind}")
-        return settings
+        return described
 
 
 def _ready(batch: pyarrow.RecordBatch, positions: list[str], settings: CollectionSettings) -> ReadyBatch:

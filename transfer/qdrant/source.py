@@ -50,7 +50,7 @@ class QdrantSource:
             with qdrant_errors(self.name):
                 metadata = self._client.get_collection(collection).config.metadata or {}
                 self.total: int | None = self._client.count(collection, exact=True).count
-            self.settings = described_settings(metadata.get(KEY), self.name)
+            self.settings, self.window = described_settings(metadata.get(KEY), self.name)
         except TransferError as error:
             self._client.close()
             raise SourceError(str(error)) from error

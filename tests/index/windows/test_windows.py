@@ -19,6 +19,7 @@ from index.dense import kinds
 from index.documents.filters import parse_filter
 from index.errors import DamagedIndexError, InvalidDocumentError, SearchIndexError
 from index.inspection import inspect_collection
+from index.live.collection import LiveCollection
 from index.scoring import packed_maxsim
 from index.search import best_window as best
 from index.search import late_interaction
@@ -352,13 +353,52 @@ def test_windows_must_fit_their_documents(
     refused("'note': a window lies outside", spans=windows.spans + np.array([[0, 0], [0, 0], [0, 0], [0, 1]]))
     refused("'book': a window lies outside", spans=windows.spans - np.array([[1, 0], [0, 0], [0, 0], [0, 0]]))
     with collection.writer() as writer:
-        with pytest.raises(InvalidDocumentError, match="has windows of 16 tokens, overlap 4"):
+        with pytest.raises(InvalidDocumentError, match="2 windows came with 4 representations"):
             writer.add(documents, encoded)
         with pytest.raises(InvalidDocumentError, match="4 windows came with 3 representations"):
             writer.add(documents, encoded.take(np.arange(3)), windows)
     plain = Collection.create(root, "plain", make_settings(encoded, "plain"))
     with plain.writer() as writer, pytest.raises(InvalidDocumentError, match="has no windows"):
         writer.add(documents, encoded, windows)
+
+
+@pytest.mark.parametrize("dense_kind", ["flat", "hnsw"])
+def test_documents_of_one_window_are_found_as_without_windows(
+    build_windowed: Any, random_corpus: Any, make_settings: Any, root: Path, dense_kind: str
+) -> None:
+    """The same hits and scores, through merges too; a hit also names its window."""
+    documents, encoded = random_corpus(150, seed=5, repeat=4)
+    fields = {"year": "integer"}
+    whole = Collection.create(
+        root, "whole", make_settings(encoded, "whole", dense_kind=dense_kind, fields=fields, lexical="idf")
+    )
+    with whole.writer() as writer:
+        writer.add(documents, encoded)
+        writer.publish()
+    corpus = documents, encoded, DocumentWindows.whole(documents)
+    windowed = build_windowed(corpus, dense_kind=dense_kind, lexical="idf", segment=5)
+    with LiveCollection(windowed) as live:
+        live.put(documents[:3], encoded.take(np.arange(3)))  # without windows: one each, all of the text
+        live.flush()
+        assert live.merge() > 0
+    found, expected = windowed.snapshot(), whole.snapshot()
+    for row in range(0, 150, 10):
+        query = encoded.take(np.array([row]))
+        for condition in (None, parse_filter({"lt": {"year": 2004}})):
+            asked = {"candidates": CandidateLimits(20, 20), "filter": condition}
+            ours = found.search(query, **asked).hits
+            texts = {hit.document.id: len(hit.document.text) for hit in ours}
+            assert [hit.window for hit in ours] == [Window(0, 0, length) for length in texts.values()]
+            assert [replace(hit, window=None) for hit in ours] == expected.search(query, **asked).hits
+    as_whole = found.undivided()
+    assert as_whole.settings == replace(expected.settings, name="demo")
+    query = encoded.take(np.array([7]))
+    assert as_whole.search(query).hits == expected.search(query).hits
+
+
+def test_where_a_document_has_several_windows_none_is_left_out(build_windowed: Any, two: Windowed) -> None:
+    snapshot = build_windowed(two).snapshot()
+    assert snapshot.undivided() is snapshot
 
 
 def test_a_document_that_has_begun_must_be_finished(

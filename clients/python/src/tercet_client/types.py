@@ -117,7 +117,7 @@ CollectionRequest = TypedDict(
         "bm25_language": "NotRequired[Literal['none', 'arabic', 'armenian', 'basque', 'catalan', 'czech', 'danish', 'dutch', 'english', 'esperanto', 'estonian', 'finnish', 'french', 'german', 'greek', 'hindi', 'hungarian', 'indonesian', 'irish', 'italian', 'lithuanian', 'nepali', 'norwegian', 'persian', 'polish', 'portuguese', 'romanian', 'russian', 'serbian', 'sesotho', 'spanish', 'swedish', 'tamil', 'turkish', 'yiddish'] | None]",
         "encoder": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
-        "window": "NotRequired[WindowRequest | None]",
+        "window": "NotRequired[WindowRequest | Literal[False] | None]",
         "fields": "NotRequired[dict[str, Literal['keyword', 'integer', 'number', 'boolean', 'datetime']] | None]",
     },
 )
@@ -852,9 +852,9 @@ StoredDocumentQuery = TypedDict(
     },
 )
 
-# What is stored of a document: its three representations, or in a collection with windows those of
-# each. `PUT` takes it as it is, but pools token vectors again: into a collection with token pooling
-# put the text.
+# What is stored of a document: its three representations, or where it is divided into windows those
+# of each. `PUT` takes it as it is, but pools token vectors again: into a collection with token
+# pooling put the text.
 StoredDocumentRepresentations = TypedDict(
     "StoredDocumentRepresentations",
     {
