@@ -129,7 +129,7 @@ def rows_by_adapter(adapters: Sequence[Key]) -> dict[Key, Int64]:
 
 
 def pack(batch: TokenBatch, padded: PaddedOutputs, tokenizer: Tokenizer) -> Representations:
-    """Representations of one batch, without padding, what special tokens weigh, and what instructions do."""
+    """Representations of one batch, without padding; special tokens and instructions have no weights."""
     lengths = batch.lengths
     position = np.arange(int(lengths.max(initial=0)))
     present: Bool = position < lengths[:, None]
