@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli import options
+from cli import options, reading
 from cli.filters import filter_json as json_of
 from cli.filters import parse_filter
 from cli.output import console, error_console, print_json
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from index.candidates import Document
     from index.documents.filters import Filter
     from index.snapshot import Snapshot
+    from ingest.sources.reader import Reading
 
 BATCH_DOCUMENTS = 64
 BATCH_CHARACTERS = 400_000
@@ -44,11 +45,19 @@ FilterJson = Annotated[
 
 @app.command()
 def put(
-    source: Annotated[Path, typer.Argument(help="JSONL (.jsonl, .jsonl.gz), Parquet, or a BEIR folder.")],
+    source: Annotated[Path, typer.Argument(help=reading.SOURCE)],
     collection: Name,
     on_error: Annotated[
         Literal["stop", "skip"], typer.Option(help="At a bad record: stop, or leave it out and list it.")
     ] = "stop",
+    text_field: reading.TextField = None,
+    title_field: reading.TitleField = None,
+    id_field: reading.IdField = None,
+    metadata_field: reading.MetadataFields = None,
+    no_metadata_field: reading.NotMetadataFields = None,
+    generate_ids: reading.GenerateIds = False,
+    encoding: reading.Encoding = None,
+    delimiter: reading.Delimiter = None,
     url: Url = None,
     data: options.Data = None,
     adapters: options.Adapters = None,
@@ -63,8 +72,19 @@ def put(
     Without --url all of them take effect in one step. A server takes them in batches, each of which is on its
     disk and searched before the next one is sent; a command that was interrupted can be given again.
     """
+    read_as = reading.reading_from(
+        text_field,
+        title_field,
+        id_field,
+        metadata_field,
+        no_metadata_field,
+        encoding,
+        delimiter,
+        generate_ids=generate_ids,
+    )
+    reading.say_columns(source, read_as)
     if url is not None:
-        _put_remote(url, source, collection, on_error, data)
+        _put_remote(url, source, collection, on_error, read_as, data)
         return
     from cli.index_build import build_with
     from index.collection import Collection
@@ -79,7 +99,7 @@ def put(
         threads=threads,
     )
     Collection.open(options.collections_root(settings), collection)
-    done = build_with(settings, collection, source, on_error=on_error, mode="upsert")
+    done = build_with(settings, collection, source, on_error=on_error, reading=read_as, mode="upsert")
     for skip in done.skips:
         error_console().print(f"skipped {skip}", markup=False, soft_wrap=True)
     console().print(f"{done.documents:,} documents are in collection {collection!r}.")
@@ -220,7 +240,12 @@ def _record(document: Document) -> dict[str, Any]:
 
 
 def _put_remote(
-    url: str, source: Path, collection: str, on_error: Literal["stop", "skip"], data: Path | None
+    url: str,
+    source: Path,
+    collection: str,
+    on_error: Literal["stop", "skip"],
+    read_as: Reading,
+    data: Path | None,
 ) -> None:
     """Sends documents in batches, each under a key of its own, so that a repeat changes nothing."""
     from cli.progress import count_progress
@@ -228,7 +253,7 @@ def _put_remote(
 
     with _remote(url, data) as remote, count_progress("put", "documents") as report:
         fields = remote.ask("GET", path_of(collection))["fields"]
-        reader = DocumentReader(source, on_error=on_error, fields=fields)
+        reader = DocumentReader(source, on_error=on_error, fields=fields, reading=read_as)
         done, position = 0, None
         for batch in _batches(reader):
             body = {"documents": batch, "idempotency_key": secrets.token_hex(16)}

@@ -79,8 +79,8 @@ def read_texts(path: Path) -> Iterator[str]:
     """The `text` of each line. Raises SourceError naming the line where there is none."""
     from index.errors import InvalidDocumentError
     from ingest.errors import SourceError
+    from ingest.sources.json_text import parse_json
     from ingest.sources.lines import LineFile
-    from ingest.sources.records import parse_json
 
     lines = LineFile(path)
     for number, line in lines:

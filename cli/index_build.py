@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import typer
 
-from cli import options
+from cli import options, reading
 from cli.output import console, error_console, megabytes, print_failure, print_json, print_pairs
 from cli.remote import Remote, RemoteError, Url, named_url, path_of
 from index.dense.kinds import DenseKind
@@ -35,8 +35,7 @@ def build(
     source: Annotated[
         str,
         typer.Argument(
-            help="JSONL (.jsonl, .jsonl.gz), Parquet, or a BEIR folder; with --from qdrant a server's "
-            "address or a folder of the local mode."
+            help=f"{reading.SOURCE} With --from qdrant a server's address or a folder of the local mode."
         ),
     ],
     collection: Annotated[str, typer.Option(help="Collection to create or to replace.")],
@@ -62,6 +61,17 @@ def build(
     on_error: Annotated[
         Literal["stop", "skip"], typer.Option(help="At a bad record: stop, or leave it out and list it.")
     ] = "stop",
+    text_field: reading.TextField = None,
+    title_field: reading.TitleField = None,
+    id_field: reading.IdField = None,
+    metadata_field: reading.MetadataFields = None,
+    no_metadata_field: reading.NotMetadataFields = None,
+    generate_ids: reading.GenerateIds = False,
+    encoding: reading.Encoding = None,
+    delimiter: reading.Delimiter = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Build nothing: say what would be read, with three documents.")
+    ] = False,
     dense_kind: Annotated[
         DenseKind | None,
         typer.Option(
@@ -128,6 +138,16 @@ def build(
     if stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     fields = parse_fields(field)
+    read_as = reading.reading_from(
+        text_field,
+        title_field,
+        id_field,
+        metadata_field,
+        no_metadata_field,
+        encoding,
+        delimiter,
+        generate_ids=generate_ids,
+    )
     language = options.bm25_language(bm25_language, bm25=bm25)
     window = options.window_from(window_tokens, window_overlap, none=no_windows)
     settings = options.settings_from(
@@ -164,12 +184,18 @@ def build(
         build_remote(url, settings, collection, asked)
         return
     if ready is None:
+        if dry_run:
+            reading.show_source(Path(source), read_as, on_error, fields or {})
+            return
+        if progress != "json":
+            reading.say_columns(Path(source), read_as)
         done = build_with(
             settings,
             collection,
             Path(source),
             progress,
             on_error=on_error,
+            reading=read_as,
             adapter=adapter,
             mark=mark,
             mode=mode,

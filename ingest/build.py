@@ -33,7 +33,8 @@ from ingest.errors import BuildCancelledError, SourceError
 from ingest.groups import estimated_tokens, groups
 from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, Skipped
-from ingest.sources.reader import DocumentReader, source_files
+from ingest.sources.files import source_files
+from ingest.sources.reader import AS_FOUND, DocumentReader, Reading
 from ingest.target import chosen, chosen_adapter, exists, open_or_create, remove_unpublished, settings_for
 from models.blank import without_blank
 from models.encoder import EncoderInfo
@@ -89,6 +90,7 @@ def build_collection(
     source: Path,
     *,
     on_error: OnError = "stop",
+    reading: Reading = AS_FOUND,
     dense_kind: DenseKind | None = None,
     dense_memory_bytes: int | None = None,
     token_codec: TokenCodec | None = None,
@@ -108,7 +110,8 @@ def build_collection(
     """Builds a new snapshot of a collection from a source and publishes it in one step.
 
     The collection is created where it is missing, and removed again should this first build fail. One that
-    exists keeps its settings, and its present snapshot until the new one is published. dense_kind,
+    exists keeps its settings, and its present snapshot until the new one is published. reading: which columns
+    of the source are what, by default those of the usual names. dense_kind,
     dense_memory_bytes: of a new collection, by default auto and half of the memory. token_codec: of a new
     collection; by default residual1, or int8 where the source has too few token vectors. The residual ones
     learn a codebook from some of the documents first. token_pooling: of a new collection, how many tokens
@@ -153,13 +156,14 @@ def build_collection(
             seconds = time.monotonic() - started
             progress(BuildProgress(0, None, 0, 0, 0.0, seconds, learning=vectors))
 
-        settings |= codec_settings(encoder, source, token_codec, on_error, learning)
+        settings |= codec_settings(encoder, source, token_codec, on_error, reading, learning)
     elif token_codec is not None:
         settings["token_codec"] = token_codec
     collection, created = open_or_create(collections_root, name, encoder.info, settings)
     try:
         cutter = cutter_for(collection.settings, encoder.tokenizer)
-        reader = DocumentReader(source, on_error=on_error, fields=collection.settings.fields)
+        fields = collection.settings.fields
+        reader = DocumentReader(source, on_error=on_error, fields=fields, reading=reading)
         with build_target(collection, mode, mark or secrets.token_hex(4), staged=staged) as target:
             found = collection.settings.name  # `name` may be an alias
             return _Build(found, encoder, cutter, reader, target, progress, cancelled).run()

@@ -17,7 +17,7 @@ from ingest.document_encoders import DocumentEncoder
 from ingest.errors import SourceError
 from ingest.groups import estimated_tokens
 from ingest.sources.checks import OnError
-from ingest.sources.reader import DocumentReader
+from ingest.sources.reader import DocumentReader, Reading
 from models.representations import Float32
 
 DEFAULT: TokenCodec = "residual1"
@@ -37,18 +37,19 @@ def codec_settings(
     source: Path,
     asked: TokenCodec | None,
     on_error: OnError,
+    reading: Reading,
     progress: Callable[[int], None],
 ) -> dict[str, Any]:
     """The settings `token_codec` and `codebook` of a new collection, where they are not those of any other.
 
     Without a codec that is asked for, a source of enough token vectors gets the smallest.
-    on_error: as for the build; progress: is told now and then how many token vectors there are to learn from,
-    and may raise. Raises SourceError for a bad record (with `on_error` "stop"), and where what is asked for
-    needs a codebook, and there are too few vectors to learn it from.
+    on_error, reading: as for the build; progress: is told now and then how many token vectors there are to
+    learn from, and may raise. Raises SourceError for a bad record (with `on_error` "stop"), and where what is
+    asked for needs a codebook, and there are too few vectors to learn it from.
     """
     if asked is not None and asked not in RESIDUAL_BITS:
         return {"token_codec": asked}
-    texts, seen = _drawn_texts(source, on_error, encoder.info.max_length, progress)
+    texts, seen = _drawn_texts(source, on_error, reading, encoder.info.max_length, progress)
     codec: TokenCodec = asked or DEFAULT
     if asked is None:
         vectors = sum(map(estimated_tokens, texts)) if encoder.info.colbert_dimension % 8 == 0 else 0
@@ -89,7 +90,7 @@ def _sample(
 
 
 def _drawn_texts(
-    source: Path, on_error: OnError, max_length: int, progress: Callable[[int], None]
+    source: Path, on_error: OnError, reading: Reading, max_length: int, progress: Callable[[int], None]
 ) -> tuple[list[str], int]:
     """The beginnings of documents, each as likely as any other, in random order; and how many the source has.
 
@@ -100,7 +101,7 @@ def _drawn_texts(
     drawn: list[str] = []
     seen, characters = 0, CHARACTERS_PER_TOKEN * max_length
     most = max(1, min(MOST_DOCUMENTS, DRAWN_CHARACTERS // characters))
-    for document in DocumentReader(source, on_error=on_error):
+    for document in DocumentReader(source, on_error=on_error, reading=reading):
         seen += 1
         if seen % DOCUMENTS_PER_LOOK == 0:
             progress(0)

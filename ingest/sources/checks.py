@@ -56,9 +56,12 @@ class RecordChecks:
             return error
         return None
 
-    def skip(self, position: str, problem: Exception) -> None:
-        """Leaves a record out. Raises SourceError or DuplicateDocumentError where it ends the build."""
-        if self._on_error == "stop":
+    def skip(self, position: str, problem: Exception, *, harmless: bool = False) -> None:
+        """Leaves a record out. Raises SourceError or DuplicateDocumentError where it ends the build.
+
+        harmless: it never does, since nothing is lost.
+        """
+        if self._on_error == "stop" and not harmless:
             message = (
                 f"{position}: {problem}. Correct it, or skip bad records "
                 '(--on-error skip, or "on_error": "skip" of a job).'

@@ -30,8 +30,8 @@ class ParquetRows:
     """Iterates once over (row number from 1, the row as a JSON object or why it is none).
 
     A row of more bytes than the limit is none. `left_out` has, at the end, names of columns and fields that
-    JSON has nothing for, and of how many rows they were. Raises SourceError where the file is not Parquet, is
-    damaged, lacks an id or a text column, or takes more memory than MEMORY_BYTES.
+    JSON has nothing for, and of how many rows they were. names: of the columns. Raises SourceError where the
+    file is not Parquet, is damaged, or takes more memory than MEMORY_BYTES.
     """
 
     def __init__(self, path: Path, limit_bytes: int) -> None:
@@ -42,15 +42,9 @@ class ParquetRows:
         try:
             with pyarrow.parquet.ParquetFile(path, **_THRIFT_LIMITS) as file:
                 self._total = int(file.metadata.num_rows)
-                columns = file.schema_arrow.names
+                self.names: list[str] = file.schema_arrow.names
         except (pyarrow.ArrowException, OSError) as error:
             raise SourceError(f"{path}: not a readable Parquet file ({error})") from error
-        for wanted in (("id", "_id"), ("text",)):
-            if not set(wanted) & set(columns):
-                raise SourceError(
-                    f"{path}: no column {' or '.join(wanted)}; the columns are {', '.join(columns)[:1000]}. "
-                    "Rename the column that holds it."
-                )
 
     @property
     def fraction(self) -> float:

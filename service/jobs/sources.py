@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ingest.errors import SourceError
-from ingest.sources.reader import source_files
+from ingest.sources.files import source_files
 from service.exceptions import InvalidRequestError
 
 

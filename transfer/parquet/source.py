@@ -18,7 +18,8 @@ from index.errors import InvalidDocumentError
 from index.windows.settings import WindowSettings
 from ingest.errors import SourceError
 from ingest.ready import ReadyBatch
-from ingest.sources.records import document_from_record, parse_json
+from ingest.sources.columns import STANDARD
+from ingest.sources.json_text import parse_json
 from models.representations import Bool, Float32, Int64, SparseRows, TokenVectors, offsets_of
 from transfer.description import KEY, described_settings
 from transfer.parquet.layout import columns
@@ -130,7 +131,7 @@ def _ready(batch: pyarrow.RecordBatch, positions: list[str], settings: Collectio
 
 def _document(record: dict[str, Any]) -> Document:
     metadata = record["metadata"]
-    return document_from_record(
+    return STANDARD.document(
         {**record, "metadata": None if metadata is None else parse_json(metadata.encode())}
     )
 

@@ -12,7 +12,7 @@ from index.candidates import Document
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
 from ingest.ready import ReadyBatch
-from ingest.sources.records import document_from_record
+from ingest.sources.columns import STANDARD
 from models.representations import Float32, SparseRows, TokenVectors, offsets_of
 from transfer.description import KEY, described_settings
 from transfer.errors import TransferError
@@ -155,7 +155,7 @@ class QdrantSource:
 
 
 def _document(payload: Mapping[str, Any] | None) -> Document:
-    return document_from_record(
+    return STANDARD.document(
         {name: (payload or {}).get(name) for name in ("id", "title", "text", "metadata")}
     )
 

@@ -14,7 +14,8 @@ import pytest
 from index.candidates import Document
 from index.errors import DuplicateDocumentError
 from ingest.errors import SourceError
-from ingest.sources.reader import DocumentReader, read_documents, source_files
+from ingest.sources.files import source_files
+from ingest.sources.reader import DocumentReader, read_documents
 
 
 def write(path: Path, *lines: str | bytes) -> Path:
@@ -161,10 +162,10 @@ def test_an_endless_line_is_not_held(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("missing.jsonl", "no such file"), ("x.csv", "unknown kind of file"), ("empty", "holds neither")],
+    [("missing.jsonl", "no such file"), ("x.docx", "unknown kind of file"), ("empty", "holds no file")],
 )
 def test_what_is_no_source(tmp_path: Path, name: str, reason: str) -> None:
-    (tmp_path / "x.csv").touch()
+    (tmp_path / "x.docx").touch()
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match=reason):
         source_files(tmp_path / name)
@@ -215,8 +216,10 @@ def test_parquet_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="not a readable Parquet file"):
         read_documents(path)
     pyarrow.parquet.write_table(pyarrow.table({"id": ["a"], "body": ["x"]}), path)
-    with pytest.raises(SourceError, match="no column text; the columns are id, body"):
-        read_documents(path)
+    assert list(read_documents(path)) == [Document("a", "x")]
+    pyarrow.parquet.write_table(pyarrow.table({"id": ["a"], "words": ["x"]}), path)
+    with pytest.raises(SourceError, match="the columns are id, words: name one with --text-field"):
+        list(read_documents(path))
 
 
 def test_parquet_without_its_extra_says_how_to_get_it(

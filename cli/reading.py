@@ -1,0 +1,132 @@
+"""Flags that say how a source is read, and what would be read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.output import console, error_console, print_json
+
+if TYPE_CHECKING:
+    from index.documents.fields import FieldType
+    from ingest.sources.checks import OnError
+    from ingest.sources.reader import Reading
+
+SHOWN_DOCUMENTS = 3
+SOURCE = (
+    "CSV, TSV, JSON, JSONL or Parquet, packed by gzip, bzip2, xz or zstd or not, a folder of such parts, or "
+    "a BEIR folder."
+)
+
+TextField = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column of the texts; a.b is b within a. [default: text, contents, content, body, page_content, "
+        "passage or document]",
+        show_default=False,
+    ),
+]
+TitleField = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column of the titles. [default: title or name]", show_default=False),
+]
+IdField = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Column of the ids. [default: id, _id, doc_id, docid or pid]", show_default=False
+    ),
+]
+MetadataFields = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metadata-field",
+        metavar="NAME",
+        help="Column to keep as metadata, once for each. [default: all others]",
+        show_default=False,
+    ),
+]
+NotMetadataFields = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--no-metadata-field", metavar="NAME", help="Column to leave out, once for each.", show_default=False
+    ),
+]
+GenerateIds = Annotated[
+    bool,
+    typer.Option(
+        "--generate-ids",
+        help="Make each id of what its document holds, so that a second load changes nothing.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(help="Of CSV and TSV, such as cp949. [default: found]", show_default=False),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(help="Between the cells of CSV. [default: found]", show_default=False),
+]
+
+
+def reading_from(
+    text: str | None,
+    title: str | None,
+    id: str | None,
+    metadata: list[str] | None,
+    not_metadata: list[str] | None,
+    encoding: str | None,
+    delimiter: str | None,
+    *,
+    generate_ids: bool,
+) -> Reading:
+    """How flags say that a source is read. Raises typer.BadParameter for some that exclude each other."""
+    from ingest.sources.columns import ColumnChoice
+    from ingest.sources.reader import Reading
+
+    if generate_ids and id is not None:
+        raise typer.BadParameter("goes without --id-field", param_hint="--generate-ids")
+    if metadata and not_metadata:
+        raise typer.BadParameter("goes without --metadata-field", param_hint="--no-metadata-field")
+    if delimiter is not None and len(delimiter) != 1:
+        raise typer.BadParameter(f"{delimiter!r:.80} is not one character", param_hint="--delimiter")
+    columns = ColumnChoice(
+        text, title, id, tuple(metadata) if metadata else None, tuple(not_metadata or ()), generate_ids
+    )
+    return Reading(columns, encoding, delimiter)
+
+
+def say_columns(source: Path, reading: Reading) -> None:
+    """Says in one line which columns are read as what, where they are not those of our own files."""
+    from ingest.sources.reader import DocumentReader
+
+    reader = DocumentReader(source, on_error="skip", reading=reading)
+    next(iter(reader), None)
+    if not reader.columns.usual:
+        error_console().print(f"{reader.files[0]}: {reader.columns}", markup=False, soft_wrap=True)
+
+
+def show_source(source: Path, reading: Reading, on_error: OnError, fields: Mapping[str, FieldType]) -> None:
+    """Prints what would be read: files, columns, and the first documents, each as a line of JSON."""
+    from ingest.sources.reader import DocumentReader
+
+    reader = DocumentReader(source, on_error=on_error, fields=fields, reading=reading)
+    first = list(islice(reader, SHOWN_DOCUMENTS))
+    files = f"{len(reader.files)} files" if len(reader.files) > 1 else str(reader.files[0])
+    known = "" if reader.total is None else f", {reader.total:,} documents"
+    console().print(f"{files}{known}: {reader.columns}", markup=False, soft_wrap=True)
+    for document in first:
+        print_json(
+            {
+                "id": document.id,
+                "title": document.title,
+                "text": document.text,
+                "metadata": dict(document.metadata),
+            }
+        )
+    for skip in reader.skips:
+        error_console().print(f"skipped {skip}", markup=False, soft_wrap=True)

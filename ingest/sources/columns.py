@@ -1,0 +1,191 @@
+"""Which columns of a source hold id, title, text and metadata: those named, or those of the usual names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from index.candidates import Document
+from index.errors import InvalidDocumentError
+from ingest.errors import SourceError
+from ingest.sources.json_kinds import kind_of
+
+# The first of these that a source has; of texts and ids beyond the first names only one may be there.
+IDS = ("id", "_id", "doc_id", "docid", "pid")
+TEXTS = ("text", "contents", "content", "body", "page_content", "passage", "document")
+TITLES = ("title", "name")
+METADATA = "metadata"
+GENERATED_BYTES = 16
+SHOWN_CHARACTERS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChoice:
+    """What somebody says of a source's columns. None: the usual names are looked for.
+
+    A name may be a path into nested objects, its parts joined by dots. metadata: what alone is kept; by
+    default all that is nothing else. not_metadata: what of it is left out. generate_ids: ids are hashes of
+    what a document holds.
+    """
+
+    text: str | None = None
+    title: str | None = None
+    id: str | None = None
+    metadata: tuple[str, ...] | None = None
+    not_metadata: tuple[str, ...] = ()
+    generate_ids: bool = False
+
+    def among(self, names: Sequence[str], origin: str) -> Columns:
+        """The columns of a source of these names. Raises SourceError where it is unclear; origin: for it."""
+        text = self.text or _known(names, TEXTS, 1, "--text-field", origin)
+        title = self.title or next((name for name in TITLES if name in names and name != text), None)
+        own = None
+        if not self.generate_ids:
+            own = self.id or _known(names, IDS, 2, "--id-field", origin)
+        for flag, wanted in (
+            ("--text-field", self.text),
+            ("--title-field", self.title),
+            ("--id-field", self.id),
+        ):
+            if wanted is not None and wanted.split(".")[0] not in names and wanted not in names:
+                raise SourceError(f"{origin}: no column {wanted!r:.200} ({flag}); {shown_columns(names)}")
+        return Columns(text, title, own, self)
+
+
+USUAL = ColumnChoice()
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Those of one source. title: None where it has none; id: None where ids are generated."""
+
+    text: str
+    title: str | None
+    id: str | None
+    choice: ColumnChoice = USUAL
+
+    def __str__(self) -> str:
+        parts = [f"text from {self.text!r}"]
+        parts += [] if self.title is None else [f"title from {self.title!r}"]
+        parts.append("ids from the content" if self.id is None else f"ids from {self.id!r}")
+        return ", ".join(parts)
+
+    @property
+    def usual(self) -> bool:
+        """Whether they are what every source of ours has, so that nothing is to be said."""
+        return self.text == "text" and self.title in ("title", None) and self.id in ("id", "_id")
+
+    def document(self, record: object) -> Document:
+        """The document of a record. Raises InvalidDocumentError where a part is missing or of another type.
+
+        A whole number as id becomes its decimal digits, since BEIR's judgments name ids as text. Null stands
+        for an absent value. What is beside an object `metadata` and inside it holds as it is inside.
+        """
+        if not isinstance(record, Mapping):
+            raise InvalidDocumentError(f"expected a JSON object, got {kind_of(record)}")
+        text = _value(record, self.text)
+        if text is None:
+            raise InvalidDocumentError(f'"{self.text}" is missing')
+        if not isinstance(text, str):
+            raise InvalidDocumentError(f'"{self.text}" must be a string, got {kind_of(text)}')
+        title = None if self.title is None else _value(record, self.title)
+        if title is not None and not isinstance(title, str):
+            raise InvalidDocumentError(f'"{self.title}" must be a string or null, got {kind_of(title)}')
+        metadata = self._metadata(record)
+        return Document(self._identifier(record, text, title, metadata), text, title or None, metadata)
+
+    def _identifier(
+        self, record: Mapping[str, Any], text: str, title: str | None, metadata: Mapping[str, Any]
+    ) -> str:
+        if self.id is None:
+            return content_id(text, title, metadata)
+        if self.id in ("id", "_id") and self.choice.id is None:
+            return _usual_identifier(record)
+        return _identifier(self.id, _value(record, self.id))
+
+    def _metadata(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = self.choice.metadata
+        if chosen is not None:
+            found = {name: _value(record, name) for name in chosen}
+            return {name: value for name, value in found.items() if value is not None}
+        inside = record.get(METADATA)
+        if inside is not None and not isinstance(inside, Mapping):
+            raise InvalidDocumentError(f'"{METADATA}" must be an object or null, got {kind_of(inside)}')
+        own = {self.text, self.title, METADATA, *(("id", "_id") if self.id in ("id", "_id") else (self.id,))}
+        beside = {key: value for key, value in record.items() if key not in own and value is not None}
+        found = {**beside, **(inside or {})}
+        for name in self.choice.not_metadata:
+            found.pop(name, None)
+        return found
+
+
+STANDARD = Columns("text", "title", "id")
+"""Of records that were written to be read: `{"id" or "_id", "text", "title"?, "metadata"?}`."""
+
+
+def content_id(text: str, title: str | None, metadata: Mapping[str, Any]) -> str:
+    """An id that follows from what a document holds: a BLAKE2b hash, hexadecimal."""
+    content = orjson.dumps([text, title or None, metadata], option=orjson.OPT_SORT_KEYS)
+    return blake2b(content, digest_size=GENERATED_BYTES).hexdigest()
+
+
+def shown_columns(names: Iterable[str]) -> str:
+    """The names of a source's columns, for messages."""
+    return f"the columns are {', '.join(names)[:SHOWN_CHARACTERS]}"
+
+
+def _known(names: Sequence[str], usual: Sequence[str], firsts: int, flag: str, origin: str) -> str:
+    """The usual name that is among those of a source; the first of all where it has no columns at all.
+
+    firsts: how many of the usual ones go before all others. Raises SourceError where several others are
+    there, or none.
+    """
+    found = [name for name in usual if name in names]
+    if found and found[0] not in usual[:firsts] and len(found) > 1:
+        meant = " and ".join(map(repr, found))
+        raise SourceError(f"{origin}: {meant} may be meant; {shown_columns(names)}: name one with {flag}")
+    if not found and names:
+        raise SourceError(
+            f"{origin}: none of {', '.join(usual)} is there; {shown_columns(names)}: name one with {flag}"
+            + (", or give --generate-ids" if flag == "--id-field" else "")
+        )
+    return found[0] if found else usual[0]
+
+
+def _value(record: Mapping[str, Any], name: str) -> Any:
+    """What a record has under a name, or under a path of names."""
+    if name in record or "." not in name:
+        return record.get(name)
+    value: Any = record
+    for part in name.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(part)
+    return value
+
+
+def _usual_identifier(record: Mapping[str, Any]) -> str:
+    names = [name for name in ("id", "_id") if record.get(name) is not None]
+    if not names:
+        raise InvalidDocumentError('"id" (or "_id") is missing')
+    if len(names) == 2 and record["id"] != record["_id"]:
+        raise InvalidDocumentError(
+            f'"id" is {record["id"]!r:.80} but "_id" is {record["_id"]!r:.80}: keep one'
+        )
+    return _identifier(names[0], record[names[0]])
+
+
+def _identifier(name: str, value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if value is None:
+        raise InvalidDocumentError(f'"{name}" is missing')
+    if not isinstance(value, str):
+        raise InvalidDocumentError(f'"{name}" must be a string or a whole number, got {kind_of(value)}')
+    if not value:
+        raise InvalidDocumentError(f'"{name}" is empty')
+    return value

@@ -1,0 +1,181 @@
+"""Rows of CSV and TSV files, whose first row names the columns; encoding and delimiter are found or given."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+import orjson
+from charset_normalizer import from_bytes
+
+from index.documents.fields import FieldType
+from index.documents.json_values import loads
+from index.errors import InvalidDocumentError
+from ingest.errors import SourceError
+from ingest.sources.columns import METADATA, shown_columns
+from ingest.sources.packed import PackedFile
+
+DELIMITERS = ",;\t|"
+SAMPLE_BYTES = 2**20
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+
+Row = tuple[int, "dict[str, Any] | InvalidDocumentError"]
+
+
+class DelimitedRows:
+    """Iterates once over (line number, the row as a record or why it is none). An empty cell is absent.
+
+    Cells are text, but of declared fields what the field holds. names: of the columns. A row of more bytes
+    than the limit is none.
+    """
+
+    unit = "line"
+    blank = 0
+    left_out: Mapping[str, int] = {}
+
+    def __init__(
+        self,
+        path: Path,
+        row_bytes: int,
+        fields: Mapping[str, FieldType],
+        encoding: str | None = None,
+        delimiter: str | None = None,
+    ) -> None:
+        """Raises SourceError where the text has another encoding, or the first row names no columns."""
+        self.path = path
+        self._row_bytes = row_bytes
+        self._fields = fields
+        self._file = PackedFile(path)
+        self._line = 1
+        with self._file.opened(lambda: "its beginning") as file:
+            sample = file.read(SAMPLE_BYTES)
+        self._encoding = encoding or found_encoding(sample)
+        try:
+            first = sample.decode(self._encoding, "replace").lstrip("\ufeff").splitlines()
+        except LookupError as error:
+            raise SourceError(f"{path}: the encoding {encoding!r:.80} is not known (--encoding)") from error
+        self._delimiter = delimiter or found_delimiter(path, first[0] if first else "")
+        with self._opened() as text:
+            self.names = self._header(text)
+
+    @property
+    def fraction(self) -> float:
+        """Share of the file's bytes read so far, from 0 to 1."""
+        return self._file.fraction
+
+    def count(self) -> None:
+        """Not known: a cell may hold line breaks."""
+
+    def __iter__(self) -> Iterator[Row]:
+        csv.field_size_limit(self._row_bytes)
+        with self._opened() as text:
+            rows = csv.reader(self._lines(text), delimiter=self._delimiter)
+            next(rows, None)
+            while True:
+                self._line = rows.line_num + 1
+                try:
+                    cells = next(rows)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    yield self._line, InvalidDocumentError(f"no row of CSV ({error}): is a quote not closed?")
+                    continue
+                if cells:
+                    yield self._line, self._record(cells)
+
+    @contextmanager
+    def _opened(self) -> Iterator[TextIO]:
+        """The text of the file. Raises SourceError where it cannot be read as such."""
+        self._line = 1
+        with self._file.opened(lambda: f"line {self._line}") as file:
+            try:
+                yield io.TextIOWrapper(file, self._encoding, newline="")
+            except UnicodeDecodeError as error:
+                raise SourceError(
+                    f"{self.path} line {self._line} or later: a byte 0x{error.object[error.start]:02x} is no "
+                    f"{self._encoding}; name the file's encoding with --encoding"
+                ) from error
+
+    def _lines(self, text: TextIO) -> Iterator[str]:
+        """Lines of at most as many characters as a row may have bytes."""
+        while line := text.readline(self._row_bytes + 1):
+            if len(line) > self._row_bytes:
+                raise SourceError(
+                    f"{self.path} line {self._line} or later: longer than {self._row_bytes} characters, the "
+                    "limit for one document"
+                )
+            yield line
+
+    def _header(self, text: TextIO) -> list[str]:
+        names = next(csv.reader(self._lines(text), delimiter=self._delimiter), [])
+        # Tables written with their row numbers have no name for that column.
+        names = [name.strip() or f"column {place}" for place, name in enumerate(names, start=1)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise SourceError(f"{self.path}: the column {twice[0]!r:.200} is there twice; rename one")
+        return names
+
+    def _record(self, cells: Sequence[str]) -> dict[str, Any] | InvalidDocumentError:
+        if len(cells) != len(self.names):
+            return InvalidDocumentError(
+                f"{len(cells)} cells for {len(self.names)} columns; {shown_columns(self.names)}"
+            )
+        if sum(map(len, cells)) > self._row_bytes:
+            return InvalidDocumentError(
+                f"longer than {self._row_bytes} characters, the limit for one document"
+            )
+        try:
+            return {
+                name: self._value(name, cell)
+                for name, cell in zip(self.names, cells, strict=True)
+                if cell.strip()
+            }
+        except InvalidDocumentError as error:
+            return error
+
+    def _value(self, name: str, cell: str) -> Any:
+        if name == METADATA:
+            try:
+                return loads(cell.encode())
+            except orjson.JSONDecodeError as error:
+                raise InvalidDocumentError(f'"{METADATA}" is text but not JSON: {error.msg}') from error
+        kind = self._fields.get(name)
+        text = cell.strip()
+        if kind == "integer" and _INTEGER.fullmatch(text):
+            return int(text)
+        if kind == "number":
+            with contextlib.suppress(ValueError):
+                return float(text)
+        if kind == "boolean":
+            return _BOOLEANS.get(text.lower(), cell)
+        return text if kind == "datetime" else cell  # of another type than declared it is refused by name
+
+
+def found_encoding(sample: bytes) -> str:
+    """The encoding of a file that begins so: by its mark, or UTF-8 where it is that, or the likeliest."""
+    for mark, encoding in _MARKS.items():
+        if sample.startswith(mark):
+            return encoding
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample)  # the last character may be cut
+    except UnicodeDecodeError:
+        best = from_bytes(sample).best()
+        return "utf-8" if best is None else best.encoding
+    return "utf-8"
+
+
+def found_delimiter(path: Path, header: str) -> str:
+    """What stands between the names of columns."""
+    if ".tsv" in path.suffixes or ".tab" in path.suffixes:
+        return "\t"
+    counts = {each: len(next(csv.reader([header], delimiter=each), [])) for each in DELIMITERS}
+    return max(counts, key=counts.__getitem__)

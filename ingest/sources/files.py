@@ -1,0 +1,158 @@
+"""Which files a source is, of what kind each is, and its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from index.documents.fields import FieldType
+from index.errors import InvalidDocumentError
+from ingest.errors import SourceError
+from ingest.sources.json_lines import JsonLines
+from ingest.sources.json_text import parse_json
+from ingest.sources.packed import OPENERS, PackedFile
+
+LINES, ARRAYS, DELIMITED, PARQUET = (".jsonl", ".ndjson"), (".json",), (".csv", ".tsv", ".tab"), (".parquet",)
+KINDS = (*LINES, *ARRAYS, *DELIMITED, *PARQUET)
+CORPUS = "corpus"
+
+
+class Records(Protocol):
+    """Iterates once over (position, the record or why there is none) of a file.
+
+    unit: of positions; names: of all columns, None where only records tell; blank: positions without a
+    record; left_out: names of what JSON has nothing for, and of how many records.
+    """
+
+    @property
+    def unit(self) -> str: ...
+
+    @property
+    def names(self) -> Sequence[str] | None: ...
+
+    @property
+    def blank(self) -> int: ...
+
+    @property
+    def left_out(self) -> Mapping[str, int]: ...
+
+    @property
+    def fraction(self) -> float:
+        """Share of the file read so far, from 0 to 1."""
+        ...
+
+    def count(self) -> int | None:
+        """Records of the file, blank ones included; None where only reading it all would tell."""
+        ...
+
+    def __iter__(self) -> Iterator[tuple[int, Any | InvalidDocumentError]]: ...
+
+
+def source_files(source: Path) -> list[Path]:
+    """The files that hold a source's documents, in order of name.
+
+    A folder holds a file called corpus (BEIR), or else parts of one kind. Raises SourceError where there is
+    none.
+    """
+    if source.is_dir():
+        files = sorted(path for path in source.iterdir() if path.is_file() and _kind(path) is not None)
+        corpus = [path for path in files if path.name.split(".")[0] == CORPUS]
+        if corpus:
+            return corpus[:1]
+        for kinds in (PARQUET, LINES, DELIMITED, ARRAYS):
+            parts = [path for path in files if _kind(path) in kinds]
+            if parts:
+                return parts
+        raise SourceError(
+            f"{source}: the folder holds no file that ends in {', '.join(KINDS)}, packed or not. Give a BEIR "
+            "folder, a folder of such parts, or a file."
+        )
+    if not source.exists():
+        raise SourceError(f"{source}: no such file or folder")
+    if not source.is_file():
+        raise SourceError(f"{source}: neither a file nor a folder")
+    if _kind(source) is None:
+        raise SourceError(
+            f"{source}: unknown kind of file; the name must end in {', '.join(KINDS)}, or in one of these "
+            f"and {', '.join(OPENERS)}"
+        )
+    return [source]
+
+
+def open_records(
+    path: Path,
+    limit_bytes: int,
+    fields: Mapping[str, FieldType],
+    encoding: str | None = None,
+    delimiter: str | None = None,
+) -> Records:
+    """The records of a file. Raises SourceError where it is not of the kind that its name says."""
+    kind = _kind(path)
+    if kind in PARQUET:
+        return _ParquetRecords(path, limit_bytes)
+    if kind in DELIMITED:
+        from ingest.sources.delimited import DelimitedRows
+
+        return DelimitedRows(path, limit_bytes, fields, encoding, delimiter)
+    if kind in ARRAYS and not _has_object_lines(path):
+        from ingest.sources.json_array import JsonArray
+
+        return JsonArray(path, limit_bytes)
+    return JsonLines(path, limit_bytes)
+
+
+def _kind(path: Path) -> str | None:
+    """The ending of a name that tells what is in the file, packed or not; None where it is unknown."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if len(suffixes) > 1 and suffixes[-1] in OPENERS:
+        suffixes.pop()
+    found = suffixes[-1] if suffixes else None
+    packed_table = found in PARQUET and path.suffix.lower() != found  # packed within, and never around
+    return found if found in KINDS and not packed_table else None
+
+
+def _has_object_lines(path: Path) -> bool:
+    """Whether a .json file is JSONL by another name: its first line is an object."""
+    with PackedFile(path).opened(lambda: "its beginning") as file:
+        line = file.readline(2**20).removeprefix(b"\xef\xbb\xbf").strip()
+    try:
+        return isinstance(parse_json(line), dict)
+    except InvalidDocumentError:
+        return False
+
+
+class _ParquetRecords:
+    """The rows of a Parquet file."""
+
+    unit = "row"
+    blank = 0
+
+    def __init__(self, path: Path, row_bytes: int) -> None:
+        try:
+            from ingest.sources.parquet import ParquetRows  # pyarrow is large, slow to load and seldom needed
+        except ImportError as error:
+            raise SourceError(
+                f"{path}: Parquet needs pyarrow ({error}): pip install -c constraints.txt -e '.[cpu,parquet]'"
+            ) from error
+        self._rows = ParquetRows(path, row_bytes)
+        self.names = self._rows.names
+
+    @property
+    def fraction(self) -> float:
+        return self._rows.fraction
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """Columns and fields that JSON has nothing for, and of how many rows they were."""
+        return self._rows.left_out
+
+    def count(self) -> int | None:
+        return self._rows.count()
+
+    def __iter__(self) -> Iterator[tuple[int, Any | InvalidDocumentError]]:
+        for number, row in self._rows:
+            try:
+                yield number, row if isinstance(row, InvalidDocumentError) else parse_json(row)
+            except InvalidDocumentError as error:
+                yield number, error

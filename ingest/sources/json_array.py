@@ -1,0 +1,101 @@
+"""The objects of an array in a JSON file, streamed: the whole of it, or the first array within an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import ijson
+
+from index.errors import InvalidDocumentError
+from ingest.errors import SourceError
+from ingest.sources.packed import PackedFile
+
+_MARK = b"\xef\xbb\xbf"
+_READ_BYTES = 2**16
+
+
+class JsonArray:
+    """Iterates once over (number from 1, object).
+
+    Raises SourceError where the file is no JSON, holds no array of objects, or one object takes more bytes
+    than the limit.
+    """
+
+    unit = "record"
+    blank = 0
+    left_out: Mapping[str, int] = {}
+    names = None
+
+    def __init__(self, path: Path, record_bytes: int) -> None:
+        self.path = path
+        self._limit = record_bytes
+        self._file = PackedFile(path)
+
+    @property
+    def fraction(self) -> float:
+        """Share of the file's bytes read so far, from 0 to 1."""
+        return self._file.fraction
+
+    def count(self) -> None:
+        """Not known: only reading it all would tell."""
+
+    def __iter__(self) -> Iterator[tuple[int, Any | InvalidDocumentError]]:
+        number = 0
+        prefix = self._prefix()
+        with self._file.opened(lambda: f"record {number}") as file:
+            bounded = _Bounded(file, self._limit, self.path)
+            try:
+                for number, record in enumerate(ijson.items(bounded, prefix, use_float=True), start=1):
+                    bounded.begin()
+                    yield number, record
+            except ijson.JSONError as error:
+                raise SourceError(
+                    f"{self.path}: no valid JSON after record {number}: {_said(error)}"
+                ) from error
+
+    def _prefix(self) -> str:
+        """Where the array is, as ijson names its items."""
+        with self._file.opened(lambda: "its beginning") as file:
+            try:
+                for prefix, event, _ in ijson.parse(_Bounded(file, self._limit, self.path), use_float=True):
+                    if event == "start_array" and prefix.count(".") == 0:
+                        return f"{prefix}.item" if prefix else "item"
+            except ijson.JSONError as error:
+                raise SourceError(f"{self.path}: no valid JSON: {_said(error)}") from error
+        raise SourceError(
+            f"{self.path}: no array of objects is in it; give one, or an object on each line (JSONL)"
+        )
+
+
+def _said(error: Exception) -> str:
+    """Without the drawing of the place in the file that follows."""
+    return str(error).split("\n", 1)[0]
+
+
+class _Bounded:
+    """A file of which no more than so many bytes are read until `begin` is called."""
+
+    def __init__(self, file: BinaryIO, limit: int, path: Path) -> None:
+        self._file = file
+        self._limit = limit
+        self._path = path
+        self._read = 0
+        self._first = True
+
+    def begin(self) -> None:
+        """The next object begins."""
+        self._read = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, without a byte order mark."""
+        block = self._file.read(_READ_BYTES if size < 0 else size)
+        if self._first and block:
+            block, self._first = block.removeprefix(_MARK), False
+        self._read += len(block)
+        if self._read > self._limit + _READ_BYTES:
+            raise SourceError(
+                f"{self._path}: an object takes more than {self._limit} bytes, the limit for one document"
+            )
+        return block

@@ -1,0 +1,49 @@
+"""The records of a JSONL file, by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from index.errors import InvalidDocumentError
+from ingest.sources.json_text import parse_json
+from ingest.sources.lines import LineFile
+
+_MARK = b"\xef\xbb\xbf"
+
+
+class JsonLines:
+    """Iterates once over (line number, the value on it or why there is none). blank: lines without any."""
+
+    unit = "line"
+    left_out: Mapping[str, int] = {}
+    names = None
+
+    def __init__(self, path: Path, line_bytes: int) -> None:
+        self.blank = 0
+        self._lines = LineFile(path, line_bytes)
+
+    @property
+    def fraction(self) -> float:
+        """Share of the file's bytes read so far, from 0 to 1."""
+        return self._lines.fraction
+
+    def count(self) -> int | None:
+        """Lines of the file; None where counting would take long."""
+        return self._lines.count()
+
+    def __iter__(self) -> Iterator[tuple[int, Any | InvalidDocumentError]]:
+        for number, line in self._lines:
+            if line is None:
+                limit = self._lines.limit_bytes
+                yield number, InvalidDocumentError(f"longer than {limit} bytes, the limit for one document")
+                continue
+            stripped = (line.removeprefix(_MARK) if number == 1 else line).strip()
+            if not stripped:
+                self.blank += 1
+                continue
+            try:
+                yield number, parse_json(stripped)
+            except InvalidDocumentError as error:
+                yield number, error

@@ -1,0 +1,117 @@
+"""Columns by their usual names, by flags, by paths; what is unclear; ids of the content."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from index.candidates import Document
+from index.errors import InvalidDocumentError
+from ingest.errors import SourceError
+from ingest.sources.columns import IDS, TEXTS, USUAL, ColumnChoice, content_id
+from ingest.sources.reader import DocumentReader, Reading
+
+
+def read(path: Path, *records: Any, on_error: Any = "stop", **choice: Any) -> list[Document]:
+    path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    reader = DocumentReader(path, on_error=on_error, reading=Reading(ColumnChoice(**choice)))
+    return list(reader)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("own", IDS)
+@pytest.mark.parametrize("title", ["title", "name"])
+def test_usual_names(tmp_path: Path, text: str, own: str, title: str) -> None:
+    record = {own: 7, text: "hot tea", title: "Tea", "year": 1999}
+    assert read(tmp_path / "x.jsonl", record) == [Document("7", "hot tea", "Tea", {"year": 1999})]
+
+
+def test_the_first_names_go_before_the_others(tmp_path: Path) -> None:
+    record = {"id": "a", "pid": 3, "text": "tea", "body": "water", "title": "T", "name": "N"}
+    (found,) = read(tmp_path / "x.jsonl", record)
+    assert found == Document("a", "tea", "T", {"pid": 3, "body": "water", "name": "N"})
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"id": "a", "words": "x"}, "none of text, .* the columns are id, words: name one with --text-field"),
+        ({"id": "a", "body": "x", "content": "y"}, "'content' and 'body' may be meant; .*--text-field"),
+        ({"text": "x", "year": 1}, "none of id, .*columns are text, year: .* --id-field, or give --gen"),
+        ({"text": "x", "pid": 1, "doc_id": 2}, "'doc_id' and 'pid' may be meant; .*--id-field"),
+    ],
+)  # fmt: skip
+def test_what_is_unclear_names_the_columns_and_the_flag(tmp_path: Path, record: Any, said: str) -> None:
+    with pytest.raises(SourceError, match=rf"x\.jsonl: {said}"):
+        read(tmp_path / "x.jsonl", record, on_error="skip")
+
+
+def test_flags_and_paths_into_objects(tmp_path: Path) -> None:
+    record = {
+        "key": {"no": 5},
+        "post": {"words": "hot tea", "by": "Kim"},
+        "head.line": "Tea",
+        "id": 1,
+        "x": None,
+    }
+    (found,) = read(
+        tmp_path / "x.jsonl",
+        record,
+        text="post.words",
+        title="head.line",
+        id="key.no",
+        metadata=("post.by", "x", "id"),
+    )
+    assert found == Document("5", "hot tea", "Tea", {"post.by": "Kim", "id": 1})
+    (found,) = read(tmp_path / "x.jsonl", {"id": "a", "text": "x", "y": 1, "z": 2}, not_metadata=("z",))
+    assert found.metadata == {"y": 1}
+    for name in ("text", "title", "id"):
+        with pytest.raises(
+            SourceError, match=rf"no column 'gone' \(--{name}-field\); the columns are id, text"
+        ):
+            read(tmp_path / "x.jsonl", {"id": "a", "text": "x"}, **{name: "gone"})
+
+
+def test_a_title_that_the_first_records_lack_is_one(tmp_path: Path) -> None:
+    records = [{"id": "a", "text": "x"}, {"id": "b", "text": "y", "title": "T"}]
+    assert [document.title for document in read(tmp_path / "x.jsonl", *records)] == [None, "T"]
+
+
+def test_a_record_without_the_column_is_bad(tmp_path: Path) -> None:
+    records = [
+        {"pid": 1, "body": "x"},
+        {"pid": 2},
+        {"body": "z"},
+        {"pid": None, "body": "z"},
+        {"pid": 1.5, "body": "z"},
+    ]
+    assert [found.id for found in read(tmp_path / "x.jsonl", *records, on_error="skip")] == ["1"]
+    with pytest.raises(SourceError, match=r'x\.jsonl line 2: "body" is missing'):
+        read(tmp_path / "x.jsonl", *records)
+
+
+def test_generated_ids_follow_from_the_content(tmp_path: Path) -> None:
+    records = [
+        {"text": "tea", "year": 1, "kind": "a"},
+        {"kind": "a", "year": 1, "text": "tea"},
+        {"text": "tea"},
+    ]
+    first, other = read(tmp_path / "x.jsonl", *records, generate_ids=True)
+    assert first.id == content_id("tea", None, {"kind": "a", "year": 1})  # the second is the same document
+    assert len({first.id, other.id, content_id("tea", "T", {})}) == 3
+    assert len(first.id) == 32
+
+
+def test_what_is_said_of_columns() -> None:
+    assert USUAL.among(["id", "text", "lang"], "x").usual
+    found = USUAL.among(["pid", "body", "name"], "x")
+    assert (str(found), found.usual) == ("text from 'body', title from 'name', ids from 'pid'", False)
+    generated = ColumnChoice(generate_ids=True).among(["text"], "x")
+    assert (str(generated), generated.usual) == ("text from 'text', ids from the content", False)
+
+
+def test_our_own_shape_is_required_where_nothing_is_read(tmp_path: Path) -> None:
+    columns = USUAL.among([], "x")
+    with pytest.raises(InvalidDocumentError, match='"text" is missing'):
+        columns.document({})

@@ -1,0 +1,112 @@
+"""CSV and TSV as people have them: encodings, delimiters, quotes, types of fields, broken rows."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from index.candidates import Document
+from ingest.errors import SourceError
+from ingest.sources.columns import ColumnChoice
+from ingest.sources.reader import DocumentReader, Reading
+
+KOREAN = (
+    "id,text,분류\n1,녹차는 팔십 도의 물에 이 분 동안 우린다,차\n"
+    "2,기차는 아홉 시에 역을 떠나 바다로 간다,철도\n"
+)
+JAPANESE = "id\ttext\n1\t緑茶は八十度の湯で二分間入れます。急須に湯を注いでください。\n"
+
+
+def read(path: Path, content: str | bytes, **options: Any) -> list[Document]:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return list(DocumentReader(path, **options))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_delimiters_and_line_ends_are_found(tmp_path: Path, delimiter: str, end: str) -> None:
+    rows = [
+        ["id", "title", "text"],
+        ["a", "Tea", '"hot, tea; and ""water"" | x"'],
+        ["b", "", '"two\nlines"'],
+        [],
+    ]
+    content = end.join(delimiter.join(row) for row in rows)
+    assert read(tmp_path / "x.csv", content) == [
+        Document("a", 'hot, tea; and "water" | x', "Tea"),
+        Document("b", "two\nlines"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding"), [(KOREAN, "cp949"), (KOREAN, "utf-8-sig"), (KOREAN, "utf-16"), (KOREAN, "utf-8")]
+)
+def test_encodings_are_found(tmp_path: Path, content: str, encoding: str) -> None:
+    first, _ = read(tmp_path / "x.csv", content.encode(encoding))
+    assert first == Document("1", "녹차는 팔십 도의 물에 이 분 동안 우린다", None, {"분류": "차"})
+
+
+def test_encoding_and_delimiter_may_be_given(tmp_path: Path) -> None:
+    content = JAPANESE.replace("\t", "^").encode("cp932")
+    (found,) = read(tmp_path / "x.csv", content, reading=Reading(encoding="cp932", delimiter="^"))
+    assert found.text.startswith("緑茶は八十度の湯で")
+    with pytest.raises(SourceError, match=r"x\.csv line 1 or later: a byte 0x.. is no ascii; .*--encoding"):
+        read(tmp_path / "x.csv", content, reading=Reading(encoding="ascii"))
+    with pytest.raises(SourceError, match=r"the encoding 'klingon' is not known \(--encoding\)"):
+        read(tmp_path / "x.csv", content, reading=Reading(encoding="klingon"))
+
+
+def test_tab_separated_and_packed(tmp_path: Path) -> None:
+    (found,) = read(tmp_path / "X.TSV.gz", gzip.compress(JAPANESE.encode()))
+    assert found.id == "1"
+
+
+def test_cells_of_declared_fields_have_their_types(tmp_path: Path) -> None:
+    fields = {"year": "integer", "price": "number", "new": "boolean", "at": "datetime", "kind": "keyword"}
+    content = "id,text,year,price,new,at,kind,other\na,x, 1999 ,2.5,TRUE, 2024-05-17 ,k,7\nb,x,,,,,,\n"
+    first, second = read(tmp_path / "x.csv", content, fields=fields)
+    assert first.metadata == {
+        "year": 1999, "price": 2.5, "new": True, "at": "2024-05-17", "kind": "k", "other": "7",
+    }  # fmt: skip
+    assert second.metadata == {}
+    with pytest.raises(SourceError, match=r"x\.csv line 2: .*'year' is declared as integer"):
+        read(tmp_path / "x.csv", "id,text,year\na,x,MCMXCIX\n", fields=fields)
+
+
+def test_broken_rows_are_named_by_line_or_left_out(tmp_path: Path) -> None:
+    content = 'id,text,metadata\na,"two\nlines",\nb,x\nc,x,{no}\nd,x,"{""k"": 1}"\n'
+    assert [found.id for found in read(tmp_path / "x.csv", content, on_error="skip")] == ["a", "d"]
+    reader = DocumentReader(tmp_path / "x.csv", on_error="skip")
+    assert [document.metadata for document in reader] == [{}, {"k": 1}]
+    assert [str(skip).split("x.csv ")[1] for skip in reader.skips] == [
+        "line 4: 2 cells for 3 columns; the columns are id, text, metadata",
+        'line 5: "metadata" is text but not JSON: unexpected character, expected a string key',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("id,text,id\n1,x,2\n", "the column 'id' is there twice"),
+        ("id,text\n1," + "x" * 5000 + "\n", "line 2: no row of CSV|longer than 4096"),
+    ],
+)
+def test_what_cannot_be_read(tmp_path: Path, content: str, said: str) -> None:
+    with pytest.raises(SourceError, match=said):
+        read(tmp_path / "x.csv", content, line_bytes=4096)
+
+
+def test_a_quote_that_is_never_closed_takes_bounded_memory(tmp_path: Path) -> None:
+    content = 'id,text\na,"open\n' + "b,line\n" * 5000
+    reader_options: dict[str, Any] = {"on_error": "skip", "line_bytes": 4096}
+    found = read(tmp_path / "x.csv", content, **reader_options)
+    assert all(document.id == "b" for document in found)
+
+
+def test_row_numbers_without_a_name_are_metadata(tmp_path: Path) -> None:
+    (found,) = read(tmp_path / "x.csv", ",id,text\n0,a,x\n")
+    assert found.metadata == {"column 1": "0"}
+    reading = Reading(ColumnChoice(not_metadata=("column 1",)))
+    (found,) = read(tmp_path / "x.csv", ",id,text\n0,a,x\n", reading=reading)
+    assert found.metadata == {}
