@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from index.documents.fields import FieldType
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
+from ingest.sources.columns import TEXTS
 from ingest.sources.json_lines import JsonLines
 from ingest.sources.json_text import parse_json
 from ingest.sources.packed import OPENERS, PackedFile
@@ -113,13 +114,17 @@ def _kind(path: Path) -> str | None:
 
 
 def _has_object_lines(path: Path) -> bool:
-    """Whether a .json file is JSONL by another name: its first line is an object."""
+    """Whether a .json file is JSONL by another name: its first line is an object, none around an array."""
     with PackedFile(path).opened(lambda: "its beginning") as file:
         line = file.readline(2**20).removeprefix(b"\xef\xbb\xbf").strip()
     try:
-        return isinstance(parse_json(line), dict)
+        first = parse_json(line)
     except InvalidDocumentError:
         return False
+    if not isinstance(first, dict):
+        return False
+    around = any(isinstance(value, list) and value and isinstance(value[0], dict) for value in first.values())
+    return not around or any(name in first for name in TEXTS)
 
 
 class _ParquetRecords:

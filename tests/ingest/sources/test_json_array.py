@@ -17,6 +17,7 @@ EXPECTED = [Document("a", "one", None, {"n": 1.5}), Document("3", "두 번째", 
     "content",
     [
         json.dumps(TWO),
+        json.dumps({"posts": TWO}),
         "\ufeff" + json.dumps(TWO, indent=2, ensure_ascii=False),
         json.dumps({"version": {"list": [1]}, "documents": TWO, "more": []}, indent=1),
         "\n".join(map(json.dumps, TWO)),  # JSONL by another name
