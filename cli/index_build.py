@@ -180,6 +180,11 @@ def build(
             raise typer.BadParameter(
                 "a server builds with the settings of PUT /collections/NAME", param_hint="--url"
             )
+        if dry_run or reading.says_more(read_as):
+            raise typer.BadParameter(
+                "a server's jobs read columns of the usual names; tercet documents put takes these flags",
+                param_hint="--url",
+            )
         asked = {"source": source, "mode": mode, "on_error": on_error, "adapter": adapter}
         build_remote(url, settings, collection, asked)
         return

@@ -100,6 +100,13 @@ def reading_from(
     return Reading(columns, encoding, delimiter)
 
 
+def says_more(reading: Reading) -> bool:
+    """Whether any of the flags was given."""
+    from ingest.sources.reader import AS_FOUND
+
+    return reading != AS_FOUND
+
+
 def say_columns(source: Path, reading: Reading) -> None:
     """Says in one line which columns are read as what, where they are not those of our own files."""
     from ingest.sources.reader import DocumentReader

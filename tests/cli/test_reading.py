@@ -63,6 +63,11 @@ def test_columns_by_flags_and_a_second_load_that_changes_nothing(tercet: Run, tm
         (["--metadata-field", "a", "--no-metadata-field", "b"], 2, "goes without --metadata-field"),
         (["--delimiter", ";;"], 2, "is not one character"),
         (
+            ["--generate-ids", "--url", "http://127.0.0.1:1"],
+            2,
+            "a server's jobs read columns of the usual names",
+        ),
+        (
             ["--text-field", "words"],
             1,
             "no column 'words' (--text-field); the columns are pid, name, body, seit",
