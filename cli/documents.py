@@ -148,6 +148,24 @@ def list_documents(
 
 
 @app.command()
+def count(
+    collection: Name,
+    filter_json: FilterJson = None,
+    url: Url = None,
+    data: options.Data = None,
+) -> None:
+    """Print how many documents there are, or how many a filter allows."""
+    condition = None if filter_json is None else parse_filter(filter_json)
+    if url is not None:
+        body = {} if filter_json is None else {"filter": json_of(filter_json)}
+        with _remote(url, data) as remote:
+            typer.echo(remote.ask("POST", path_of(collection, "documents", "count"), json=body)["count"])
+        return
+    with _snapshot(collection, data) as snapshot:
+        typer.echo(snapshot.count(condition))
+
+
+@app.command()
 def delete(
     collection: Name,
     ids: Annotated[

@@ -261,6 +261,15 @@ class Snapshot:
         found = self._find(id)
         return None if found is None else self._opened()[found[0]].documents.get(found[1])
 
+    def count(self, filter: Filter | None = None) -> int:
+        """How many documents a filter over declared fields allows; all of them without one.
+
+        Raises InvalidQueryError for a filter that this collection cannot answer.
+        """
+        condition = self._condition(filter)
+        allowed = [(segment, segment.allowed(condition)) for segment in self._opened()]
+        return sum(segment.documents_kept if rows is None else len(rows) for segment, rows in allowed)
+
     def page(self, after: str | None, limit: int, filter: Filter | None = None) -> list[Document]:
         """Up to `limit` documents in order of their ids' UTF-8 bytes, from the first that follows `after` on.
 

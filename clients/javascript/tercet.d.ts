@@ -131,6 +131,8 @@ export class Client {
     metadata: Record<string, unknown>,
     options?: WriteOptions,
   ): Promise<t.PatchDocumentResponse>;
+  countDocuments(collection: string, filter?: t.Filter): Promise<number>;
+  getDocuments(collection: string, ids: string[]): Promise<t.GetDocumentsResponse>;
   deleteDocuments(
     collection: string,
     which: { ids?: string[]; filter?: t.Filter; idempotencyKey?: string },

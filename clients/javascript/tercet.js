@@ -144,6 +144,14 @@ export class Client {
     return this.#json("PATCH", path("collections", collection, "documents", id), { body });
   }
 
+  async countDocuments(collection, filter) {
+    return (await this.#json("POST", path("collections", collection, "documents", "count"), { body: { filter } })).count;
+  }
+
+  getDocuments(collection, ids) {
+    return this.#json("POST", path("collections", collection, "documents", "get"), { body: { ids } });
+  }
+
   deleteDocuments(collection, { ids, filter, idempotencyKey = crypto.randomUUID() }) {
     const body = { ids, filter, idempotency_key: idempotencyKey };
     return this.#json("POST", path("collections", collection, "documents", "delete"), { body });

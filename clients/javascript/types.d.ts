@@ -109,6 +109,16 @@ export interface CollectionResponse {
   defaults: DefaultsResponse | null;
 }
 
+/** Which documents to count. */
+export interface CountDocumentsRequest {
+  filter?: Filter | null;
+}
+
+/** How many there are. */
+export interface CountDocumentsResponse {
+  count: number;
+}
+
 /** What searches use where they give no weights or candidates; `tercet tune` stores it. */
 export interface DefaultsResponse {
   weights: WeightsResponse;
@@ -257,6 +267,17 @@ export interface FacetValueResponse {
 
 /** A tree over the collection's declared fields, told apart by its one key; at most 16 levels, 1,000 conditions and 10,000 values. */
 export type Filter = AndFilter | OrFilter | NotFilter | EqFilter | InFilter | GteFilter | GtFilter | LteFilter | LtFilter | ExistsFilter;
+
+/** Which documents to give. */
+export interface GetDocumentsRequest {
+  ids: Array<string>;
+}
+
+/** Stored documents in the order of their ids in the request. */
+export interface GetDocumentsResponse {
+  documents: Array<DocumentResponse>;
+  missing: Array<string>;
+}
 
 /** The field's value is more than the limit. */
 export interface GtFilter {

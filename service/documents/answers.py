@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,24 @@ async def document_pieces(
             yield b"}"
         yield b"]"
     yield b"}}"
+
+
+async def documents_pieces(snapshot: Snapshot, ids: Sequence[str], pool: Pool) -> AsyncGenerator[bytes]:
+    """The documents of these ids that are there, in their order, and the ids that are not."""
+    separator, missing = b'{"documents":[', []
+    for start in range(0, len(ids), PAGE_DOCUMENTS):
+        some = ids[start : start + PAGE_DOCUMENTS]
+        for id, document in zip(some, await pool.run(_found, snapshot, some), strict=True):
+            if document is None:
+                missing.append(id)
+                continue
+            yield separator + orjson.dumps(document_record(document))
+            separator = b","
+    yield (b"" if separator == b"," else separator) + b'],"missing":' + orjson.dumps(missing) + b"}"
+
+
+def _found(snapshot: Snapshot, ids: Sequence[str]) -> list[Document | None]:
+    return [snapshot.get(id) for id in ids]
 
 
 async def page_pieces(

@@ -21,7 +21,7 @@ from index.live.records import WriteKey
 from models.representations import Float32
 from service.answers.binary import MEDIA_TYPE
 from service.answers.pieces import response_of
-from service.documents.answers import document_pieces, document_record, page_pieces
+from service.documents.answers import document_pieces, document_record, documents_pieces, page_pieces
 from service.documents.binary import BinaryBody, BroughtArrays
 from service.documents.brought import BroughtText, BroughtTexts
 from service.documents.keys import one_key, write_key
@@ -43,6 +43,8 @@ from service.routes.common import (
 from service.runtime import Runtime
 from service.schemas.base import too_many
 from service.schemas.documents import (
+    CountDocumentsRequest,
+    CountDocumentsResponse,
     DeleteDocumentsRequest,
     DeleteDocumentsResponse,
     DocumentContent,
@@ -50,6 +52,8 @@ from service.schemas.documents import (
     DocumentRequest,
     DocumentResponse,
     Encoding,
+    GetDocumentsRequest,
+    GetDocumentsResponse,
     PatchDocumentRequest,
     PatchDocumentResponse,
     PutDocumentsRequest,
@@ -173,6 +177,24 @@ async def list_documents(
     snapshot = await services.readable.open(name)
     with _about_the_filter():
         return await response_of(page_pieces(snapshot, after, count, tree, services.pools.search))
+
+
+@routes.post(f"{DOCUMENTS}/count", response_model=CountDocumentsResponse, responses=errors(404, 422))
+async def count_documents(
+    name: Name, services: Services, body: CountDocumentsRequest | None = None
+) -> Response:
+    """Count documents: all of them, or those that a filter allows."""
+    with _about_the_filter():
+        tree = None if body is None or body.filter is None else parse_filter(body.filter)
+        snapshot = await services.readable.open(name)
+        return json_response({"count": await services.pools.search.run(snapshot.count, tree)})
+
+
+@routes.post(f"{DOCUMENTS}/get", response_model=GetDocumentsResponse, responses=errors(404, 422))
+async def get_documents(name: Name, body: GetDocumentsRequest, services: Services) -> Response:
+    """Several stored documents by their ids, as they are at one moment."""
+    snapshot = await services.readable.open(name)
+    return await response_of(documents_pieces(snapshot, body.ids, services.pools.operations))
 
 
 @routes.post(

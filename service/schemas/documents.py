@@ -170,6 +170,30 @@ class DeleteDocumentsResponse(BaseModel):
     position: Position
 
 
+class CountDocumentsRequest(Request):
+    """Which documents to count."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"filter": {"lt": {"year": 1900}}}]})
+
+    filter: FilterTree | None = Field(None, description="Those that it allows; by default all.")
+
+
+class CountDocumentsResponse(BaseModel):
+    """How many there are."""
+
+    count: int
+
+
+class GetDocumentsRequest(Request):
+    """Which documents to give."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": ["tea", "rail"]}]})
+
+    ids: Annotated[list[str], Field(min_length=1, fail_fast=True), counted("page_documents", "items")] = (
+        Field(description="Their number is limited by the setting `max_page_documents`.")
+    )
+
+
 class StoredText(BaseModel):
     """What is stored of one text: what scores are computed from."""
 
@@ -209,6 +233,13 @@ class DocumentResponse(BaseModel):
     text: str
     metadata: dict[str, Any]
     representations: StoredDocumentRepresentations | None = Field(None, description="Only where asked for.")
+
+
+class GetDocumentsResponse(BaseModel):
+    """Stored documents in the order of their ids in the request."""
+
+    documents: list[DocumentResponse]
+    missing: list[str] = Field(description="Ids that are not there.")
 
 
 class DocumentPage(BaseModel):

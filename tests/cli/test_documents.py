@@ -39,6 +39,7 @@ def check_documents(tercet: Run, tmp_path: Path, *where: str, **variables: str) 
     assert ids(run("list").stdout) == ["a/b c", "bees", "korea", "rail", "tea"]
     assert ids(run("list", "--after", "bees", "--limit", "2").stdout) == ["korea", "rail"]
     assert ids(run("list", "--filter", '{"lt": {"year": 1900}}').stdout) == ["a/b c", "rail"]
+    assert (run("count").stdout, run("count", "--filter", '{"lt": {"year": 1900}}').stdout) == ("5\n", "2\n")
     assert "1 documents were deleted" in run("delete", "a/b c", "missing").stdout
     assert "1 documents were deleted" in run("delete", "--filter", '{"lt": {"year": 1900}}').stdout
     assert ids(run("list").stdout) == ["bees", "korea", "tea"]

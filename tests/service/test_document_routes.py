@@ -194,6 +194,45 @@ async def test_documents_are_deleted_by_filter(client: httpx.AsyncClient) -> Non
     assert len(await listed(client)) == 3
 
 
+async def test_documents_are_counted(client: httpx.AsyncClient) -> None:
+    async def count(body: Any) -> int:
+        response = await client.post(f"{DEMO}/count", json=body)
+        assert response.status_code == 200, response.text
+        return int(response.json()["count"])
+
+    assert (await client.post(f"{DEMO}/count")).json() == {"count": 5}
+    assert [
+        await count({}),
+        await count({"filter": None}),
+        await count({"filter": {"lt": {"year": 1900}}}),
+    ] == [5, 5, 2]
+    await put(client, {"id": "new", "text": "tea", "metadata": {"year": 1850}}, {"id": "tea", "text": "tea"})
+    await client.post(f"{DEMO}/delete", json={"ids": ["rail"]})
+    assert [await count({}), await count({"filter": {"lt": {"year": 1900}}})] == [5, 2]
+    for wrong in ({"near": {}}, {"exists": "colour"}, 5):
+        response = await client.post(f"{DEMO}/count", json={"filter": wrong})
+        assert (response.status_code, error_of(response)["param"]) == (422, "filter")
+    assert (await client.post("/collections/none/documents/count", json={})).status_code == 404
+
+
+async def test_several_documents_are_given_by_their_ids(client: httpx.AsyncClient) -> None:
+    ids = ["steam/engine", "none", "tea", "", "tea", "x" * 600]
+    got = (await client.post(f"{DEMO}/get", json={"ids": ids})).json()
+    assert [document["id"] for document in got["documents"]] == ["steam/engine", "tea", "tea"]
+    assert got["documents"][1] == (await client.get(f"{DEMO}/tea")).json()
+    assert got["missing"] == ["none", "", "x" * 600]
+    assert (await client.post(f"{DEMO}/get", json={"ids": ["none"]})).json() == {
+        "documents": [],
+        "missing": ["none"],
+    }
+    many = [f"n{number}" for number in range(1001)]
+    assert len((await client.post(f"{DEMO}/get", json={"ids": many[:1000]})).json()["missing"]) == 1000
+    for wrong in ([], many, [5], None):
+        response = await client.post(f"{DEMO}/get", json={"ids": wrong})
+        assert response.status_code in (413, 422), response.text
+        assert str(error_of(response)["param"]).startswith("ids")
+
+
 async def test_pages_have_every_document_once(client: httpx.AsyncClient) -> None:
     await put(client, *({"id": f"{n:03d}", "text": "tea", "metadata": {"year": n}} for n in range(0, 250)))
     names = ["black", "leaf", "rail", "steam/engine", "tea"]

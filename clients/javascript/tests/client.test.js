@@ -72,6 +72,10 @@ test("documents are written, searched, read and deleted", server, () =>
     await client.patchDocument(name, "d1", { year: 1830 });
     assert.deepEqual((await all(client.documents(name, { page: 2 }))).map((one) => one.id), ["d0", "d1", "d2"]);
     assert.equal((await all(client.documents(name, { filter: { eq: { year: 1830 } } }))).length, 1);
+    assert.equal(await client.countDocuments(name), 3);
+    assert.equal(await client.countDocuments(name, { eq: { year: 1830 } }), 1);
+    const several = await client.getDocuments(name, ["d2", "none"]);
+    assert.deepEqual([several.documents.map((one) => one.id), several.missing], [["d2"], ["none"]]);
     assert.equal((await client.deleteDocuments(name, { ids: ["d1", "none"] })).deleted, 1);
     assert.equal((await client.deleteDocuments(name, { filter: { gte: { year: 0 } } })).deleted, 2);
     await assert.rejects(client.document(name, "d1"), NotFoundError);

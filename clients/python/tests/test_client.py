@@ -62,6 +62,10 @@ def test_documents_are_written_searched_read_and_deleted(client: Client, collect
     client.patch_document(collection, "d001", {"year": 1830})
     assert [one["id"] for one in client.documents(collection, page=2)] == ["d000", "d001", "d002"]
     assert [one["id"] for one in client.documents(collection, filter={"eq": {"year": 1830}})] == ["d001"]
+    assert client.count_documents(collection) == 3
+    assert client.count_documents(collection, {"eq": {"year": 1830}}) == 1
+    several = client.get_documents(collection, ["d002", "none"])
+    assert ([one["id"] for one in several["documents"]], several["missing"]) == (["d002"], ["none"])
     assert client.delete_documents(collection, ids=["d001", "none"])["deleted"] == 1
     assert client.delete_documents(collection, filter={"gte": {"year": 0}})["deleted"] == 2
     with pytest.raises(NotFoundError, match="d001"):

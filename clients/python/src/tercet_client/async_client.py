@@ -25,6 +25,7 @@ from tercet_client.types import (
     DocumentRequest,
     DocumentResponse,
     Filter,
+    GetDocumentsResponse,
     InfoResponse,
     JobResponse,
     MergeResponse,
@@ -247,6 +248,17 @@ class AsyncClient:
         }
         path = _path("collections", collection, "documents", id)
         return cast(PatchDocumentResponse, await self._json("PATCH", path, body))
+
+    async def count_documents(self, collection: str, filter: Filter | None = None) -> int:
+        """How many documents there are, or how many a filter allows."""
+        body = {} if filter is None else {"filter": filter}
+        path = _path("collections", collection, "documents", "count")
+        return cast(int, (await self._json("POST", path, body))["count"])
+
+    async def get_documents(self, collection: str, ids: Sequence[str]) -> GetDocumentsResponse:
+        """Several documents by their ids, and the ids that are not there."""
+        path = _path("collections", collection, "documents", "get")
+        return cast(GetDocumentsResponse, await self._json("POST", path, {"ids": list(ids)}))
 
     async def delete_documents(
         self,

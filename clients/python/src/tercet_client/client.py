@@ -22,6 +22,7 @@ from tercet_client.types import (
     CollectionRequest,
     CollectionResponse,
     DeleteDocumentsResponse,
+    GetDocumentsResponse,
     DocumentRequest,
     DocumentResponse,
     Filter,
@@ -247,6 +248,17 @@ class Client:
         }
         path = _path("collections", collection, "documents", id)
         return cast(PatchDocumentResponse, self._json("PATCH", path, body))
+
+    def count_documents(self, collection: str, filter: Filter | None = None) -> int:
+        """How many documents there are, or how many a filter allows."""
+        body = {} if filter is None else {"filter": filter}
+        path = _path("collections", collection, "documents", "count")
+        return cast(int, (self._json("POST", path, body))["count"])
+
+    def get_documents(self, collection: str, ids: Sequence[str]) -> GetDocumentsResponse:
+        """Several documents by their ids, and the ids that are not there."""
+        path = _path("collections", collection, "documents", "get")
+        return cast(GetDocumentsResponse, self._json("POST", path, {"ids": list(ids)}))
 
     def delete_documents(
         self,

@@ -148,6 +148,22 @@ CollectionResponse = TypedDict(
     },
 )
 
+# Which documents to count.
+CountDocumentsRequest = TypedDict(
+    "CountDocumentsRequest",
+    {
+        "filter": "NotRequired[Filter | None]",
+    },
+)
+
+# How many there are.
+CountDocumentsResponse = TypedDict(
+    "CountDocumentsResponse",
+    {
+        "count": "int",
+    },
+)
+
 # What searches use where they give no weights or candidates; `tercet tune` stores it.
 DefaultsResponse = TypedDict(
     "DefaultsResponse",
@@ -345,6 +361,23 @@ FacetValueResponse = TypedDict(
     {
         "value": "str | bool",
         "count": "int",
+    },
+)
+
+# Which documents to give.
+GetDocumentsRequest = TypedDict(
+    "GetDocumentsRequest",
+    {
+        "ids": "list[str]",
+    },
+)
+
+# Stored documents in the order of their ids in the request.
+GetDocumentsResponse = TypedDict(
+    "GetDocumentsResponse",
+    {
+        "documents": "list[DocumentResponse]",
+        "missing": "list[str]",
     },
 )
 
