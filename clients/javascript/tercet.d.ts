@@ -129,7 +129,7 @@ export class Client {
     collection: string,
     id: string,
     metadata: Record<string, unknown>,
-    options?: WriteOptions,
+    options?: WriteOptions & { merge?: boolean },
   ): Promise<t.PatchDocumentResponse>;
   countDocuments(collection: string, filter?: t.Filter): Promise<number>;
   getDocuments(collection: string, ids: string[]): Promise<t.GetDocumentsResponse>;

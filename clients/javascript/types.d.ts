@@ -433,6 +433,7 @@ export interface PackedVectors {
 /** What to change of a document. */
 export interface PatchDocumentRequest {
   metadata: Record<string, unknown>;
+  merge?: boolean | null;
   idempotency_key?: string | null;
   if_position?: number | null;
 }

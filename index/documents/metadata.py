@@ -26,6 +26,20 @@ def require_metadata(name: str, metadata: object) -> dict[str, Any]:
     return dict(metadata)
 
 
+def merged(metadata: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata changed as a JSON Merge Patch says (RFC 7396): objects are merged, null removes."""
+    found = dict(metadata)
+    for name, value in patch.items():
+        if value is None:
+            found.pop(name, None)
+        elif isinstance(value, Mapping):
+            present = found.get(name)
+            found[name] = merged(present if isinstance(present, Mapping) else {}, value)
+        else:
+            found[name] = value
+    return found
+
+
 def _fault(value: object, level: int) -> tuple[str, str] | None:
     """Where in a value something is that JSON cannot hold, and why it cannot; None where there is nothing."""
     if value is None or isinstance(value, str | float | bool):

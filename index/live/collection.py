@@ -203,15 +203,16 @@ class LiveCollection:
         id: str,
         metadata: Mapping[str, Any],
         *,
+        merge: bool = False,
         if_position: int | None = None,
         key: WriteKey | None = None,
     ) -> Written:
-        """Replaces a document's metadata.
+        """Replaces a document's metadata, or merges this into it as a JSON Merge Patch (RFC 7396).
 
         Raises DocumentNotFoundError, DocumentChangedError, InvalidDocumentError or WriteOverloadedError.
         """
         self._running().upkeep.wait_for_room()  # the document is in memory again, all of it
-        return self._write(Patch(encode_id(id), metadata, if_position), key)
+        return self._write(Patch(encode_id(id), metadata, if_position, merge), key)
 
     def written_under(self, key: WriteKey) -> Written | None:
         """What was acknowledged under a key in the last day, so that a repeat need not be encoded.

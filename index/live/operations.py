@@ -10,6 +10,7 @@ import numpy as np
 
 from index.documents.conditions import Condition
 from index.documents.fields import columns_of
+from index.documents.metadata import merged
 from index.documents.store import encode_document
 from index.errors import DocumentChangedError, DocumentNotFoundError
 from index.files.packed_bytes import PackedBytes
@@ -109,14 +110,15 @@ class DeleteMatching:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Replaces a document's metadata; what the encoder made of it stays.
+    """Replaces a document's metadata, or merges something into it; what the encoder made of it stays.
 
-    if_position: it may not have been written after it.
+    if_position: it may not have been written after it. merge: as a JSON Merge Patch (RFC 7396).
     """
 
     id: bytes
     metadata: Mapping[str, Any]
     if_position: int | None = None
+    merge: bool = False
 
     def apply(self, state: LiveState, position: int) -> Applied:
         """Raises DocumentNotFoundError, DocumentChangedError, or InvalidDocumentError for the metadata."""
@@ -128,11 +130,13 @@ class Patch:
         ((place, rows, _),) = places
         segment = state.segments[place]
         stored = segment.take(rows)
-        document = replace(segment.documents.get(int(rows[0])), metadata=self.metadata)
+        document = segment.documents.get(int(rows[0]))
+        metadata = merged(document.metadata, self.metadata) if self.merge else self.metadata
+        document = replace(document, metadata=metadata)
         changed = replace(
             stored,
             contents=PackedBytes.of([encode_document(document).content]),
-            columns=columns_of(state.settings.fields, [document.id], [self.metadata]),
+            columns=columns_of(state.settings.fields, [document.id], [metadata]),
         )
         return Put(changed, self.if_position).apply(state, position)
 

@@ -121,14 +121,19 @@ class DocumentWriter:
         metadata: Mapping[str, Any],
         if_position: int | None,
         key: WriteKey | None,
+        *,
+        merge: bool = False,
     ) -> Written:
-        """Replaces a document's metadata. Raises DocumentNotFoundError, DocumentChangedError or
-        InvalidDocumentError.
+        """Replaces a document's metadata, or merges this into it.
+
+        Raises DocumentNotFoundError, DocumentChangedError or InvalidDocumentError.
         """
         if not is_id(id):
             raise DocumentNotFoundError(f"document {id!r:.80} is not in collection {name!r}")
         return await self._write(
-            "patch", name, lambda live: live.patch(id, metadata, if_position=if_position, key=key)
+            "patch",
+            name,
+            lambda live: live.patch(id, metadata, merge=merge, if_position=if_position, key=key),
         )
 
     async def _written_under(self, name: str, key: WriteKey) -> Written | None:

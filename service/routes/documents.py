@@ -269,10 +269,12 @@ async def patch_document(
     services: Services,
     header_key: KeyHeader = None,
 ) -> Response:
-    """Replace a document's metadata; nothing is encoded again."""
+    """Replace a document's metadata, or merge something into it; nothing is encoded again."""
     given = one_key(header_key, body.idempotency_key)
     key = await _key(services, given, f"PATCH {DOCUMENT}", (name, document_id), body)
-    written = await services.writer.patch(name, document_id, body.metadata, body.if_position, key)
+    written = await services.writer.patch(
+        name, document_id, body.metadata, body.if_position, key, merge=bool(body.merge)
+    )
     return json_response({"position": written.position})
 
 
@@ -307,8 +309,9 @@ def _digested(given: str, route: str, names: tuple[str, ...], body: BaseModel) -
             require_metadata(f"document {document.id!r:.80}", document.metadata or {})
     elif isinstance(body, PatchDocumentRequest):
         require_metadata(f"document {names[-1]!r:.80}", body.metadata)
-    # Its own key is no part of what is compared.
-    content = {name: value for name, value in body if name != "idempotency_key"}
+    # Its own key is no part of what is compared, nor what servers of before did not know and says nothing.
+    left_out = {"idempotency_key", *(() if getattr(body, "merge", False) else ("merge",))}
+    content = {name: value for name, value in body if name not in left_out}
     return write_key(given, route, names, content)
 
 

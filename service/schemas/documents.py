@@ -138,7 +138,12 @@ class PatchDocumentRequest(Request):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"metadata": {"year": 2001}}]})
 
-    metadata: dict[str, Any] = Field(description="In place of all that it has.")
+    metadata: dict[str, Any] = Field(description="In place of all that it has, or merged into it.")
+    merge: bool | None = Field(
+        False,
+        description="Merge as a JSON Merge Patch (RFC 7396): what is not named stays, objects are merged, "
+        "null removes.",
+    )
     idempotency_key: Key | None = None
     if_position: IfPosition | None = None
 

@@ -276,6 +276,29 @@ async def test_a_patch_replaces_metadata_alone(client: httpx.AsyncClient) -> Non
     assert (await client.patch(f"{DEMO}/tea", json={})).status_code == 422
 
 
+async def test_a_patch_may_be_merged(client: httpx.AsyncClient) -> None:
+    await client.patch(f"{DEMO}/tea", json={"metadata": {"year": 1999, "note": "x", "by": {"a": 1, "b": 2}}})
+    changes = {
+        "year": None,
+        "by": {"a": None, "c": {"d": 3, "e": None}},
+        "note": {"text": "y"},
+        "tags": ["t", None],
+    }
+    changed = await client.patch(f"{DEMO}/tea", json={"metadata": changes, "merge": True})
+    assert changed.json() == {"position": 2}
+    got = (await client.get(f"{DEMO}/tea")).json()["metadata"]
+    assert got == {"note": {"text": "y"}, "by": {"b": 2, "c": {"d": 3}}, "tags": ["t", None]}
+    assert (await client.post(f"{DEMO}/count", json={"filter": {"eq": {"year": 1999}}})).json() == {
+        "count": 0
+    }
+    wrong = await client.patch(f"{DEMO}/tea", json={"metadata": {"year": "old"}, "merge": True})
+    assert (wrong.status_code, error_of(wrong)["code"]) == (422, "invalid_document")
+    key = {"metadata": {"n": 1}, "idempotency_key": "m"}
+    assert (await client.patch(f"{DEMO}/tea", json={**key, "merge": True})).status_code == 200
+    other = await client.patch(f"{DEMO}/tea", json=key)
+    assert (other.status_code, error_of(other)["code"]) == (409, "idempotency_key_reused")
+
+
 async def test_if_position_refuses_what_was_changed_since(client: httpx.AsyncClient) -> None:
     await put(client, {"id": "tea", "text": "first"}, if_position=0)
     stale = await client.put(DEMO, json={"documents": [{"id": "tea", "text": "second"}], "if_position": 0})

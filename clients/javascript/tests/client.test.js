@@ -70,6 +70,7 @@ test("documents are written, searched, read and deleted", server, () =>
     assert.deepEqual((await client.document(name, "d1")).metadata, { year: 1 });
     assert.ok("representations" in (await client.document(name, "d1", { representations: true })));
     await client.patchDocument(name, "d1", { year: 1830 });
+    await client.patchDocument(name, "d1", { note: null }, { merge: true });
     assert.deepEqual((await all(client.documents(name, { page: 2 }))).map((one) => one.id), ["d0", "d1", "d2"]);
     assert.equal((await all(client.documents(name, { filter: { eq: { year: 1830 } } }))).length, 1);
     assert.equal(await client.countDocuments(name), 3);

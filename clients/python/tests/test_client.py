@@ -59,7 +59,9 @@ def test_documents_are_written_searched_read_and_deleted(client: Client, collect
     assert [hit["id"] for hit in late] == ["d002"]
     assert client.document(collection, "d001")["metadata"] == {"year": 1}
     assert "representations" in client.document(collection, "d001", representations=True)
-    client.patch_document(collection, "d001", {"year": 1830})
+    client.patch_document(collection, "d001", {"year": 1830, "note": "x"})
+    client.patch_document(collection, "d001", {"note": None}, merge=True)
+    assert client.document(collection, "d001")["metadata"] == {"year": 1830}
     assert [one["id"] for one in client.documents(collection, page=2)] == ["d000", "d001", "d002"]
     assert [one["id"] for one in client.documents(collection, filter={"eq": {"year": 1830}})] == ["d001"]
     assert client.count_documents(collection) == 3

@@ -237,12 +237,14 @@ class AsyncClient:
         id: str,
         metadata: Mapping[str, Any],
         *,
+        merge: bool = False,
         idempotency_key: str | None = None,
         if_position: int | None = None,
     ) -> PatchDocumentResponse:
-        """Replaces a document's metadata; nothing is encoded again."""
+        """Replaces a document's metadata, or merges this into it (RFC 7396); nothing is encoded again."""
         body = {
             "metadata": dict(metadata),
+            "merge": merge,
             "idempotency_key": idempotency_key or uuid.uuid4().hex,
             "if_position": if_position,
         }

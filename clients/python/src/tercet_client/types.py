@@ -594,6 +594,7 @@ PatchDocumentRequest = TypedDict(
     "PatchDocumentRequest",
     {
         "metadata": "dict[str, Any]",
+        "merge": "NotRequired[bool | None]",
         "idempotency_key": "NotRequired[str | None]",
         "if_position": "NotRequired[int | None]",
     },
