@@ -33,7 +33,7 @@ def confined_source(root: Path, source: str) -> Path:
     try:
         files = source_files(resolved)
     except SourceError as error:
-        raise refuse("is neither JSONL, Parquet nor a folder with a corpus") from error
+        raise refuse("is no file of a kind that is read, and no folder of such files") from error
     if any(not file.resolve().is_relative_to(root.resolve()) for file in files):
         raise refuse("leads outside")
     return resolved

@@ -18,7 +18,8 @@ class JobRequest(Request):
     model_config = ConfigDict(json_schema_extra={"examples": [{"source": "articles.jsonl"}]})
 
     source: Annotated[str, Field(min_length=1, max_length=1024)] = Field(
-        description="A file or folder below `sources/` of the data root: JSONL, JSONL.gz, Parquet, BEIR."
+        description="A file or folder below `sources/` of the data root: CSV, TSV, JSON, JSONL or Parquet, "
+        "with columns of the usual names, or a BEIR folder."
     )
     mode: AdoptionMode | None = Field(
         "replace",

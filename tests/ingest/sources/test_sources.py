@@ -1,8 +1,10 @@
 """Reading documents: formats, bad records, duplicates, bounds."""
 
+import bz2
 import datetime
 import gzip
 import json
+import lzma
 import sys
 from pathlib import Path
 
@@ -17,10 +19,17 @@ from ingest.errors import SourceError
 from ingest.sources.files import source_files
 from ingest.sources.reader import DocumentReader, read_documents
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd.compress}
+
 
 def write(path: Path, *lines: str | bytes) -> Path:
     content = b"\n".join(line if isinstance(line, bytes) else line.encode() for line in lines)
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    path.write_bytes(PACK.get(path.suffix.lower(), bytes)(content))
     return path
 
 
@@ -36,12 +45,14 @@ EXPECTED = [
 ]
 
 
-@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.ndjson"])
+@pytest.mark.parametrize(
+    "name", ["x.jsonl", "x.ndjson", "X.JSONL", *(f"x.jsonl{each}" for each in PACK), "X.JSONL.GZ"]
+)
 def test_json_lines(tmp_path: Path, name: str) -> None:
     reader = read_documents(write(tmp_path / name, *THREE, ""))
     assert list(reader) == EXPECTED
     assert reader.fraction == 1.0
-    assert reader.total == (None if name.endswith(".gz") else 3)
+    assert reader.total == (None if Path(name).suffix.lower() in PACK else 3)
 
 
 def test_beir_folder_and_parquet_parts(tmp_path: Path) -> None:
@@ -135,6 +146,18 @@ def test_only_the_first_skips_are_listed(tmp_path: Path) -> None:
     assert reader.skipped == 50
     assert [skip.position[-6:] for skip in reader.skips[:2]] == ["line 1", "line 2"]
     assert len(reader.skips) == 20
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_packed_data_that_is_cut_off_or_none_stops(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x.jsonl{suffix}"
+    lines = b"\n".join(b'{"id": "%d", "text": "%s"}' % (n, bytes([97 + n % 26]) * 40) for n in range(9000))
+    path.write_bytes(PACK[suffix](lines)[:-20])
+    with pytest.raises(SourceError, match=rf"the {suffix[1:]} data is damaged or cut off after line \d"):
+        list(read_documents(path, on_error="skip"))
+    path.write_bytes(b"none of it")
+    with pytest.raises(SourceError, match="data is damaged or cut off after line 0"):
+        list(read_documents(path, on_error="skip"))
 
 
 def test_damaged_gzip_stops_even_when_skipping(tmp_path: Path) -> None:
