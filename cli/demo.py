@@ -145,11 +145,11 @@ def _answer(settings: Settings, encoder: Encoder) -> None:
 def _announce(settings: Settings) -> None:
     url = f"http://{settings.host}:{settings.port}"
     body = json.dumps(
-        {"collection": COLLECTION, "query": "how do bees tell each other where food is?", "top_k": 3}
+        {"collection": COLLECTION, "query": "how do bees show each other the way to flowers?", "top_k": 3}
     )
     error_console().print(
         f"\nServing {settings.checkpoint} on {url} (interactive description: {url}/docs). Stop with Ctrl-C. "
-        f"Other commands on this collection need --checkpoint {settings.checkpoint}. Try:\n"
+        "Try:\n"
         f"curl -s {url}/search -H 'Content-Type: application/json' -d '{body}'\n",
         markup=False,
         soft_wrap=True,
