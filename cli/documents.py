@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from index.errors import DocumentNotFoundError
 if TYPE_CHECKING:
     from index.candidates import Document
     from index.documents.filters import Filter
+    from index.live.collection import LiveCollection
     from index.snapshot import Snapshot
     from ingest.sources.reader import Reading
 
@@ -148,6 +150,37 @@ def list_documents(
 
 
 @app.command()
+def update(
+    collection: Name,
+    metadata: Annotated[
+        str, typer.Option(metavar="JSON", help='What their metadata become, such as {"year": 2001}.')
+    ],
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Ids.", show_default=False)
+    ] = None,
+    filter_json: FilterJson = None,
+    merge: Annotated[
+        bool, typer.Option("--merge", help="Merge it into what each has (RFC 7396): null removes.")
+    ] = False,
+    url: Url = None,
+    data: options.Data = None,
+) -> None:
+    """Change the metadata of documents, by id or by filter; nothing is encoded again."""
+    condition, change = _chosen(ids, filter_json), _object(metadata)
+    if url is not None:
+        asked = {"metadata": change, "merge": merge, "idempotency_key": secrets.token_hex(16)}
+        asked |= {"ids": ids} if ids else {"filter": json_of(filter_json or "")}
+        with _remote(url, data) as remote:
+            updated = remote.ask("POST", path_of(collection, "documents", "update"), json=asked)["updated"]
+    else:
+        with _live(collection, data) as live:
+            written = live.update(condition or ids or [], change, merge=merge)
+            live.flush()
+        updated = written.documents
+    console().print(f"{updated:,} documents were changed in collection {collection!r}.")
+
+
+@app.command()
 def count(
     collection: Name,
     filter_json: FilterJson = None,
@@ -176,9 +209,7 @@ def delete(
     data: options.Data = None,
 ) -> None:
     """Delete documents by id, or those that a filter allows. Ids that are not there are no error."""
-    if bool(ids) == (filter_json is not None):
-        raise typer.BadParameter("give ids, or --filter: one of them")
-    condition = None if filter_json is None else parse_filter(filter_json)
+    condition = _chosen(ids, filter_json)
     if url is not None:
         asked = {"ids": ids} if ids else {"filter": json_of(filter_json or "")}
         with _remote(url, data) as remote:
@@ -187,15 +218,40 @@ def delete(
                 "deleted"
             ]
     else:
-        from index.collection import Collection
-        from index.live.collection import LiveCollection
-
-        root = options.collections_root(options.settings_from(data=data))
-        with named_url(), LiveCollection(Collection.open(root, collection)) as live:
+        with _live(collection, data) as live:
             written = live.delete(ids or []) if condition is None else live.delete_matching(condition)
             live.flush()
         deleted = written.documents
     console().print(f"{deleted:,} documents were deleted from collection {collection!r}.")
+
+
+def _chosen(ids: list[str] | None, filter_json: str | None) -> Filter | None:
+    """The filter that is given in the place of ids. Raises typer.BadParameter where both are, or none."""
+    if bool(ids) == (filter_json is not None):
+        raise typer.BadParameter("give ids, or --filter: one of them")
+    return None if filter_json is None else parse_filter(filter_json)
+
+
+def _object(text: str) -> dict[str, Any]:
+    """A JSON object. Raises typer.BadParameter."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"is no JSON ({error})", param_hint="--metadata") from error
+    if not isinstance(value, dict):
+        raise typer.BadParameter("is no JSON object", param_hint="--metadata")
+    return value
+
+
+@contextmanager
+def _live(name: str, data: Path | None) -> Iterator[LiveCollection]:
+    """A collection to write, which no server writes."""
+    from index.collection import Collection
+    from index.live.collection import LiveCollection
+
+    root = options.collections_root(options.settings_from(data=data))
+    with named_url(), LiveCollection(Collection.open(root, name)) as live:
+        yield live
 
 
 @contextmanager

@@ -133,6 +133,11 @@ export class Client {
   ): Promise<t.PatchDocumentResponse>;
   countDocuments(collection: string, filter?: t.Filter): Promise<number>;
   getDocuments(collection: string, ids: string[]): Promise<t.GetDocumentsResponse>;
+  updateDocuments(
+    collection: string,
+    metadata: Record<string, unknown>,
+    which: { ids?: string[]; filter?: t.Filter; merge?: boolean; idempotencyKey?: string },
+  ): Promise<t.UpdateDocumentsResponse>;
   deleteDocuments(
     collection: string,
     which: { ids?: string[]; filter?: t.Filter; idempotencyKey?: string },

@@ -152,6 +152,11 @@ export class Client {
     return this.#json("POST", path("collections", collection, "documents", "get"), { body: { ids } });
   }
 
+  updateDocuments(collection, metadata, { ids, filter, merge, idempotencyKey = crypto.randomUUID() }) {
+    const body = { metadata, ids, filter, merge, idempotency_key: idempotencyKey };
+    return this.#json("POST", path("collections", collection, "documents", "update"), { body });
+  }
+
   deleteDocuments(collection, { ids, filter, idempotencyKey = crypto.randomUUID() }) {
     const body = { ids, filter, idempotency_key: idempotencyKey };
     return this.#json("POST", path("collections", collection, "documents", "delete"), { body });

@@ -709,6 +709,21 @@ export interface UnpublishedResponse {
   bytes: number;
 }
 
+/** Which documents to change, by their ids or by a filter, and how. */
+export interface UpdateDocumentsRequest {
+  ids?: Array<string> | null;
+  filter?: Filter | null;
+  metadata: Record<string, unknown>;
+  merge?: boolean | null;
+  idempotency_key?: string | null;
+}
+
+/** The changes are on the disk. */
+export interface UpdateDocumentsResponse {
+  updated: number;
+  position: number;
+}
+
 /** What a request cost. */
 export interface Usage {
   tokens: number;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from index.documents.numbers import require_json_integer
@@ -24,6 +25,18 @@ def require_metadata(name: str, metadata: object) -> dict[str, Any]:
         where, reason = fault
         raise InvalidDocumentError(f"{name}: metadata{where[:200]} is wrong: {reason}")
     return dict(metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataChange:
+    """What metadata of documents become: these, or their own with these merged into them (RFC 7396)."""
+
+    metadata: Mapping[str, Any]
+    merge: bool = False
+
+    def of(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What these become."""
+        return merged(metadata, self.metadata) if self.merge else self.metadata
 
 
 def merged(metadata: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

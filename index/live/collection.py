@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from index.candidates import Document
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
@@ -18,6 +20,7 @@ from index.collection import Collection
 from index.dense.kinds import Device
 from index.documents.conditions import condition_of
 from index.documents.filters import Filter, check_filter
+from index.documents.metadata import MetadataChange
 from index.documents.store import encode_id
 from index.errors import (
     CollectionBusyError,
@@ -32,7 +35,17 @@ from index.live.adoption import Adoption, AdoptionMode, Build
 from index.live.committer import Committer
 from index.live.flush import Flush
 from index.live.merge import Merge
-from index.live.operations import Delete, DeleteMatching, Operation, Patch, Put, replay
+from index.live.operations import (
+    Delete,
+    DeleteMatching,
+    Nothing,
+    Operation,
+    Patch,
+    Put,
+    Update,
+    matching_ids,
+    replay,
+)
 from index.live.publisher import Publisher
 from index.live.records import LiveLimits, LiveObserver, NoObserver, WriteKey, Written
 from index.live.state import LiveState
@@ -47,6 +60,7 @@ from index.windows.store import DocumentWindows
 from models.representations import Representations
 
 DEFAULT_LIMITS = LiveLimits()
+UPDATED_AT_ONCE = 1000
 WRITER_FILES = 4  # the lock, and of SQLite the ledger, its log, and the index of that
 
 
@@ -212,7 +226,43 @@ class LiveCollection:
         Raises DocumentNotFoundError, DocumentChangedError, InvalidDocumentError or WriteOverloadedError.
         """
         self._running().upkeep.wait_for_room()  # the document is in memory again, all of it
-        return self._write(Patch(encode_id(id), metadata, if_position, merge), key)
+        return self._write(Patch(encode_id(id), MetadataChange(metadata, merge), if_position), key)
+
+    def update(
+        self,
+        which: Sequence[str] | Filter,
+        metadata: Mapping[str, Any],
+        *,
+        merge: bool = False,
+        key: WriteKey | None = None,
+    ) -> Written:
+        """Changes the metadata of documents as `patch` does: of these ids, or of those that a filter over
+        declared fields allows. Ids that are not there are no error, and count nothing.
+
+        So many as UPDATED_AT_ONCE are changed in one step; of more, each group by itself, as its documents are
+        by then. A crash before the end leaves earlier groups changed. Raises InvalidQueryError for the
+        filter, InvalidDocumentError for what a document would become, or WriteOverloadedError.
+        """
+        parts, change = self._running(), MetadataChange(metadata, merge)
+        condition = None
+        if isinstance(which, Filter):
+            check_filter(which, self._settings.fields)
+            condition = condition_of(which, self._settings.fields)
+            ids = matching_ids(parts.committer.state, condition)
+        else:
+            ids = PackedBytes.of(list(dict.fromkeys(encode_id(id) for id in which)))
+        if len(ids) <= UPDATED_AT_ONCE:
+            parts.upkeep.wait_for_room()
+            return self._write(Update(ids, change, condition), key)
+        known = None if key is None else self.written_under(key)
+        if known is not None:
+            return known
+        count = 0
+        for start in range(0, len(ids), UPDATED_AT_ONCE):
+            some = ids.gather(np.arange(start, min(start + UPDATED_AT_ONCE, len(ids))))
+            parts.upkeep.wait_for_room()
+            count += self._write(Update(some, change, condition), None).documents
+        return self._write(Nothing(count), key)
 
     def written_under(self, key: WriteKey) -> Written | None:
         """What was acknowledged under a key in the last day, so that a repeat need not be encoded.

@@ -14,6 +14,7 @@ from safetensors.numpy import load, save
 from index.bm25.words import WordRows
 from index.catalog.settings import CollectionSettings
 from index.documents.fields import columns_of
+from index.documents.metadata import MetadataChange
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.arrays import Array
 from index.files.packed_bytes import PackedBytes
@@ -96,6 +97,25 @@ def decode_ids(payload: bytes, settings: CollectionSettings) -> PackedBytes:
     except (SafetensorError, KeyError) as error:
         raise DamagedIndexError(
             f"an entry in the ledger of collection {settings.name!r} is not ids ({error}); "
+            "restore the ledger from a backup"
+        ) from error
+
+
+def encode_update(ids: PackedBytes, change: MetadataChange) -> bytes:
+    """Which documents are changed, and how, to be read by `decode_update`."""
+    content = orjson.dumps([change.metadata, change.merge])
+    return save({**_packed("ids", ids), "change": np.frombuffer(content, np.uint8)})
+
+
+def decode_update(payload: bytes, settings: CollectionSettings) -> tuple[PackedBytes, MetadataChange]:
+    """The ids and the change of an entry. Raises DamagedIndexError where it holds none."""
+    try:
+        arrays = load(payload)
+        metadata, merge = orjson.loads(arrays["change"].tobytes())
+        return _unpacked("ids", arrays), MetadataChange(metadata, bool(merge))
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise DamagedIndexError(
+            f"an entry in the ledger of collection {settings.name!r} is no update ({error}); "
             "restore the ledger from a backup"
         ) from error
 

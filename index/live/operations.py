@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from index.documents.conditions import Condition
-from index.documents.fields import columns_of
-from index.documents.metadata import merged
+from index.documents.fields import FieldType, columns_of
+from index.documents.metadata import MetadataChange
 from index.documents.store import encode_document
 from index.errors import DocumentChangedError, DocumentNotFoundError
 from index.files.packed_bytes import PackedBytes
 from index.ledger.records import NOTHING, LedgerEntry
-from index.live.entries import decode_ids, decode_rows, encode_ids, encode_rows
+from index.live.entries import decode_ids, decode_rows, decode_update, encode_ids, encode_rows, encode_update
 from index.live.state import LiveState
 from index.segments.rows import DocumentRows
+from index.segments.segment import Segment
+from models.representations import Int64
 
 PUT = "put"
 DELETE = "delete"
+UPDATE = "update"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,16 @@ class Operation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """Takes a position, for a change that the ledger does not hold."""
+    """Takes a position, for a change that the ledger does not hold, or that earlier entries made.
+
+    documents: that were concerned then.
+    """
+
+    documents: int = 0
 
     def apply(self, state: LiveState, position: int) -> Applied:
         """Changes nothing."""
-        return unchanged(state, position)
+        return replace(unchanged(state, position), documents=self.documents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,25 +108,19 @@ class DeleteMatching:
 
     def apply(self, state: LiveState, position: int) -> Applied:
         """Counts the documents that were there."""
-        ids = []
-        for segment in state.segments:
-            allowed = segment.allowed(self.condition)
-            rows = segment.rows_kept() if allowed is None else allowed.rows
-            ids.append(segment.documents.ids.gather(rows))
-        return Delete(PackedBytes.concatenate(ids)).apply(state, position)
+        return Delete(matching_ids(state, self.condition)).apply(state, position)
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Replaces a document's metadata, or merges something into it; what the encoder made of it stays.
+    """Changes a document's metadata; what the encoder made of it stays.
 
-    if_position: it may not have been written after it. merge: as a JSON Merge Patch (RFC 7396).
+    if_position: it may not have been written after it.
     """
 
     id: bytes
-    metadata: Mapping[str, Any]
+    change: MetadataChange
     if_position: int | None = None
-    merge: bool = False
 
     def apply(self, state: LiveState, position: int) -> Applied:
         """Raises DocumentNotFoundError, DocumentChangedError, or InvalidDocumentError for the metadata."""
@@ -128,17 +130,64 @@ class Patch:
                 f"document {self.id.decode()!r:.80} is not in collection {state.settings.name!r}"
             )
         ((place, rows, _),) = places
-        segment = state.segments[place]
-        stored = segment.take(rows)
-        document = segment.documents.get(int(rows[0]))
-        metadata = merged(document.metadata, self.metadata) if self.merge else self.metadata
-        document = replace(document, metadata=metadata)
-        changed = replace(
-            stored,
-            contents=PackedBytes.of([encode_document(document).content]),
-            columns=columns_of(state.settings.fields, [document.id], [metadata]),
-        )
+        changed = _changed(state.segments[place], rows, self.change, state.settings.fields)
         return Put(changed, self.if_position).apply(state, position)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Changes the metadata of the documents of these distinct ids; what the encoder made of them stays.
+
+    An id that is not there is no error. condition: over declared fields; documents that it does not allow are
+    left as they are.
+    """
+
+    ids: PackedBytes
+    change: MetadataChange
+    condition: Condition | None = None
+
+    def apply(self, state: LiveState, position: int) -> Applied:
+        """Counts the documents that were changed. Raises InvalidDocumentError for what one would become."""
+        left, known = state, [np.empty(0, np.int64)]
+        for place, rows, places in state.find(self.ids):
+            segment = state.segments[place]
+            allowed = None if self.condition is None else segment.allowed(self.condition)
+            if allowed is not None:
+                chosen = np.isin(rows, allowed.rows)
+                rows, places = rows[chosen], places[chosen]
+            if len(rows):
+                changed = _changed(segment, np.sort(rows), self.change, state.settings.fields)
+                left = left.put(changed, position)
+                known.append(places)
+        ids = self.ids.gather(np.sort(np.concatenate(known)))
+        if not len(ids):
+            return Applied(state, None, 0)
+        return Applied(left, LedgerEntry(UPDATE, encode_update(ids, self.change)), len(ids))
+
+
+def _changed(
+    segment: Segment, rows: Int64, change: MetadataChange, fields: Mapping[str, FieldType]
+) -> DocumentRows:
+    """Some documents of a segment with other metadata: rows of distinct documents, ascending."""
+    stored = [segment.documents.get(row) for row in rows.tolist()]
+    documents = [replace(document, metadata=change.of(document.metadata)) for document in stored]
+    return replace(
+        segment.take(rows),
+        contents=PackedBytes.of([encode_document(document).content for document in documents]),
+        columns=columns_of(
+            fields, [document.id for document in documents], [document.metadata for document in documents]
+        ),
+    )
+
+
+def matching_ids(state: LiveState, condition: Condition) -> PackedBytes:
+    """The ids of the documents that a condition over declared fields allows."""
+    ids = []
+    for segment in state.segments:
+        allowed = segment.allowed(condition)
+        rows = segment.rows_kept() if allowed is None else allowed.rows
+        ids.append(segment.documents.ids.gather(rows))
+    return PackedBytes.concatenate(ids)
 
 
 def replay(state: LiveState, entry: LedgerEntry, position: int) -> LiveState:
@@ -147,6 +196,8 @@ def replay(state: LiveState, entry: LedgerEntry, position: int) -> LiveState:
         return replace(state, position=position)
     if entry.kind == DELETE:
         return state.delete(decode_ids(entry.payload, state.settings), position)
+    if entry.kind == UPDATE:
+        return Update(*decode_update(entry.payload, state.settings)).apply(state, position).state
     return state.put(decode_rows(entry.payload, state.settings), position)
 
 

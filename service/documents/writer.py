@@ -114,6 +114,24 @@ class DocumentWriter:
         """Removes the documents that a filter allows. Raises InvalidQueryError."""
         return await self._write("delete", name, lambda live: live.delete_matching(filter, key=key))
 
+    async def update(
+        self,
+        name: str,
+        which: Sequence[str] | Filter,
+        metadata: Mapping[str, Any],
+        key: WriteKey | None,
+        *,
+        merge: bool,
+    ) -> Written:
+        """Changes the metadata of documents of these ids, or of those that a filter allows. Ids that are not
+        there, or that no document can have, count nothing. Raises InvalidQueryError or InvalidDocumentError.
+        """
+        if not isinstance(which, Filter):
+            which = [id for id in which if is_id(id)]
+        return await self._write(
+            "patch", name, lambda live: live.update(which, metadata, merge=merge, key=key)
+        )
+
     async def patch(
         self,
         name: str,

@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from index.candidates import Document
-from index.documents.filters import parse_filter
+from index.documents.filters import Filter, parse_filter
 from index.documents.json_values import loads
 from index.documents.metadata import require_metadata
 from index.errors import DocumentNotFoundError, InvalidQueryError
@@ -59,6 +59,8 @@ from service.schemas.documents import (
     PutDocumentsRequest,
     PutDocumentsResponse,
     TextRepresentations,
+    UpdateDocumentsRequest,
+    UpdateDocumentsResponse,
     WindowRepresentations,
 )
 from service.schemas.search import PackedVectors
@@ -198,6 +200,28 @@ async def get_documents(name: Name, body: GetDocumentsRequest, services: Service
 
 
 @routes.post(
+    f"{DOCUMENTS}/update",
+    response_model=UpdateDocumentsResponse,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+)
+async def update_documents(
+    name: Name, body: UpdateDocumentsRequest, services: Services, header_key: KeyHeader = None
+) -> Response:
+    """Change the metadata of documents, by id or by filter; nothing is encoded again.
+
+    Ids that are not there are no error, and are not counted. More than 1,000 documents are changed group by
+    group: after a crash before the answer some are, and a repeat changes the others.
+    """
+    which = _which(body)
+    given = one_key(header_key, body.idempotency_key)
+    key = await _key(services, given, f"POST {DOCUMENTS}/update", (name,), body)
+    with _about_the_filter():
+        written = await services.writer.update(name, which, body.metadata, key, merge=bool(body.merge))
+    return json_response({"updated": written.documents, "position": written.position})
+
+
+@routes.post(
     f"{DOCUMENTS}/delete",
     response_model=DeleteDocumentsResponse,
     responses=errors(404, 409, 422, 507),
@@ -207,17 +231,14 @@ async def delete_documents(
     name: Name, body: DeleteDocumentsRequest, services: Services, header_key: KeyHeader = None
 ) -> Response:
     """Delete documents by id or by filter. Ids that are not there are no error, and are not counted."""
-    if (body.ids is None) == (body.filter is None):
-        raise InvalidRequestError("give ids or filter: one of them", "ids")
-    with _about_the_filter():  # before the key, whose digest can hold only what a filter may
-        tree = None if body.filter is None else parse_filter(body.filter)
+    which = _which(body)
     given = one_key(header_key, body.idempotency_key)
     key = await _key(services, given, f"POST {DOCUMENTS}/delete", (name,), body)
-    if tree is None:
-        written = await services.writer.delete(name, body.ids or (), key)
-    else:
+    if isinstance(which, Filter):
         with _about_the_filter():
-            written = await services.writer.delete_matching(name, tree, key)
+            written = await services.writer.delete_matching(name, which, key)
+    else:
+        written = await services.writer.delete(name, which, key)
     return json_response({"deleted": written.documents, "position": written.position})
 
 
@@ -307,7 +328,7 @@ def _digested(given: str, route: str, names: tuple[str, ...], body: BaseModel) -
     if isinstance(body, PutDocumentsRequest):
         for document in body.documents:
             require_metadata(f"document {document.id!r:.80}", document.metadata or {})
-    elif isinstance(body, PatchDocumentRequest):
+    elif isinstance(body, PatchDocumentRequest | UpdateDocumentsRequest):
         require_metadata(f"document {names[-1]!r:.80}", body.metadata)
     # Its own key is no part of what is compared, nor what servers of before did not know and says nothing.
     left_out = {"idempotency_key", *(() if getattr(body, "merge", False) else ("merge",))}
@@ -364,6 +385,18 @@ def _about_the_filter() -> Iterator[None]:
         yield
     except InvalidQueryError as error:
         raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
+
+
+def _which(body: DeleteDocumentsRequest | UpdateDocumentsRequest) -> Sequence[str] | Filter:
+    """The ids or the filter of a body: one of them. A filter is read before the body's key, whose digest can
+    hold only what a filter may.
+    """
+    if (body.ids is None) == (body.filter is None):
+        raise InvalidRequestError("give ids or filter: one of them", "ids")
+    if body.ids is not None:
+        return body.ids
+    with _about_the_filter():
+        return parse_filter(body.filter)
 
 
 def _brought(documents: Sequence[DocumentRequest]) -> BroughtTexts:

@@ -154,6 +154,38 @@ class PatchDocumentResponse(BaseModel):
     position: Position
 
 
+class UpdateDocumentsRequest(Request):
+    """Which documents to change, by their ids or by a filter, and how."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"ids": ["tea", "rail"], "metadata": {"year": 2001}},
+                {"filter": {"lt": {"year": 1900}}, "metadata": {"old": True}, "merge": True},
+            ]
+        }
+    )
+
+    ids: (
+        Annotated[list[str], Field(min_length=1, fail_fast=True), counted("write_documents", "items")] | None
+    ) = Field(None, description="Their number is limited by the setting `max_write_documents`.")
+    filter: FilterTree | None = Field(None, description="All documents that it allows.")
+    metadata: dict[str, Any] = Field(description="In place of all that each has, or merged into it.")
+    merge: bool | None = Field(
+        False,
+        description="Merge as a JSON Merge Patch (RFC 7396): what is not named stays, objects are merged, "
+        "null removes.",
+    )
+    idempotency_key: Key | None = None
+
+
+class UpdateDocumentsResponse(BaseModel):
+    """The changes are on the disk."""
+
+    updated: int
+    position: Position
+
+
 class DeleteDocumentsRequest(Request):
     """Which documents to delete: by their ids, or by a filter."""
 

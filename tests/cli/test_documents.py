@@ -39,6 +39,11 @@ def check_documents(tercet: Run, tmp_path: Path, *where: str, **variables: str) 
     assert ids(run("list").stdout) == ["a/b c", "bees", "korea", "rail", "tea"]
     assert ids(run("list", "--after", "bees", "--limit", "2").stdout) == ["korea", "rail"]
     assert ids(run("list", "--filter", '{"lt": {"year": 1900}}').stdout) == ["a/b c", "rail"]
+    change = ["--metadata", '{"year": 1800}', "--merge"]
+    assert "2 documents were changed" in run("update", "--filter", '{"lt": {"year": 1900}}', *change).stdout
+    assert "1 documents were changed" in run("update", "a/b c", "missing", "--metadata", '{"year": 1}').stdout
+    assert json.loads(run("get", "a/b c").stdout)["metadata"] == {"year": 1}
+    assert run("update", "tea", "--metadata", "[]").returncode == 2
     assert (run("count").stdout, run("count", "--filter", '{"lt": {"year": 1900}}').stdout) == ("5\n", "2\n")
     assert "1 documents were deleted" in run("delete", "a/b c", "missing").stdout
     assert "1 documents were deleted" in run("delete", "--filter", '{"lt": {"year": 1900}}').stdout

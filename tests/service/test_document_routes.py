@@ -299,6 +299,34 @@ async def test_a_patch_may_be_merged(client: httpx.AsyncClient) -> None:
     assert (other.status_code, error_of(other)["code"]) == (409, "idempotency_key_reused")
 
 
+async def test_documents_are_changed_by_ids_and_by_filter(client: httpx.AsyncClient) -> None:
+    async def change(body: Any) -> Any:
+        return (await client.post(f"{DEMO}/update", json=body)).json()
+
+    before = await found(client, "hot tea")
+    body = {"ids": ["tea", "none", "", "rail"], "metadata": {"note": "x"}, "merge": True}
+    assert await change(body) == {"updated": 2, "position": 1}
+    body = {"filter": {"lt": {"year": 1900}}, "metadata": {"year": 1999}}
+    assert await change(body) == {"updated": 2, "position": 2}
+    assert await change(body) == {"updated": 0, "position": 2}
+    several = (await client.post(f"{DEMO}/get", json={"ids": ["tea", "rail"]})).json()["documents"]
+    assert several[0]["metadata"]["note"] == "x"
+    assert several[1]["metadata"] == {"year": 1999}
+    assert await found(client, "hot tea") == before
+    keyed = {"ids": ["tea"], "metadata": {}, "idempotency_key": "u"}
+    assert await change(keyed) == await change(keyed) == {"updated": 1, "position": 3}
+    for wrong, param in (
+        ({"metadata": {}}, "ids"),
+        ({"ids": ["a"], "filter": {"exists": "year"}, "metadata": {}}, "ids"),
+        ({"ids": ["a"]}, "metadata"),
+        ({"filter": {"exists": "colour"}, "metadata": {}}, "filter"),
+    ):
+        response = await client.post(f"{DEMO}/update", json=wrong)
+        assert (response.status_code, error_of(response)["param"]) == (422, param)
+    wrong = await client.post(f"{DEMO}/update", json={"ids": ["tea"], "metadata": {"year": "old"}})
+    assert (wrong.status_code, error_of(wrong)["code"]) == (422, "invalid_document")
+
+
 async def test_if_position_refuses_what_was_changed_since(client: httpx.AsyncClient) -> None:
     await put(client, {"id": "tea", "text": "first"}, if_position=0)
     stale = await client.put(DEMO, json={"documents": [{"id": "tea", "text": "second"}], "if_position": 0})

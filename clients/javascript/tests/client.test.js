@@ -73,6 +73,9 @@ test("documents are written, searched, read and deleted", server, () =>
     await client.patchDocument(name, "d1", { note: null }, { merge: true });
     assert.deepEqual((await all(client.documents(name, { page: 2 }))).map((one) => one.id), ["d0", "d1", "d2"]);
     assert.equal((await all(client.documents(name, { filter: { eq: { year: 1830 } } }))).length, 1);
+    const changed = await client.updateDocuments(name, { kind: "x" }, { filter: { gte: { year: 0 } }, merge: true });
+    assert.equal(changed.updated, 3);
+    assert.deepEqual((await client.document(name, "d1")).metadata, { year: 1830, kind: "x" });
     assert.equal(await client.countDocuments(name), 3);
     assert.equal(await client.countDocuments(name, { eq: { year: 1830 } }), 1);
     const several = await client.getDocuments(name, ["d2", "none"]);

@@ -64,6 +64,10 @@ def test_documents_are_written_searched_read_and_deleted(client: Client, collect
     assert client.document(collection, "d001")["metadata"] == {"year": 1830}
     assert [one["id"] for one in client.documents(collection, page=2)] == ["d000", "d001", "d002"]
     assert [one["id"] for one in client.documents(collection, filter={"eq": {"year": 1830}})] == ["d001"]
+    assert (
+        client.update_documents(collection, {"kind": "x"}, ids=["d001", "none"], merge=True)["updated"] == 1
+    )
+    assert client.document(collection, "d001")["metadata"] == {"year": 1830, "kind": "x"}
     assert client.count_documents(collection) == 3
     assert client.count_documents(collection, {"eq": {"year": 1830}}) == 1
     several = client.get_documents(collection, ["d002", "none"])

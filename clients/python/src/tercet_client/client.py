@@ -37,6 +37,7 @@ from tercet_client.types import (
     SearchManyResponse,
     SearchResponse,
     StatisticsResponse,
+    UpdateDocumentsResponse,
 )
 
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -262,6 +263,26 @@ class Client:
         path = _path("collections", collection, "documents", "get")
         return cast(GetDocumentsResponse, self._json("POST", path, {"ids": list(ids)}))
 
+    def update_documents(
+        self,
+        collection: str,
+        metadata: Mapping[str, Any],
+        *,
+        ids: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        merge: bool = False,
+        idempotency_key: str | None = None,
+    ) -> UpdateDocumentsResponse:
+        """Changes the metadata of documents, by ids or by a filter; ids that are not there are no error."""
+        body = {
+            "metadata": dict(metadata),
+            "merge": merge,
+            **_which(ids, filter),
+            "idempotency_key": idempotency_key or uuid.uuid4().hex,
+        }
+        path = _path("collections", collection, "documents", "update")
+        return cast(UpdateDocumentsResponse, self._json("POST", path, body))
+
     def delete_documents(
         self,
         collection: str,
@@ -271,11 +292,7 @@ class Client:
         idempotency_key: str | None = None,
     ) -> DeleteDocumentsResponse:
         """Deletes documents by ids or by a filter; ids that are not there are no error."""
-        body: dict[str, Any] = {"idempotency_key": idempotency_key or uuid.uuid4().hex}
-        if ids is not None:
-            body["ids"] = list(ids)
-        if filter is not None:
-            body["filter"] = filter
+        body = {**_which(ids, filter), "idempotency_key": idempotency_key or uuid.uuid4().hex}
         path = _path("collections", collection, "documents", "delete")
         return cast(DeleteDocumentsResponse, self._json("POST", path, body))
 
@@ -423,6 +440,12 @@ class Client:
             if answer is not None and (pause is None or attempt > self._retries):
                 raise error_of(answer)
             time.sleep(pause or 0.0)
+
+
+def _which(ids: Sequence[str] | None, filter: Filter | None) -> dict[str, Any]:
+    """The part of a body that says which documents are meant."""
+    given = {"ids": None if ids is None else list(ids), "filter": filter}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _path(*parts: str) -> str:

@@ -962,6 +962,27 @@ UnpublishedResponse = TypedDict(
     },
 )
 
+# Which documents to change, by their ids or by a filter, and how.
+UpdateDocumentsRequest = TypedDict(
+    "UpdateDocumentsRequest",
+    {
+        "ids": "NotRequired[list[str] | None]",
+        "filter": "NotRequired[Filter | None]",
+        "metadata": "dict[str, Any]",
+        "merge": "NotRequired[bool | None]",
+        "idempotency_key": "NotRequired[str | None]",
+    },
+)
+
+# The changes are on the disk.
+UpdateDocumentsResponse = TypedDict(
+    "UpdateDocumentsResponse",
+    {
+        "updated": "int",
+        "position": "int",
+    },
+)
+
 # What a request cost.
 Usage = TypedDict(
     "Usage",

@@ -1,0 +1,131 @@
+"""Metadata of many documents changed at once, beside a model of plain dictionaries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from index.candidates import Document
+from index.collection import Collection
+from index.documents.filters import parse_filter
+from index.documents.metadata import merged
+from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
+from index.live import collection as live_collection
+from index.live.collection import LiveCollection
+from index.live.entries import decode_update, encode_update
+from index.live.records import LiveLimits, WriteKey
+
+IDS = [f"d{number:02d}" for number in range(40)]
+LIMITS = LiveLimits(merge_width=2)
+
+
+@pytest.fixture
+def collection(root: Path, live_settings: Any) -> Collection:
+    return Collection.create(root, "demo", live_settings(lexical="idf"))
+
+
+def put(live: LiveCollection, ids: list[str], metadata: dict[str, Any], random_texts: Any, seed: int) -> None:
+    live.put([Document(id, f"text {id}", None, metadata) for id in ids], random_texts(len(ids), seed))
+
+
+def stored(live: LiveCollection) -> dict[str, Any]:
+    return {document.id: dict(document.metadata) for document in live.snapshot().page(None, 1000)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_updates_are_those_of_a_model(
+    collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Puts, deletes and updates in any order, through flushes, merges and processes that end as they are."""
+    monkeypatch.setattr(live_collection, "UPDATED_AT_ONCE", 7)
+    random, model = np.random.default_rng(seed), dict[str, dict[str, Any]]()
+    live = LiveCollection(collection, LIMITS).__enter__()
+    for step in range(80):
+        ids = [str(id) for id in random.choice(IDS, random.integers(1, 20), replace=False)]
+        year = int(random.integers(2000, 2005))
+        match random.integers(0, 8):
+            case 0 | 1:
+                put(live, ids, {"year": year, "n": {"a": step, "b": 1}}, random_texts, step)
+                model |= {id: {"year": year, "n": {"a": step, "b": 1}} for id in ids}
+            case 2:
+                live.delete(ids)
+                model = {id: metadata for id, metadata in model.items() if id not in ids}
+            case 3:
+                change = {"year": year, "step": step}
+                concerned = [id for id in ids if id in model]
+                assert live.update([*ids, "missing"], change).documents == len(concerned)
+                model |= dict.fromkeys(concerned, change)
+            case 4 | 5:
+                change = {"year": None if step % 2 else year, "n": {"a": None, "c": step}}
+                concerned = [id for id, metadata in model.items() if metadata.get("year", 0) >= 2002]
+                condition = parse_filter({"gte": {"year": 2002}})
+                assert live.update(condition, change, merge=True).documents == len(concerned)
+                model |= {id: merged(model[id], change) for id in concerned}
+            case 6:
+                live.flush()
+                live.merge()
+            case 7:  # nothing is flushed: the next process reads the ledger
+                live.__exit__(None, None, None)
+                live = LiveCollection(collection, LIMITS).__enter__()
+        assert stored(live) == model
+        snapshot = live.snapshot()
+        assert snapshot.count() == len(model)
+        assert snapshot.count(parse_filter({"eq": {"year": year}})) == sum(
+            metadata.get("year") == year for metadata in model.values()
+        )
+    live.__exit__(None, None, None)
+
+
+def test_scores_stay_as_they_are(collection: Collection, random_texts: Any) -> None:
+    with LiveCollection(collection) as live:
+        put(live, IDS, {"year": 2001}, random_texts, 1)
+        query = random_texts(3, 9).take(np.array([1]))
+        before = [(hit.document.id, hit.scores) for hit in live.snapshot().search(query).hits]
+        live.update(IDS[:30], {"year": 1999}, merge=True)
+        assert [(hit.document.id, hit.scores) for hit in live.snapshot().search(query).hits] == before
+
+
+def test_a_repeat_under_a_key_answers_the_same(
+    collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LiveCollection(collection) as live:
+        put(live, IDS, {"year": 2001}, random_texts, 1)
+        for at_once in (100, 7):
+            monkeypatch.setattr(live_collection, "UPDATED_AT_ONCE", at_once)
+            key = WriteKey(f"k{at_once}", "0" * 64)
+            first = live.update(parse_filter({"eq": {"year": 2001}}), {"n": at_once}, merge=True, key=key)
+            assert first.documents == len(IDS)
+            live.update(IDS[:1], {"n": 0}, merge=True)
+            assert (
+                live.update(parse_filter({"eq": {"year": 2001}}), {"n": at_once}, merge=True, key=key)
+                == first
+            )
+            assert stored(live)["d00"]["n"] == 0
+
+
+def test_what_cannot_be_changes_nothing(collection: Collection, random_texts: Any) -> None:
+    with LiveCollection(collection) as live:
+        put(live, IDS, {"year": 2001}, random_texts, 1)
+        before, position = stored(live), live.snapshot().version
+        with pytest.raises(InvalidDocumentError, match="field 'year' is declared as integer"):
+            live.update(IDS, {"year": "old"}, merge=True)
+        with pytest.raises(InvalidQueryError):
+            live.update(parse_filter({"exists": "colour"}), {})
+        assert live.update(["none"], {"year": 1}).documents == 0
+        assert live.update(parse_filter({"lt": {"year": 1900}}), {"year": 1}).documents == 0
+        assert (stored(live), live.snapshot().version) == (before, position)
+
+
+def test_a_damaged_entry_is_named(collection: Collection) -> None:
+    from index.documents.metadata import MetadataChange
+    from index.files.packed_bytes import PackedBytes
+
+    change = MetadataChange({"분류": [1, None]}, merge=True)
+    payload = encode_update(PackedBytes.of([b"a", b"b"]), change)
+    ids, found = decode_update(payload, collection.settings)
+    assert ([ids[0], ids[1]], found) == ([b"a", b"b"], change)
+    with pytest.raises(DamagedIndexError, match="an entry in the ledger of collection 'demo' is no update"):
+        decode_update(payload[:-3], collection.settings)
