@@ -180,13 +180,10 @@ def build(
             raise typer.BadParameter(
                 "a server builds with the settings of PUT /collections/NAME", param_hint="--url"
             )
-        if dry_run or reading.says_more(read_as):
-            raise typer.BadParameter(
-                "a server's jobs read columns of the usual names; tercet documents put takes these flags",
-                param_hint="--url",
-            )
+        if dry_run:
+            raise typer.BadParameter("goes without --url", param_hint="--dry-run")
         asked = {"source": source, "mode": mode, "on_error": on_error, "adapter": adapter}
-        build_remote(url, settings, collection, asked)
+        build_remote(url, settings, collection, {**asked, "reading": reading.as_json(read_as)})
         return
     if ready is None:
         if dry_run:

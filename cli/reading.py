@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -100,11 +100,20 @@ def reading_from(
     return Reading(columns, encoding, delimiter)
 
 
-def says_more(reading: Reading) -> bool:
-    """Whether any of the flags was given."""
-    from ingest.sources.reader import AS_FOUND
-
-    return reading != AS_FOUND
+def as_json(reading: Reading) -> dict[str, Any]:
+    """What the flags say, as a job of a server takes it."""
+    columns = reading.columns
+    given = {
+        "text_field": columns.text,
+        "title_field": columns.title,
+        "id_field": columns.id,
+        "metadata_fields": columns.metadata,
+        "no_metadata_fields": columns.not_metadata,
+        "generate_ids": columns.generate_ids,
+        "encoding": reading.encoding,
+        "delimiter": reading.delimiter,
+    }
+    return {name: value for name, value in given.items() if value}
 
 
 def say_columns(source: Path, reading: Reading) -> None:

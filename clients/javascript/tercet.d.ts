@@ -153,7 +153,7 @@ export class Client {
   startJob(
     collection: string,
     source: string,
-    options?: { mode?: "replace" | "upsert"; onError?: "stop" | "skip"; encoder?: string; adapter?: string },
+    options?: { mode?: "replace" | "upsert"; onError?: "stop" | "skip"; encoder?: string; adapter?: string; reading?: t.ReadingRequest },
   ): Promise<t.JobResponse>;
   jobs(): Promise<t.JobResponse[]>;
   job(id: string): Promise<t.JobResponse>;

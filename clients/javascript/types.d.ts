@@ -342,6 +342,7 @@ export interface JobRequest {
   mode?: "replace" | "upsert" | null;
   encoder?: string | null;
   adapter?: string | null;
+  reading?: ReadingRequest | null;
   on_error?: "stop" | "skip" | null;
 }
 
@@ -359,6 +360,7 @@ export interface JobResponse {
   indexed: number;
   tokens: number;
   on_error: "stop" | "skip";
+  reading: Record<string, unknown>;
   skipped: number;
   skips: Array<string>;
   truncated: number;
@@ -478,6 +480,20 @@ export interface QueryUsage {
   tokens: number;
   truncated: boolean;
   terms?: QueryTermsResponse | null;
+}
+
+/** How a source is read, where its columns have other names than the usual ones.
+
+A name may be a path into nested objects, its parts joined by dots. */
+export interface ReadingRequest {
+  text_field?: string | null;
+  title_field?: string | null;
+  id_field?: string | null;
+  metadata_fields?: Array<string> | null;
+  no_metadata_fields?: Array<string> | null;
+  generate_ids?: boolean | null;
+  encoding?: string | null;
+  delimiter?: string | null;
 }
 
 /** What is ready; an encoder worker, which has no documents, says `status` alone. */

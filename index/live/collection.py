@@ -239,8 +239,8 @@ class LiveCollection:
         """Changes the metadata of documents as `patch` does: of these ids, or of those that a filter over
         declared fields allows. Ids that are not there are no error, and count nothing.
 
-        So many as UPDATED_AT_ONCE are changed in one step; of more, each group by itself, as its documents are
-        by then. A crash before the end leaves earlier groups changed. Raises InvalidQueryError for the
+        So many as UPDATED_AT_ONCE are changed in one step; of more, each group by itself, as its documents
+        are by then. A crash before the end leaves earlier groups changed. Raises InvalidQueryError for the
         filter, InvalidDocumentError for what a document would become, or WriteOverloadedError.
         """
         parts, change = self._running(), MetadataChange(metadata, merge)

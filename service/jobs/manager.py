@@ -112,6 +112,7 @@ class JobManager:
         on_error: OnError = "stop",
         adapter: str | None = None,
         mode: AdoptionMode = "replace",
+        reading: Mapping[str, Any] | None = None,
     ) -> Job:
         """Queues a build from a file or folder below `sources/` of the data root.
 
@@ -119,7 +120,7 @@ class JobManager:
         collection that is new, the encoder by name or fingerprint and by default the service's own; one that
         exists goes with its own. on_error: what a bad record does. mode: by default the source's documents
         replace all others, but for what is written after the build began; `upsert` leaves those with other
-        ids.
+        ids. reading: how the source is read, by the names of `service.schemas.jobs.ReadingRequest`.
         Raises InvalidRequestError for the source, FingerprintMismatchError where another encoder or adapter
         is asked for than the collection's, AdapterNotFoundError, InvalidNameError, OverloadedError where too
         many jobs wait.
@@ -129,7 +130,8 @@ class JobManager:
             raise OverloadedError(
                 f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60, "jobs"
             )
-        job = Job(uuid.uuid4().hex, collection, source, now(), on_error=on_error, adapter=adapter, mode=mode)
+        asked: dict[str, Any] = {"on_error": on_error, "adapter": adapter, "mode": mode}
+        job = Job(uuid.uuid4().hex, collection, source, now(), reading=dict(reading or {}), **asked)
         # Once begun this must be finished, even if the client that asked for it goes away.
         await asyncio.shield(self._enqueue(job, checkpoint))
         return job

@@ -103,6 +103,7 @@ class BuildProcess:
             process = await asyncio.create_subprocess_exec(
                 *(*module_command("cli.main"), "index", "build", str(source)),
                 *("--collection", job.collection, "--data", str(data), "--on-error", job.on_error),
+                *reading_flags(job.reading),
                 *(() if job.adapter is None else ("--adapter", job.adapter)),
                 *(() if checkpoint is None else ("--checkpoint", checkpoint)),
                 *(("--staged", "--mode", job.mode) if staged else ()),
@@ -163,3 +164,13 @@ def _abrupt_end(returncode: int) -> str:
     if returncode == -signal.SIGKILL:
         return "the build was killed from outside, perhaps for want of memory"
     return f"the build ended with exit code {returncode}; the server's log has the details"
+
+
+def reading_flags(reading: Mapping[str, Any]) -> list[str]:
+    """How a source is read, as flags of `tercet index build`."""
+    flags = []
+    for name, value in reading.items():
+        flag = f"--{name.removesuffix('s') if isinstance(value, list) else name}".replace("_", "-")
+        values = value if isinstance(value, list) else [value]
+        flags += [flag if each is True else f"{flag}={each}" for each in values]
+    return flags

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 
@@ -30,6 +30,7 @@ class Job:
     `documents_total` is None where only reading the whole source would tell; `fraction`, from 0 to 1, is
     then estimated from the bytes read. `indexed`, from 0 to 1, is the share of the vectors that graphs or
     lists have, which are built once all is encoded. `skips` says where the first skipped records are.
+    `reading` has how the source is read, by name, as far as that was said.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Job:
     indexed: float = 0.0
     tokens: int = 0
     on_error: OnError = "stop"
+    reading: Mapping[str, Any] = field(default_factory=dict)
     adapter: str | None = None
     mode: AdoptionMode = "replace"
     skipped: int = 0

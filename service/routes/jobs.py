@@ -29,8 +29,17 @@ async def submit_job(name: Name, body: JobRequest, services: Services) -> Respon
 
     A collection that does not exist is created. Documents may be written and deleted meanwhile, and stay so.
     """
+    reading = (
+        {} if body.reading is None else body.reading.model_dump(exclude_none=True, exclude_defaults=True)
+    )
     job = await services.jobs.submit(
-        name, body.source, body.encoder, body.on_error or "stop", body.adapter, body.mode or "replace"
+        name,
+        body.source,
+        body.encoder,
+        body.on_error or "stop",
+        body.adapter,
+        body.mode or "replace",
+        reading,
     )
     return _response(job.to_json(), 202)
 

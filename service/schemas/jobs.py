@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from index.live.adoption import AdoptionMode
 from ingest.sources.checks import OnError
 from service.jobs.store import JobState
 from service.schemas.base import AdapterName, Request
+
+ColumnName = Annotated[str, Field(min_length=1, max_length=1024)]
+ColumnNames = Annotated[list[ColumnName], Field(min_length=1, max_length=1000)]
+
+
+class ReadingRequest(Request):
+    """How a source is read, where its columns have other names than the usual ones.
+
+    A name may be a path into nested objects, its parts joined by dots.
+    """
+
+    text_field: ColumnName | None = Field(None, description="Column of the texts.")
+    title_field: ColumnName | None = Field(None, description="Column of the titles.")
+    id_field: ColumnName | None = Field(None, description="Column of the ids.")
+    metadata_fields: ColumnNames | None = Field(None, description="Columns to keep; by default all others.")
+    no_metadata_fields: ColumnNames | None = Field(None, description="Columns to leave out.")
+    generate_ids: bool | None = Field(False, description="Make each id of what its document holds.")
+    encoding: ColumnName | None = Field(
+        None, description="Of CSV and TSV, such as `cp949`; by default found."
+    )
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
+        None, description="Between the cells of CSV; by default found."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        if self.generate_ids and self.id_field is not None:
+            raise ValueError("generate_ids goes without id_field")
+        if self.metadata_fields and self.no_metadata_fields:
+            raise ValueError("metadata_fields goes without no_metadata_fields")
+        return self
 
 
 class JobRequest(Request):
@@ -34,6 +65,7 @@ class JobRequest(Request):
     adapter: AdapterName | None = Field(
         None, description="For a collection that is new; by default none. One that exists has its own."
     )
+    reading: ReadingRequest | None = None
     on_error: OnError | None = Field(
         "stop", description="At a bad record: `stop` fails the job and names it, `skip` leaves it out."
     )
@@ -56,6 +88,7 @@ class JobResponse(BaseModel):
     )
     tokens: int
     on_error: OnError
+    reading: dict[str, Any] = Field(description="How its source is read, as far as that was said.")
     skipped: int = Field(description="Bad records that were left out.")
     skips: list[str] = Field(description="Where the first of them are, and what is wrong; once it is done.")
     truncated: int = Field(description="Documents longer than the encoder's limit; once it is done.")

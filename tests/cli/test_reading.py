@@ -62,11 +62,7 @@ def test_columns_by_flags_and_a_second_load_that_changes_nothing(tercet: Run, tm
         (["--generate-ids", "--id-field", "pid"], 2, "goes without --id-field"),
         (["--metadata-field", "a", "--no-metadata-field", "b"], 2, "goes without --metadata-field"),
         (["--delimiter", ";;"], 2, "is not one character"),
-        (
-            ["--generate-ids", "--url", "http://127.0.0.1:1"],
-            2,
-            "a server's jobs read columns of the usual names",
-        ),
+        (["--dry-run", "--url", "http://127.0.0.1:1"], 2, "goes without --url"),
         (
             ["--text-field", "words"],
             1,

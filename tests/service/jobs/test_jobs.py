@@ -167,6 +167,25 @@ async def test_bad_records_are_skipped_where_asked_for(manager: JobManager, data
     assert done.truncated == 0
 
 
+async def test_a_job_reads_the_columns_that_are_named(manager: JobManager, data: Path) -> None:
+    content = "words;-head;n;x\nheißes Wasser;Tee;1;2\nder Zug;;3;4\n".encode("cp1252")
+    (data / "sources" / "table.csv").write_bytes(content)
+    reading = {
+        "text_field": "words", "title_field": "-head", "generate_ids": True, "metadata_fields": ["n"],
+        "encoding": "cp1252", "delimiter": ";",
+    }  # fmt: skip
+    job = await manager.submit("table", "table.csv", reading=reading)
+    assert (await finished(manager, job)).state == "succeeded", manager.get(job.id).error
+    found = Collection.open(data / "collections", "table").snapshot().page(None, 10)
+    assert sorted((one.text, one.title, one.metadata["n"]) for one in found) == [
+        ("der Zug", None, "3"),
+        ("heißes Wasser", "Tee", "1"),
+    ]
+    failed = await finished(manager, await manager.submit("other", "table.csv"))
+    assert failed.state == "failed"
+    assert "table.csv: none of text, contents" in str(failed.error)
+
+
 async def test_a_job_without_a_record_has_failed(
     manager: JobManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ from tercet_client.types import (
     MergeResponse,
     PatchDocumentResponse,
     PutDocumentsResponse,
+    ReadingRequest,
     RerankResponse,
     RerankWeightsRequest,
     SearchAfter,
@@ -344,9 +345,14 @@ class Client:
         on_error: Literal["stop", "skip"] = "stop",
         encoder: str | None = None,
         adapter: str | None = None,
+        reading: ReadingRequest | None = None,
     ) -> JobResponse:
-        """Builds a collection from a source below the server's data root, in the background."""
+        """Builds a collection from a source below the server's data root, in the background.
+
+        reading: which columns hold what, where they have not their usual names.
+        """
         body = {
+            "reading": reading,
             "source": source,
             "mode": mode,
             "on_error": on_error,

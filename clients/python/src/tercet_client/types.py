@@ -470,6 +470,7 @@ JobRequest = TypedDict(
         "mode": "NotRequired[Literal['replace', 'upsert'] | None]",
         "encoder": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
+        "reading": "NotRequired[ReadingRequest | None]",
         "on_error": "NotRequired[Literal['stop', 'skip'] | None]",
     },
 )
@@ -490,6 +491,7 @@ JobResponse = TypedDict(
         "indexed": "float",
         "tokens": "int",
         "on_error": "Literal['stop', 'skip']",
+        "reading": "dict[str, Any]",
         "skipped": "int",
         "skips": "list[str]",
         "truncated": "int",
@@ -657,6 +659,22 @@ QueryUsage = TypedDict(
         "tokens": "int",
         "truncated": "bool",
         "terms": "NotRequired[QueryTermsResponse | None]",
+    },
+)
+
+# How a source is read, where its columns have other names than the usual ones.  A name may be a path
+# into nested objects, its parts joined by dots.
+ReadingRequest = TypedDict(
+    "ReadingRequest",
+    {
+        "text_field": "NotRequired[str | None]",
+        "title_field": "NotRequired[str | None]",
+        "id_field": "NotRequired[str | None]",
+        "metadata_fields": "NotRequired[list[str] | None]",
+        "no_metadata_fields": "NotRequired[list[str] | None]",
+        "generate_ids": "NotRequired[bool | None]",
+        "encoding": "NotRequired[str | None]",
+        "delimiter": "NotRequired[str | None]",
     },
 )
 
