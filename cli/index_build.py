@@ -186,6 +186,9 @@ def build(
         build_remote(url, settings, collection, {**asked, "reading": reading.as_json(read_as)})
         return
     if ready is None:
+        from index.catalog.settings import check_collection_name
+
+        check_collection_name(collection)
         if dry_run:
             reading.show_source(Path(source), read_as, on_error, fields or {})
             return

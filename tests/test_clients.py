@@ -23,6 +23,7 @@ ARGUMENTS: dict[str, Any] = {
     "collection": "c",
     "name": "n",
     "id": "d",
+    "ids": ["d"],
     "metadata": {},
     "backup": "b",
     "source": "s",

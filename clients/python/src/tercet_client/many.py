@@ -100,9 +100,9 @@ async def delete_by_id_async(client: AsyncClient, collection: str, ids: Sequence
 
 
 def passage(hit: HitResponse) -> str:
-    """What of a hit was encoded: its title and text, or in a collection with windows its best window."""
-    window = hit.get("window")
-    if window is not None:
+    """What of a hit was encoded: its title and text, or where these are divided its best window."""
+    window, whole = hit.get("window"), (0, len(hit["text"]))
+    if window is not None and (window["start"], window["end"]) != whole:
         return hit["text"][window["start"] : window["end"]]
     return hit["text"] if hit["title"] is None else f"{hit['title']}\n{hit['text']}"
 
