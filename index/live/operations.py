@@ -153,7 +153,7 @@ class Update:
             segment = state.segments[place]
             allowed = None if self.condition is None else segment.allowed(self.condition)
             if allowed is not None:
-                chosen = np.isin(rows, allowed.rows)
+                chosen = allowed.has(rows)
                 rows, places = rows[chosen], places[chosen]
             if len(rows):
                 changed = _changed(segment, np.sort(rows), self.change, state.settings.fields)

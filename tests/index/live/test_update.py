@@ -106,6 +106,27 @@ def test_a_repeat_under_a_key_answers_the_same(
             assert stored(live)["d00"]["n"] == 0
 
 
+def test_documents_that_a_filter_no_longer_allows_stay(
+    collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two groups somebody else writes."""
+    monkeypatch.setattr(live_collection, "UPDATED_AT_ONCE", 1)
+    with LiveCollection(collection) as live:
+        put(live, ["a", "b", "c"], {"year": 2001}, random_texts, 1)
+        upkeep, groups = live._running().upkeep, 0
+
+        def between() -> None:
+            nonlocal groups
+            groups += 1
+            if groups == 2:
+                live.delete(["c"])
+                live.patch("b", {"year": 1990})
+
+        monkeypatch.setattr(upkeep, "wait_for_room", between)
+        assert live.update(parse_filter({"gte": {"year": 2000}}), {"n": 1}, merge=True).documents == 1
+        assert stored(live) == {"a": {"year": 2001, "n": 1}, "b": {"year": 1990}}
+
+
 def test_what_cannot_be_changes_nothing(collection: Collection, random_texts: Any) -> None:
     with LiveCollection(collection) as live:
         put(live, IDS, {"year": 2001}, random_texts, 1)
