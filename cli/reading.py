@@ -122,8 +122,14 @@ def say_columns(source: Path, reading: Reading) -> None:
 
     reader = DocumentReader(source, on_error="skip", reading=reading)
     next(iter(reader), None)
-    if not reader.columns.usual:
-        error_console().print(f"{reader.files[0]}: {reader.columns}", markup=False, soft_wrap=True)
+    if not reader.columns.usual or _shown(reader.encoding):
+        said = f"{reader.files[0]}{_shown(reader.encoding)}: {reader.columns}"
+        error_console().print(said, markup=False, soft_wrap=True)
+
+
+def _shown(encoding: str | None) -> str:
+    """An encoding that was found or given, other than UTF-8."""
+    return "" if encoding is None or encoding.startswith("utf-8") else f" ({encoding})"
 
 
 def show_source(source: Path, reading: Reading, on_error: OnError, fields: Mapping[str, FieldType]) -> None:
@@ -134,7 +140,8 @@ def show_source(source: Path, reading: Reading, on_error: OnError, fields: Mappi
     first = list(islice(reader, SHOWN_DOCUMENTS))
     files = f"{len(reader.files)} files" if len(reader.files) > 1 else str(reader.files[0])
     known = "" if reader.total is None else f", {reader.total:,} documents"
-    console().print(f"{files}{known}: {reader.columns}", markup=False, soft_wrap=True)
+    said = f"{files}{known}{_shown(reader.encoding)}: {reader.columns}"
+    console().print(said, markup=False, soft_wrap=True)
     for document in first:
         print_json(
             {

@@ -14,7 +14,7 @@ from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
 from ingest.sources.json_kinds import kind_of
 
-# The first of these that a source has; of texts and ids beyond the first names only one may be there.
+# The first of these that a source has, in any case; of texts and ids beyond the first names one may be there.
 IDS = ("id", "_id", "doc_id", "docid", "pid")
 TEXTS = ("text", "contents", "content", "body", "page_content", "passage", "document")
 TITLES = ("title", "name")
@@ -42,7 +42,7 @@ class ColumnChoice:
     def among(self, names: Sequence[str], origin: str) -> Columns:
         """The columns of a source of these names. Raises SourceError where it is unclear; origin: for it."""
         text = self.text or _known(names, TEXTS, 1, "--text-field", origin)
-        title = self.title or next((name for name in TITLES if name in names and name != text), None)
+        title = self.title or next((each for each in _usual(names, TITLES) if each != text), None)
         own = None
         if not self.generate_ids:
             own = self.id or _known(names, IDS, 2, "--id-field", origin)
@@ -144,8 +144,8 @@ def _known(names: Sequence[str], usual: Sequence[str], firsts: int, flag: str, o
     firsts: how many of the usual ones go before all others. Raises SourceError where several others are
     there, or none.
     """
-    found = [name for name in usual if name in names]
-    if found and found[0] not in usual[:firsts] and len(found) > 1:
+    found = _usual(names, usual)
+    if found and found[0].lower() not in usual[:firsts] and len(found) > 1:
         meant = " and ".join(map(repr, found))
         raise SourceError(f"{origin}: {meant} may be meant; {shown_columns(names)}: name one with {flag}")
     if not found and names:
@@ -154,6 +154,12 @@ def _known(names: Sequence[str], usual: Sequence[str], firsts: int, flag: str, o
             + (", or give --generate-ids" if flag == "--id-field" else "")
         )
     return found[0] if found else usual[0]
+
+
+def _usual(names: Sequence[str], usual: Sequence[str]) -> list[str]:
+    """Those of a source's names that are usual ones, in whatever case, in the order of these."""
+    by_name = {name.lower(): name for name in reversed(names)}
+    return [name if name in names else by_name[name] for name in usual if name in by_name]
 
 
 def _value(record: Mapping[str, Any], name: str) -> Any:

@@ -24,7 +24,13 @@ from ingest.sources.packed import PackedFile
 
 DELIMITERS = ",;\t|"
 SAMPLE_BYTES = 2**20
+# Of files that are not UTF-8: those of Windows, which cover what others wrote of the same languages.
+ENCODINGS = (
+    *("cp949", "cp932", "gb18030", "big5", "cp874"),
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1258"),
+)
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_SEPARATOR = re.compile(r"sep=(.)", re.IGNORECASE)  # as Excel writes it before the header
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 
@@ -58,12 +64,15 @@ class DelimitedRows:
         self._line = 1
         with self._file.opened(lambda: "its beginning") as file:
             sample = file.read(SAMPLE_BYTES)
-        self._encoding = encoding or found_encoding(sample)
+        self.encoding = encoding or found_encoding(sample)
         try:
-            first = sample.decode(self._encoding, "replace").lstrip("\ufeff").splitlines()
+            first = sample.decode(self.encoding, "replace").lstrip("\ufeff").splitlines()[:2]
         except LookupError as error:
             raise SourceError(f"{path}: the encoding {encoding!r:.80} is not known (--encoding)") from error
-        self._delimiter = delimiter or found_delimiter(path, first[0] if first else "")
+        said = _SEPARATOR.fullmatch(first[0]) if first else None
+        self._lines_before = 0 if said is None else 1
+        header = "".join(first[self._lines_before :][:1])
+        self._delimiter = delimiter or (said[1] if said else found_delimiter(path, header))
         with self._opened() as text:
             self.names = self._header(text)
 
@@ -81,7 +90,7 @@ class DelimitedRows:
             rows = csv.reader(self._lines(text), delimiter=self._delimiter)
             next(rows, None)
             while True:
-                self._line = rows.line_num + 1
+                self._line = self._lines_before + rows.line_num + 1
                 try:
                     cells = next(rows)
                 except StopIteration:
@@ -98,11 +107,14 @@ class DelimitedRows:
         self._line = 1
         with self._file.opened(lambda: f"line {self._line}") as file:
             try:
-                yield io.TextIOWrapper(file, self._encoding, newline="")
+                text = io.TextIOWrapper(file, self.encoding, newline="")
+                for _ in range(self._lines_before):
+                    text.readline(self._row_bytes)
+                yield text
             except UnicodeDecodeError as error:
                 raise SourceError(
                     f"{self.path} line {self._line} or later: a byte 0x{error.object[error.start]:02x} is no "
-                    f"{self._encoding}; name the file's encoding with --encoding"
+                    f"{self.encoding}; name the file's encoding with --encoding"
                 ) from error
 
     def _lines(self, text: TextIO) -> Iterator[str]:
@@ -168,9 +180,20 @@ def found_encoding(sample: bytes) -> str:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(sample)  # the last character may be cut
     except UnicodeDecodeError:
-        best = from_bytes(sample).best()
-        return "utf-8" if best is None else best.encoding
+        return _likeliest(sample)
     return "utf-8"
+
+
+def _likeliest(sample: bytes) -> str:
+    """Of ENCODINGS; UTF-8, which will be refused where the first bad byte is, if it is none of them."""
+    matches = from_bytes(sample, cp_isolation=list(ENCODINGS))
+    best = matches.best()
+    if best is None:
+        return "utf-8"
+    # Few words of western Europe may be those of its centre as well: then it is what is commoner.
+    alike = {match.encoding for match in matches if match.coherence == best.coherence}
+    western = "cp1252" in alike or sample.decode("cp1252", "replace") == str(best)
+    return "cp1252" if best.encoding == "cp1250" and western else best.encoding
 
 
 def found_delimiter(path: Path, header: str) -> str:

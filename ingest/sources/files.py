@@ -22,8 +22,9 @@ CORPUS = "corpus"
 class Records(Protocol):
     """Iterates once over (position, the record or why there is none) of a file.
 
-    unit: of positions; names: of all columns, None where only records tell; blank: positions without a
-    record; left_out: names of what JSON has nothing for, and of how many records.
+    unit: of positions; names: of all columns, None where only records tell; encoding: of text, None where a
+    kind of file has but one; blank: positions without a record; left_out: names of what JSON has nothing
+    for, and of how many records.
     """
 
     @property
@@ -31,6 +32,9 @@ class Records(Protocol):
 
     @property
     def names(self) -> Sequence[str] | None: ...
+
+    @property
+    def encoding(self) -> str | None: ...
 
     @property
     def blank(self) -> int: ...
@@ -123,14 +127,21 @@ def _has_object_lines(path: Path) -> bool:
         return False
     if not isinstance(first, dict):
         return False
-    around = any(isinstance(value, list) and value and isinstance(value[0], dict) for value in first.values())
-    return not around or any(name in first for name in TEXTS)
+    return not _holds_objects(first) or any(name.lower() in TEXTS for name in first)
+
+
+def _holds_objects(value: Any) -> bool:
+    """Whether an array of objects is somewhere in it."""
+    if isinstance(value, list):
+        return bool(value) and isinstance(value[0], dict)
+    return isinstance(value, dict) and any(map(_holds_objects, value.values()))
 
 
 class _ParquetRecords:
     """The rows of a Parquet file."""
 
     unit = "row"
+    encoding = None
     blank = 0
 
     def __init__(self, path: Path, row_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""The objects of an array in a JSON file, streamed: the whole of it, or the first array within an object."""
+"""The objects of an array in a JSON file, streamed: the whole of it, or the first array of objects in it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class JsonArray:
     """
 
     unit = "record"
+    encoding = None
     blank = 0
     left_out: Mapping[str, int] = {}
     names = None
@@ -59,9 +60,15 @@ class JsonArray:
         """Where the array is, as ijson names its items."""
         with self._file.opened(lambda: "its beginning") as file:
             try:
+                array = None
                 for prefix, event, _ in ijson.parse(_Bounded(file, self._limit, self.path), use_float=True):
-                    if event == "start_array" and prefix.count(".") == 0:
-                        return f"{prefix}.item" if prefix else "item"
+                    if event == "start_map" and prefix == array:
+                        return str(prefix)
+                    if array is None and not prefix and event == "start_array":
+                        return "item"
+                    array = None
+                    if event == "start_array":
+                        array = f"{prefix}.item"
             except ijson.JSONError as error:
                 raise SourceError(f"{self.path}: no valid JSON: {_said(error)}") from error
         raise SourceError(

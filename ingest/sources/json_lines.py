@@ -17,6 +17,7 @@ class JsonLines:
     """Iterates once over (line number, the value on it or why there is none). blank: lines without any."""
 
     unit = "line"
+    encoding = None
     left_out: Mapping[str, int] = {}
     names = None
 

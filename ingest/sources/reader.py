@@ -44,7 +44,7 @@ class DocumentReader:
 
     fields: the collection's declared fields, whose values must have the declared type.
     `skipped` counts the records left out; `skips` lists the first of them, and what was left out of others.
-    `columns` are those of the file that is read.
+    `columns` and `encoding` are those of the file that is read.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class DocumentReader:
     ) -> None:
         self.files = source_files(source)
         self.columns: Columns = STANDARD
+        self.encoding: str | None = None
         self._reading = reading
         self._checks = RecordChecks(on_error, fields or {})
         self._parts = [
@@ -111,6 +112,7 @@ class DocumentReader:
         if names is None:
             begun, names = _beginning(items)
         self.columns = self._reading.columns.among(names, str(path))
+        self.encoding = part.encoding
         return chain(begun, items)
 
     def _document(self, record: Any) -> Document | InvalidDocumentError:

@@ -25,7 +25,7 @@ def faq(tmp_path: Path) -> Path:
 def test_a_table_without_a_flag(tercet: Run, faq: Path) -> None:
     done = tercet("index", "build", faq.name, "--collection", "faq", "--field", "seit:integer")
     assert done.returncode == 0, done.stderr
-    assert "faq.csv: text from 'body', title from 'name', ids from 'pid'" in done.stderr
+    assert "faq.csv (cp1252): text from 'body', title from 'name', ids from 'pid'" in done.stderr
     shown = json.loads(tercet("documents", "get", "1", "--collection", "faq").stdout)
     assert (shown["id"], shown["title"], shown["metadata"]) == ("1", "Grüner Tee", {"seit": 2001})
     assert shown["text"] == "Tee wird mit heißem Wasser aufgegossen."
@@ -37,7 +37,7 @@ def test_a_dry_run_shows_what_would_be_read(tercet: Run, faq: Path, tmp_path: Pa
     )
     assert done.returncode == 0, done.stderr
     said, *documents = done.stdout.splitlines()
-    assert said == "faq.csv: text from 'body', title from 'name', ids from 'pid'"
+    assert said == "faq.csv (cp1252): text from 'body', title from 'name', ids from 'pid'"
     assert [json.loads(line)["metadata"] for line in documents] == [{}, {}]
     assert not (tmp_path / "data").exists()
 

@@ -27,6 +27,13 @@ def test_usual_names(tmp_path: Path, text: str, own: str, title: str) -> None:
     assert read(tmp_path / "x.jsonl", record) == [Document("7", "hot tea", "Tea", {"year": 1999})]
 
 
+def test_usual_names_in_any_case(tmp_path: Path) -> None:
+    record = {"ID": "a", "Content": "tea", "TITLE": "T", "Kind": "k"}
+    assert read(tmp_path / "x.jsonl", record) == [Document("a", "tea", "T", {"Kind": "k"})]
+    both = {"ID": "a", "id": "b", "TEXT": "no", "text": "tea"}
+    assert read(tmp_path / "x.jsonl", both) == [Document("b", "tea", None, {"ID": "a", "TEXT": "no"})]
+
+
 def test_the_first_names_go_before_the_others(tmp_path: Path) -> None:
     record = {"id": "a", "pid": 3, "text": "tea", "body": "water", "title": "T", "name": "N"}
     (found,) = read(tmp_path / "x.jsonl", record)

@@ -57,6 +57,31 @@ def test_encoding_and_delimiter_may_be_given(tmp_path: Path) -> None:
         read(tmp_path / "x.csv", content, reading=Reading(encoding="klingon"))
 
 
+@pytest.mark.parametrize(
+    ("words", "encoding"),
+    [
+        ("Größe der Übung", "cp1252"),
+        ("thé vert à quatre-vingts degrés", "cp1252"),
+        ("Зелёный чай заваривают водой", "cp1251"),
+        ("綠茶應該用八十度的水沖泡兩分鐘", "big5"),
+        ("绿茶应该用八十度的水冲泡两分钟", "gb18030"),
+        ("こんにちは世界、緑茶をどうぞ", "cp932"),
+        ("안녕하세요", "cp949"),
+    ],
+)
+def test_few_words_are_enough_to_find_an_encoding(tmp_path: Path, words: str, encoding: str) -> None:
+    (found,) = read(tmp_path / "x.csv", f"id,text\n1,{words}\n".encode(encoding))
+    assert found.text == words
+
+
+def test_a_line_that_says_the_separator(tmp_path: Path) -> None:
+    content = "sep=;\r\nid;text\r\na;hot, tea\r\nb\r\n"
+    assert read(tmp_path / "x.csv", content, on_error="skip") == [Document("a", "hot, tea")]
+    reader = DocumentReader(tmp_path / "x.csv", on_error="skip")
+    assert len(list(reader)) == 1
+    assert reader.skips[0].position.endswith("line 4")
+
+
 def test_tab_separated_and_packed(tmp_path: Path) -> None:
     (found,) = read(tmp_path / "X.TSV.gz", gzip.compress(JAPANESE.encode()))
     assert found.id == "1"

@@ -18,6 +18,7 @@ EXPECTED = [Document("a", "one", None, {"n": 1.5}), Document("3", "두 번째", 
     [
         json.dumps(TWO),
         json.dumps({"posts": TWO}),
+        json.dumps({"count": 2, "tags": [], "page": {"ids": [3, 4], "items": TWO}}),
         "\ufeff" + json.dumps(TWO, indent=2, ensure_ascii=False),
         json.dumps({"version": {"list": [1]}, "documents": TWO, "more": []}, indent=1),
         "\n".join(map(json.dumps, TWO)),  # JSONL by another name
