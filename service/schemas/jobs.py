@@ -12,7 +12,7 @@ from service.jobs.store import JobState
 from service.schemas.base import AdapterName, Request
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=1024)]
-ColumnNames = Annotated[list[ColumnName], Field(min_length=1, max_length=1000)]
+ColumnNames = Annotated[list[ColumnName], Field(min_length=1, max_length=1000, fail_fast=True)]
 
 
 class ReadingRequest(Request):
