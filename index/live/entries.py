@@ -6,6 +6,8 @@ metadata in the contents.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import orjson
 from safetensors import SafetensorError
@@ -14,7 +16,6 @@ from safetensors.numpy import load, save
 from index.bm25.words import WordRows
 from index.catalog.settings import CollectionSettings
 from index.documents.fields import columns_of
-from index.documents.metadata import MetadataChange
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.arrays import Array
 from index.files.packed_bytes import PackedBytes
@@ -22,6 +23,8 @@ from index.segments.rows import DocumentRows
 from index.token_vectors.store import TokenVectorStore
 from index.windows.store import DocumentWindows
 from models.representations import SparseRows
+
+LENGTH_BYTES = 8
 
 
 def encode_rows(rows: DocumentRows) -> bytes:
@@ -101,23 +104,21 @@ def decode_ids(payload: bytes, settings: CollectionSettings) -> PackedBytes:
         ) from error
 
 
-def encode_update(ids: PackedBytes, change: MetadataChange) -> bytes:
-    """Which documents are changed, and how, to be read by `decode_update`."""
-    content = orjson.dumps([change.metadata, change.merge])
-    return save({**_packed("ids", ids), "change": np.frombuffer(content, np.uint8)})
+def encode_parts(parts: Sequence[DocumentRows]) -> bytes:
+    """Complete documents of several segments, to be read by `decode_parts`: each part after its length."""
+    payloads = [encode_rows(part) for part in parts]
+    return b"".join(len(payload).to_bytes(LENGTH_BYTES, "little") + payload for payload in payloads)
 
 
-def decode_update(payload: bytes, settings: CollectionSettings) -> tuple[PackedBytes, MetadataChange]:
-    """The ids and the change of an entry. Raises DamagedIndexError where it holds none."""
-    try:
-        arrays = load(payload)
-        metadata, merge = orjson.loads(arrays["change"].tobytes())
-        return _unpacked("ids", arrays), MetadataChange(metadata, bool(merge))
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise DamagedIndexError(
-            f"an entry in the ledger of collection {settings.name!r} is no update ({error}); "
-            "restore the ledger from a backup"
-        ) from error
+def decode_parts(payload: bytes, settings: CollectionSettings) -> list[DocumentRows]:
+    """The parts of an entry, as `decode_rows`. Raises DamagedIndexError where it does not hold such."""
+    parts, start = [], 0
+    while start < len(payload):
+        begin = start + LENGTH_BYTES
+        end = begin + int.from_bytes(payload[start:begin], "little")
+        parts.append(decode_rows(payload[begin:end], settings))
+        start = end
+    return parts
 
 
 def _packed(name: str, strings: PackedBytes) -> dict[str, Array]:

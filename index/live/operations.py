@@ -15,7 +15,7 @@ from index.documents.store import encode_document
 from index.errors import DocumentChangedError, DocumentNotFoundError
 from index.files.packed_bytes import PackedBytes
 from index.ledger.records import NOTHING, LedgerEntry
-from index.live.entries import decode_ids, decode_rows, decode_update, encode_ids, encode_rows, encode_update
+from index.live.entries import decode_ids, decode_parts, decode_rows, encode_ids, encode_parts, encode_rows
 from index.live.state import LiveState
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
@@ -148,21 +148,19 @@ class Update:
 
     def apply(self, state: LiveState, position: int) -> Applied:
         """Counts the documents that were changed. Raises InvalidDocumentError for what one would become."""
-        left, known = state, [np.empty(0, np.int64)]
-        for place, rows, places in state.find(self.ids):
+        left, parts = state, []
+        for place, rows, _ in state.find(self.ids):
             segment = state.segments[place]
             allowed = None if self.condition is None else segment.allowed(self.condition)
             if allowed is not None:
-                chosen = allowed.has(rows)
-                rows, places = rows[chosen], places[chosen]
+                rows = rows[allowed.has(rows)]
             if len(rows):
-                changed = _changed(segment, np.sort(rows), self.change, state.settings.fields)
-                left = left.put(changed, position)
-                known.append(places)
-        ids = self.ids.gather(np.sort(np.concatenate(known)))
-        if not len(ids):
+                parts.append(_changed(segment, np.sort(rows), self.change, state.settings.fields))
+                left = left.put(parts[-1], position)
+        if not parts:
             return Applied(state, None, 0)
-        return Applied(left, LedgerEntry(UPDATE, encode_update(ids, self.change)), len(ids))
+        # Whole documents: a build may be adopted before the entry is carried out again.
+        return Applied(left, LedgerEntry(UPDATE, encode_parts(parts)), sum(map(len, parts)))
 
 
 def _changed(
@@ -197,7 +195,9 @@ def replay(state: LiveState, entry: LedgerEntry, position: int) -> LiveState:
     if entry.kind == DELETE:
         return state.delete(decode_ids(entry.payload, state.settings), position)
     if entry.kind == UPDATE:
-        return Update(*decode_update(entry.payload, state.settings)).apply(state, position).state
+        for part in decode_parts(entry.payload, state.settings):
+            state = state.put(part, position)
+        return state
     return state.put(decode_rows(entry.payload, state.settings), position)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-import orjson
-
 from index.candidates import Document
+from index.documents.json_values import TOO_DEEP
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
 from ingest.sources.json_kinds import kind_of
@@ -128,9 +128,15 @@ STANDARD = Columns("text", "title", "id")
 
 
 def content_id(text: str, title: str | None, metadata: Mapping[str, Any]) -> str:
-    """An id that follows from what a document holds: a BLAKE2b hash, hexadecimal."""
-    content = orjson.dumps([text, title or None, metadata], option=orjson.OPT_SORT_KEYS)
-    return blake2b(content, digest_size=GENERATED_BYTES).hexdigest()
+    """An id that follows from what a document holds: a BLAKE2b hash, hexadecimal.
+
+    Raises InvalidDocumentError for metadata that nest too deep.
+    """
+    try:
+        content = json.dumps([text, title or None, metadata], sort_keys=True)
+    except RecursionError as error:
+        raise InvalidDocumentError(TOO_DEEP) from error
+    return blake2b(content.encode(), digest_size=GENERATED_BYTES).hexdigest()
 
 
 def shown_columns(names: Iterable[str]) -> str:

@@ -24,6 +24,7 @@ from ingest.sources.packed import PackedFile
 
 DELIMITERS = ",;\t|"
 SAMPLE_BYTES = 2**20
+HEADER_CHARACTERS = 2**16  # that tell the delimiter: less than any limit of a cell that csv may have
 # Of files that are not UTF-8: those of Windows, which cover what others wrote of the same languages.
 ENCODINGS = (
     *("cp949", "cp932", "gb18030", "big5", "cp874"),
@@ -40,8 +41,8 @@ Row = tuple[int, "dict[str, Any] | InvalidDocumentError"]
 class DelimitedRows:
     """Iterates once over (line number, the row as a record or why it is none). An empty cell is absent.
 
-    Cells are text, but of declared fields what the field holds. names: of the columns. A row of more bytes
-    than the limit is none.
+    Cells are text, but of declared fields what the field holds. names: of the columns. A row of more
+    characters than the limit is none, and a line of more ends the reading.
     """
 
     unit = "line"
@@ -56,7 +57,13 @@ class DelimitedRows:
         encoding: str | None = None,
         delimiter: str | None = None,
     ) -> None:
-        """Raises SourceError where the text has another encoding, or the first row names no columns."""
+        """Raises SourceError for an encoding or a delimiter that is none, and where the text has another
+        encoding or its first row names no columns.
+        """
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise SourceError(
+                f"{path}: {delimiter!r:.80} can be no delimiter (--delimiter); give one character"
+            )
         self.path = path
         self._row_bytes = row_bytes
         self._fields = fields
@@ -67,7 +74,7 @@ class DelimitedRows:
         self.encoding = encoding or found_encoding(sample)
         try:
             first = sample.decode(self.encoding, "replace").lstrip("\ufeff").splitlines()[:2]
-        except LookupError as error:
+        except (LookupError, UnicodeError) as error:
             raise SourceError(f"{path}: the encoding {encoding!r:.80} is not known (--encoding)") from error
         said = _SEPARATOR.fullmatch(first[0]) if first else None
         self._lines_before = 0 if said is None else 1
@@ -85,10 +92,10 @@ class DelimitedRows:
         """Not known: a cell may hold line breaks."""
 
     def __iter__(self) -> Iterator[Row]:
-        csv.field_size_limit(self._row_bytes)
+        csv.field_size_limit(self._row_bytes)  # of all readers in this process
         with self._opened() as text:
             rows = csv.reader(self._lines(text), delimiter=self._delimiter)
-            next(rows, None)
+            next(rows, None)  # as `_header` read it
             while True:
                 self._line = self._lines_before + rows.line_num + 1
                 try:
@@ -111,10 +118,13 @@ class DelimitedRows:
                 for _ in range(self._lines_before):
                     text.readline(self._row_bytes)
                 yield text
-            except UnicodeDecodeError as error:
+            except UnicodeError as error:
+                what = "what is there"
+                if isinstance(error, UnicodeDecodeError):
+                    what = f"a byte 0x{error.object[error.start]:02x}"
                 raise SourceError(
-                    f"{self.path} line {self._line} or later: a byte 0x{error.object[error.start]:02x} is no "
-                    f"{self.encoding}; name the file's encoding with --encoding"
+                    f"{self.path} line {self._line} or later: {what} is no {self.encoding}; name the file's "
+                    "encoding with --encoding"
                 ) from error
 
     def _lines(self, text: TextIO) -> Iterator[str]:
@@ -128,7 +138,13 @@ class DelimitedRows:
             yield line
 
     def _header(self, text: TextIO) -> list[str]:
-        names = next(csv.reader(self._lines(text), delimiter=self._delimiter), [])
+        csv.field_size_limit(self._row_bytes)
+        try:
+            names = next(csv.reader(self._lines(text), delimiter=self._delimiter), [])
+        except csv.Error as error:
+            raise SourceError(
+                f"{self.path}: no first row of CSV ({error}): is a quote not closed?"
+            ) from error
         # Tables written with their row numbers have no name for that column.
         names = [name.strip() or f"column {place}" for place, name in enumerate(names, start=1)]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -200,5 +216,6 @@ def found_delimiter(path: Path, header: str) -> str:
     """What stands between the names of columns."""
     if ".tsv" in path.suffixes or ".tab" in path.suffixes:
         return "\t"
-    counts = {each: len(next(csv.reader([header], delimiter=each), [])) for each in DELIMITERS}
+    some = header[:HEADER_CHARACTERS]
+    counts = {each: len(next(csv.reader([some], delimiter=each), [])) for each in DELIMITERS}
     return max(counts, key=counts.__getitem__)

@@ -131,10 +131,15 @@ def _has_object_lines(path: Path) -> bool:
 
 
 def _holds_objects(value: Any) -> bool:
-    """Whether an array of objects is somewhere in it."""
-    if isinstance(value, list):
-        return bool(value) and isinstance(value[0], dict)
-    return isinstance(value, dict) and any(map(_holds_objects, value.values()))
+    """Whether an array of objects is somewhere in it, however deep."""
+    left = [value]
+    while left:
+        value = left.pop()
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return True
+        if isinstance(value, dict):
+            left += value.values()
+    return False
 
 
 class _ParquetRecords:

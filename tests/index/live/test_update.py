@@ -11,12 +11,15 @@ import pytest
 from index.candidates import Document
 from index.collection import Collection
 from index.documents.filters import parse_filter
-from index.documents.metadata import merged
+from index.documents.metadata import MetadataChange, merged
 from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
+from index.files.packed_bytes import PackedBytes
+from index.ledger.records import LedgerEntry
 from index.live import collection as live_collection
 from index.live.collection import LiveCollection
-from index.live.entries import decode_update, encode_update
+from index.live.operations import Update, replay
 from index.live.records import LiveLimits, WriteKey
+from index.live.state import LiveState
 
 IDS = [f"d{number:02d}" for number in range(40)]
 LIMITS = LiveLimits(merge_width=2)
@@ -135,18 +138,36 @@ def test_what_cannot_be_changes_nothing(collection: Collection, random_texts: An
             live.update(IDS, {"year": "old"}, merge=True)
         with pytest.raises(InvalidQueryError):
             live.update(parse_filter({"exists": "colour"}), {})
+        deep: dict[str, Any] = {}
+        for _ in range(3000):
+            deep = {"a": deep}
+        for change in (
+            lambda: live.update(IDS, deep, merge=True),
+            lambda: live.patch("d00", deep, merge=True),
+        ):
+            with pytest.raises(InvalidDocumentError, match="it nests deeper than 64 levels"):
+                change()
         assert live.update(["none"], {"year": 1}).documents == 0
         assert live.update(parse_filter({"lt": {"year": 1900}}), {"year": 1}).documents == 0
         assert (stored(live), live.snapshot().version) == (before, position)
 
 
-def test_a_damaged_entry_is_named(collection: Collection) -> None:
-    from index.documents.metadata import MetadataChange
-    from index.files.packed_bytes import PackedBytes
-
-    change = MetadataChange({"분류": [1, None]}, merge=True)
-    payload = encode_update(PackedBytes.of([b"a", b"b"]), change)
-    ids, found = decode_update(payload, collection.settings)
-    assert ([ids[0], ids[1]], found) == ([b"a", b"b"], change)
-    with pytest.raises(DamagedIndexError, match="an entry in the ledger of collection 'demo' is no update"):
-        decode_update(payload[:-3], collection.settings)
+def test_an_entry_holds_whole_documents(collection: Collection, random_texts: Any) -> None:
+    """So that it can be carried out on any state, also after a build took the place of what was there."""
+    with LiveCollection(collection) as live:
+        put(live, IDS[:3], {"year": 2001}, random_texts, 1)
+        live.flush()
+        put(live, IDS[3:5], {"year": 2002}, random_texts, 2)
+        state = live._running().committer.state
+        ids = PackedBytes.of([id.encode() for id in IDS[:5]])
+        applied = Update(ids, MetadataChange({"n": 1}, merge=True)).apply(state, 9)
+        assert applied.entry is not None
+        nothing = LiveState(collection.settings, "000000", ())
+        again = replay(nothing, applied.entry, 9)
+        found = {document.id: dict(document.metadata) for document in again.snapshot().page(None, 10)}
+        assert found == {id: {"year": 2001 if id < "d03" else 2002, "n": 1} for id in IDS[:5]}
+        damaged = LedgerEntry(applied.entry.kind, applied.entry.payload[:-3])
+        with pytest.raises(
+            DamagedIndexError, match="an entry in the ledger of collection 'demo' is not documents"
+        ):
+            replay(nothing, damaged, 9)

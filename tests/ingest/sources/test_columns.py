@@ -110,6 +110,19 @@ def test_generated_ids_follow_from_the_content(tmp_path: Path) -> None:
     assert len(first.id) == 32
 
 
+def test_what_no_document_may_hold_is_refused_though_ids_are_generated(tmp_path: Path) -> None:
+    lines = [
+        '{"text": "a", "k": 12345678901234567890123}',
+        '{"text": "b", "k": %s}' % ("[" * 900 + "]" * 900),
+    ]
+    (tmp_path / "x.jsonl").write_text("\n".join([*lines, '{"text": "\\ud83d"}']))
+    reader = DocumentReader(
+        tmp_path / "x.jsonl", on_error="skip", reading=Reading(ColumnChoice(generate_ids=True))
+    )
+    assert [document.text for document in reader] == ["\ud83d"]
+    assert reader.skipped == 2
+
+
 def test_what_is_said_of_columns() -> None:
     assert USUAL.among(["id", "text", "lang"], "x").usual
     found = USUAL.among(["pid", "body", "name"], "x")

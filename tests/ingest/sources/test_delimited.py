@@ -55,6 +55,12 @@ def test_encoding_and_delimiter_may_be_given(tmp_path: Path) -> None:
         read(tmp_path / "x.csv", content, reading=Reading(encoding="ascii"))
     with pytest.raises(SourceError, match=r"the encoding 'klingon' is not known \(--encoding\)"):
         read(tmp_path / "x.csv", content, reading=Reading(encoding="klingon"))
+    for encoding in ("undefined", "base64"):
+        with pytest.raises(SourceError, match=rf"the encoding '{encoding}' is not known"):
+            read(tmp_path / "x.csv", content, reading=Reading(encoding=encoding))
+    for delimiter in ('"', "\n", ",,", ""):
+        with pytest.raises(SourceError, match="can be no delimiter"):
+            read(tmp_path / "x.csv", content, reading=Reading(delimiter=delimiter))
 
 
 @pytest.mark.parametrize(
@@ -114,6 +120,7 @@ def test_broken_rows_are_named_by_line_or_left_out(tmp_path: Path) -> None:
     ("content", "said"),
     [
         ("id,text,id\n1,x,2\n", "the column 'id' is there twice"),
+        ('"id,text\n' + "x\n" * 4000, "no first row of CSV"),
         ("id,text\n1," + "x" * 5000 + "\n", "line 2: no row of CSV|longer than 4096"),
     ],
 )
