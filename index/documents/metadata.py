@@ -29,16 +29,10 @@ def require_metadata(name: str, metadata: object) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class MetadataChange:
-    """What metadata of documents become: these, or their own with these merged into them (RFC 7396).
-
-    Raises InvalidDocumentError for what no metadata may hold.
-    """
+    """What metadata of documents become: these, or their own with these merged into them (RFC 7396)."""
 
     metadata: Mapping[str, Any]
     merge: bool = False
-
-    def __post_init__(self) -> None:
-        require_metadata("the change", self.metadata)
 
     def of(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
         """What these become."""

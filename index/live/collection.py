@@ -20,7 +20,7 @@ from index.collection import Collection
 from index.dense.kinds import Device
 from index.documents.conditions import condition_of
 from index.documents.filters import Filter, check_filter
-from index.documents.metadata import MetadataChange
+from index.documents.metadata import MetadataChange, require_metadata
 from index.documents.store import encode_id
 from index.errors import (
     CollectionBusyError,
@@ -226,7 +226,8 @@ class LiveCollection:
         Raises DocumentNotFoundError, DocumentChangedError, InvalidDocumentError or WriteOverloadedError.
         """
         self._running().upkeep.wait_for_room()  # the document is in memory again, all of it
-        return self._write(Patch(encode_id(id), MetadataChange(metadata, merge), if_position), key)
+        change = MetadataChange(require_metadata(f"document {id!r:.80}", metadata), merge)
+        return self._write(Patch(encode_id(id), change, if_position), key)
 
     def update(
         self,
@@ -243,7 +244,8 @@ class LiveCollection:
         are by then. A crash before the end leaves earlier groups changed. Raises InvalidQueryError for the
         filter, InvalidDocumentError for what a document would become, or WriteOverloadedError.
         """
-        parts, change = self._running(), MetadataChange(metadata, merge)
+        parts = self._running()
+        change = MetadataChange(require_metadata("the change", metadata), merge)
         condition = None
         if isinstance(which, Filter):
             check_filter(which, self._settings.fields)
