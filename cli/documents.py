@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -135,18 +135,37 @@ def list_documents(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Documents at most. [default all]", show_default=False)
     ] = None,
+    order_by: Annotated[
+        str | None,
+        typer.Option(help="A declared field to order by. [default: the id]", show_default=False),
+    ] = None,
+    descending: Annotated[
+        bool, typer.Option("--descending", help="With --order-by: greatest first.")
+    ] = False,
     filter_json: FilterJson = None,
     url: Url = None,
     data: options.Data = None,
 ) -> None:
-    """Print documents in order of id, one JSON object a line, so that `put` can read them again."""
+    """Print documents, one JSON object a line, so that `put` can read them again."""
     condition = None if filter_json is None else parse_filter(filter_json)
+    if descending and order_by is None:
+        raise typer.BadParameter("goes with --order-by", param_hint="--descending")
+    if after is not None and order_by is not None:
+        raise typer.BadParameter("goes without --order-by", param_hint="--after")
     if url is not None:
+        params = {} if after is None else {"after": after}
+        if filter_json is not None:
+            params["filter"] = filter_json
+        if order_by is not None:
+            params |= {"order_by": order_by, "order": "desc" if descending else "asc"}
         with _remote(url, data) as remote:
-            _print_all(_pages(remote, collection, after, filter_json, limit), limit)
+            _print_all(_pages(remote, collection, params, limit), limit)
         return
     with _snapshot(collection, data) as snapshot:
-        _print_all(_documents_of(snapshot, after, condition), limit)
+        if order_by is None:
+            _print_all(_documents_of(snapshot, after, condition), limit)
+        else:
+            _print_all(_ordered(snapshot, order_by, condition, descending=descending), limit)
 
 
 @app.command()
@@ -282,18 +301,27 @@ def _documents_of(
         after = page[-1].id
 
 
-def _pages(
-    remote: Remote, collection: str, after: str | None, filter_json: str | None, limit: int | None
+def _ordered(
+    snapshot: Snapshot, field: str, condition: Filter | None, *, descending: bool
 ) -> Iterator[dict[str, Any]]:
+    from index.search.ordered import Order
+
+    order, after = Order(field, descending), None
+    while page := snapshot.ordered_page(order, after, PAGE, condition):
+        yield from (_record(snapshot.read(placed)) for placed in page)
+        after = page[-1].at
+
+
+def _pages(
+    remote: Remote, collection: str, asked: Mapping[str, str], limit: int | None
+) -> Iterator[dict[str, Any]]:
+    params: dict[str, str | int] = {**asked, **({} if limit is None else {"limit": min(limit, 100)})}
     while True:
-        params: dict[str, str | int] = {} if limit is None else {"limit": min(limit, 100)}
-        params |= {} if after is None else {"after": after}
-        params |= {} if filter_json is None else {"filter": filter_json}
         page = remote.ask("GET", path_of(collection, "documents"), params=params)
         yield from page["documents"]
-        after = page["next"]
-        if after is None:
+        if page["next"] is None:
             return
+        params["after"] = page["next"]
 
 
 def _print_all(records: Iterator[dict[str, Any]], limit: int | None) -> None:

@@ -39,6 +39,7 @@ from index.search.explanation import Explanation, explain
 from index.search.facets import facets_of
 from index.search.hits import hits_of
 from index.search.late_interaction import late_scores
+from index.search.ordered import Order, Place, PlacedDocument, check_order, ordered_page
 from index.search.pages import page_of
 from index.search.query import (
     CheckedQuery,
@@ -278,6 +279,20 @@ class Snapshot:
         """
         start = b"" if after is None else encode_id(after)
         return page_of(self._opened(), start, limit, self._condition(filter))
+
+    def ordered_page(
+        self, order: Order, after: Place | None, limit: int, filter: Filter | None = None
+    ) -> list[PlacedDocument]:
+        """Up to `limit` documents in the order of a declared field, from the first that follows a place on.
+
+        filter: as for `page`. Raises InvalidQueryError for one, or a field, that this collection has not.
+        """
+        check_order(order, self.settings.fields)
+        return ordered_page(self._opened(), order, after, limit, self._condition(filter))
+
+    def read(self, placed: PlacedDocument) -> Document:
+        """The document of a place. Raises DamagedIndexError."""
+        return self._opened()[placed.segment].documents.get(placed.row)
 
     def rows(self, documents: int, tokens: int) -> Iterator[DocumentRows]:
         """All documents as they are stored, segment by segment, in parts.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import orjson
@@ -25,6 +25,7 @@ from service.documents.answers import document_pieces, document_record, document
 from service.documents.binary import BinaryBody, BroughtArrays
 from service.documents.brought import BroughtText, BroughtTexts
 from service.documents.keys import one_key, write_key
+from service.documents.ordering import order_from, ordered_pieces, place_from
 from service.documents.writer import DocumentBatch, PutOutcome, is_id
 from service.exceptions import InvalidRequestError, RequestTooLargeError
 from service.http.anything import ANYTHING
@@ -161,24 +162,37 @@ async def list_documents(
     filter: Annotated[
         str | None, Query(description="Documents to list, a filter of `/search` as a JSON string.")
     ] = None,
+    order_by: Annotated[
+        str | None, Query(description="A declared field to order by, instead of the id.")
+    ] = None,
+    order: Annotated[Literal["asc", "desc"] | None, Query(description="Only with `order_by`.")] = None,
 ) -> Response:
     """Documents in order of id, some at a time; all of them where each page begins `after` the one before.
 
     Ids are ordered by their UTF-8 bytes. While documents are written, those that stay are each listed once.
+    With `order_by` documents of equal values are in order of id, and those without a value come last.
     """
+    if order is not None and order_by is None:
+        raise InvalidRequestError("order goes with order_by; give both, or none", "order")
     largest = services.limits.page_documents
     count = min(DEFAULT_PAGE, largest) if limit is None else limit
     if count > largest:
         raise InvalidRequestError(
             f"limit is {count}; the limit is {largest} (setting max_page_documents)", "limit"
         )
-    if after is not None and not is_id(after):
+    if after is not None and order_by is None and not is_id(after):
         raise InvalidRequestError("after is no id: give 1 to 512 bytes of UTF-8, or leave it out", "after")
     with _about_the_filter():
         tree = None if filter is None else parse_filter(_json(filter))
     snapshot = await services.readable.open(name)
+    if order_by is None:
+        pieces = page_pieces(snapshot, after, count, tree, services.pools.search)
+    else:
+        wanted = order_from(order_by, order, snapshot.settings.fields)
+        place = place_from(after, snapshot.settings.fields[order_by])
+        pieces = ordered_pieces(snapshot, wanted, place, count, tree, services.pools.search)
     with _about_the_filter():
-        return await response_of(page_pieces(snapshot, after, count, tree, services.pools.search))
+        return await response_of(pieces)
 
 
 @routes.post(f"{DOCUMENTS}/count", response_model=CountDocumentsResponse, responses=errors(404, 422))

@@ -280,7 +280,7 @@ class GetDocumentsResponse(BaseModel):
 
 
 class DocumentPage(BaseModel):
-    """Some documents, in order of their ids' bytes."""
+    """Some documents, in order of their ids' bytes, or of a field."""
 
     documents: list[DocumentResponse]
     next: str | None = Field(description="`after` of the next page; null where there is none.")

@@ -39,6 +39,17 @@ def check_documents(tercet: Run, tmp_path: Path, *where: str, **variables: str) 
     assert ids(run("list").stdout) == ["a/b c", "bees", "korea", "rail", "tea"]
     assert ids(run("list", "--after", "bees", "--limit", "2").stdout) == ["korea", "rail"]
     assert ids(run("list", "--filter", '{"lt": {"year": 1900}}').stdout) == ["a/b c", "rail"]
+    ordered = ["list", "--order-by", "year", "--descending", "--limit", "2"]
+    assert ids(run(*ordered, "--filter", '{"lt": {"year": 1900}}').stdout) == ["rail", "a/b c"]
+    assert run("list", "--descending").returncode == 2
+    assert run("list", "--order-by", "year", "--after", "tea").returncode == 2
+    declared = tercet("index", "fields", "small", "--field", "Product Name:keyword", *where, **variables)
+    assert declared.returncode == 0, declared.stderr
+    assert "Product Name" in declared.stdout
+    assert (
+        "'year' is declared as"
+        in tercet("index", "fields", "small", "--field", "year:keyword", *where, **variables).stderr
+    )
     change = ["--metadata", '{"year": 1800}', "--merge"]
     assert "2 documents were changed" in run("update", "--filter", '{"lt": {"year": 1900}}', *change).stdout
     assert "1 documents were changed" in run("update", "a/b c", "missing", "--metadata", '{"year": 1}').stdout

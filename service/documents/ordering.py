@@ -1,0 +1,92 @@
+"""Lists of documents in the order of a declared field, and where in it the next page begins."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from index.candidates import Document
+from index.documents.fields import FieldType
+from index.documents.filters import Filter
+from index.documents.store import encode_id
+from index.errors import InvalidDocumentError, InvalidQueryError
+from index.search.ordered import Order, Place, PlacedDocument, check_order
+from index.snapshot import Snapshot
+from service.documents.answers import PAGE_DOCUMENTS, document_record
+from service.exceptions import InvalidRequestError
+from service.load.pools import Pool
+
+_PLACE_TYPES: Mapping[FieldType, tuple[type, ...]] = {
+    "keyword": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (int,),
+    "datetime": (int,),
+}
+
+
+def order_from(field: str, direction: str | None, fields: Mapping[str, FieldType]) -> Order:
+    """The order of a request. Raises InvalidRequestError for a field that is not declared."""
+    order = Order(field, direction == "desc")
+    try:
+        check_order(order, fields)
+    except InvalidQueryError as error:
+        raise InvalidRequestError(str(error), "order_by", "invalid_field") from error
+    return order
+
+
+def place_from(after: str | None, kind: FieldType) -> Place | None:
+    """Where a page begins in the order of a field of this type. Raises InvalidRequestError."""
+    if after is None:
+        return None
+    try:
+        return decode_place(after, kind)
+    except (ValueError, InvalidDocumentError) as error:
+        raise InvalidRequestError(
+            f"after is no place in the order ({error}); give next of the page before, or leave it out",
+            "after",
+        ) from error
+
+
+async def ordered_pieces(
+    snapshot: Snapshot, order: Order, after: Place | None, limit: int, filter: Filter | None, pool: Pool
+) -> AsyncGenerator[bytes]:
+    """Up to `limit` documents of a snapshot in the order of a field, and where the next page begins in it."""
+    placed = await pool.run(snapshot.ordered_page, order, after, limit + 1, filter)
+    separator = b'{"documents":['
+    for start in range(0, min(limit, len(placed)), PAGE_DOCUMENTS):
+        some = placed[start : min(start + PAGE_DOCUMENTS, limit)]
+        for document in await pool.run(_read, snapshot, some):
+            yield separator + orjson.dumps(document_record(document))
+            separator = b","
+    following = encode_place(placed[limit - 1].at) if len(placed) > limit else None
+    yield (b"" if separator == b"," else separator) + b'],"next":' + orjson.dumps(following) + b"}"
+
+
+def encode_place(place: Place) -> str:
+    """A place as clients get it, to be read by `decode_place`."""
+    value = place.value.decode() if isinstance(place.value, bytes) else place.value
+    return orjson.dumps([value, place.id.decode()]).decode()
+
+
+def decode_place(text: str, kind: FieldType) -> Place:
+    """A place in the order of a field of this type. Raises ValueError for another text."""
+    found = orjson.loads(text)
+    if not (isinstance(found, list) and len(found) == 2 and isinstance(found[1], str)):
+        raise ValueError("it is not a value and an id")
+    value: Any = found[0]
+    id = encode_id(found[1])
+    if value is None:
+        return Place(None, id)
+    is_of_type: bool = isinstance(value, _PLACE_TYPES[kind])
+    if not is_of_type or (kind == "boolean" and value not in (0, 1)):
+        raise ValueError(f"{value!r:.80} is no value of a field of type {kind}")
+    if kind in ("integer", "datetime") and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{value!r:.80} does not fit in 64 bits")
+    return Place(value.encode() if isinstance(value, str) else value, id)
+
+
+def _read(snapshot: Snapshot, placed: Sequence[PlacedDocument]) -> list[Document]:
+    return [snapshot.read(each) for each in placed]
