@@ -20,6 +20,7 @@ app = typer.Typer(help="Build, inspect, verify and back up collections.", no_arg
 app.command()(build)
 app.command()(index_upkeep.merge)
 app.command()(index_upkeep.stats)
+app.command()(index_upkeep.fields)
 app.command()(index_tune.tune)
 app.command()(index_backup.backup)
 app.command()(index_backup.restore)
@@ -60,6 +61,7 @@ def _described(inspection: Inspection) -> dict[str, Any]:
     settings = inspection.settings
     return {
         "name": settings.name,
+        "title": settings.title,
         "snapshot": inspection.snapshot,
         "documents": inspection.documents,
         "windows": inspection.windows,
@@ -109,6 +111,7 @@ def _flattened(description: dict[str, Any]) -> dict[str, Any]:
         for name, value in description.items()
         if name not in ("bytes", "segments", "bm25_language")
     }
+    lines["title"] = description["title"] or "none"
     lines["adapter"] = description["adapter"] or "none"
     lines["bm25"] = description["bm25_language"] or "no"
     window = description["window"]

@@ -106,6 +106,10 @@ def build(
             show_default=False,
         ),
     ] = None,
+    title: Annotated[
+        str | None,
+        typer.Option(help="What people call a new collection, any text.", show_default=False),
+    ] = None,
     lexical: options.Lexical = None,
     bm25: options.Bm25 = False,
     bm25_language: options.Bm25Language = None,
@@ -137,7 +141,7 @@ def build(
     """
     if stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
-    fields = parse_fields(field)
+    fields = parse_fields(field) if field else None
     read_as = reading.reading_from(
         text_field,
         title_field,
@@ -166,6 +170,7 @@ def build(
         "token_codec": token_codec,
         "token_pooling": token_pooling,
         "fields": fields,
+        "title": title,
         "lexical": lexical,
         "bm25": bm25 or None,
         "bm25_language": language,
@@ -326,12 +331,10 @@ def build_remote(url: str, settings: Settings, collection: str, asked: dict[str,
     print_pairs(pairs, console())
 
 
-def parse_fields(declared: list[str] | None) -> dict[str, FieldType] | None:
+def parse_fields(declared: list[str]) -> dict[str, FieldType]:
     """Fields from `NAME:TYPE` words. Raises typer.BadParameter."""
     from index.documents.fields import FieldType
 
-    if not declared:
-        return None
     fields: dict[str, FieldType] = {}
     for word in declared:
         name, _, kind = word.rpartition(":")

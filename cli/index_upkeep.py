@@ -1,11 +1,14 @@
-"""`tercet index merge` and `stats`: what live collections do by themselves, asked for by hand."""
+"""`tercet index merge`, `stats` and `fields`: of live collections, with a server or without."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from cli import options
+from cli.index_build import parse_fields
 from cli.output import console, megabytes, print_json, print_pairs
 from cli.remote import Remote, Url, named_url, path_of
 
@@ -31,6 +34,42 @@ def merge(name: options.Name, url: Url = None, data: options.Data = None) -> Non
             live.merge()
             segments = live.stats().segments
     console().print(f"Collection {name!r} has {segments} segments.")
+
+
+def fields(
+    name: options.Name,
+    field: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME:TYPE",
+            help="Metadata field to declare: keyword, integer, number, boolean or datetime. Give it once per "
+            "field.",
+            show_default=False,
+        ),
+    ],
+    url: Url = None,
+    data: options.Data = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Declare metadata fields over what a collection holds, so that filters may use them."""
+    settings = options.settings_from(data=data)
+    wanted = parse_fields(field)
+    if url is not None:
+        with Remote(url, settings) as remote:
+            found: dict[str, Any] = remote.ask("POST", path_of(name, "fields"), json={"fields": wanted})[
+                "fields"
+            ]
+    else:
+        from index.collection import Collection
+        from index.live.collection import LiveCollection
+
+        collection = Collection.open(options.collections_root(settings), name)
+        with named_url(), LiveCollection(collection) as live:
+            found = dict(live.declare(wanted).fields)
+    if as_json:
+        print_json({"collection": name, "fields": found})
+    else:
+        print_pairs(found, console())
 
 
 def stats(

@@ -74,7 +74,11 @@ class Collection:
                     f"{layout.settings} is missing, but {layout.current} names a snapshot; "
                     f"restore the first, or remove {layout.folder}"
                 )
-            for left in (layout.defaults, layout.effort):  # of a collection that lost its settings
+            for left in (
+                layout.defaults,
+                layout.effort,
+                layout.fields,
+            ):  # of a collection that lost its settings
                 left.unlink(missing_ok=True)
             settings.write(layout.settings)
             sync_folder(layout.folder.parent)
@@ -241,8 +245,9 @@ def open_stage(collection: Collection, mark: str) -> Collection:
     """The folder of the build of this mark, made where it is missing; who adopts the build removes it."""
     layout = CollectionLayout(collection.layout.builds / mark)
     layout.folder.mkdir(parents=True, exist_ok=True)
-    collection.settings.write(layout.settings)
-    return Collection(layout, collection.settings)
+    settings = collection.settings.of_new_collection(collection.settings.name)
+    settings.write(layout.settings)
+    return Collection(layout, settings)
 
 
 def list_collections(root: Path) -> list[str]:

@@ -1,7 +1,7 @@
 """Exceptions about collections, snapshots and documents.
 
 SearchIndexError
-├── InvalidNameError          a collection's name does not match the pattern
+├── InvalidNameError          a name of a collection or a field that there cannot be
 ├── CollectionNotFoundError
 ├── CollectionExistsError
 ├── CollectionAliasedError    aliases mean the collection that is to be deleted
@@ -9,6 +9,7 @@ SearchIndexError
 ├── BackupNotFoundError
 ├── CollectionBusyError       another writer holds the collection
 ├── FingerprintMismatchError  searched or written with another encoder
+├── InvalidFieldError         a field cannot be declared as it is said
 ├── InvalidDocumentError      a document breaks a limit or lacks a part
 ├── DuplicateDocumentError    an id occurs twice
 ├── DocumentNotFoundError     no document has this id
@@ -33,7 +34,7 @@ class SearchIndexError(Exception):
 
 
 class InvalidNameError(SearchIndexError):
-    """The name does not match `[a-z0-9][a-z0-9_-]{0,63}`."""
+    """A name of a collection or a field that there cannot be; the message has the rule."""
 
 
 class CollectionNotFoundError(SearchIndexError):
@@ -62,6 +63,10 @@ class CollectionBusyError(SearchIndexError):
 
 class FingerprintMismatchError(SearchIndexError):
     """The collection was built with another encoder; the message names both."""
+
+
+class InvalidFieldError(SearchIndexError):
+    """A field is declared already with another type, or its type or their number cannot be."""
 
 
 class InvalidDocumentError(SearchIndexError):

@@ -96,6 +96,7 @@ def build_collection(
     token_codec: TokenCodec | None = None,
     token_pooling: int | None = None,
     fields: Mapping[str, FieldType] | None = None,
+    title: str | None = None,
     lexical: LexicalKind | None = None,
     bm25: bool | None = None,
     bm25_language: Bm25Language | None = None,
@@ -116,13 +117,13 @@ def build_collection(
     collection; by default residual1, or int8 where the source has too few token vectors. The residual ones
     learn a codebook from some of the documents first. token_pooling: of a new collection, how many tokens
     share one token vector, by default 1.
-    lexical: of a new collection, by default what the encoder recommends; bm25: whether a new collection has
-    that side, by default not, and bm25_language the language of its words; window: of a new collection, by
-    default as long as the encoder reads; without windows documents are cut there. adapter: of a new
-    collection; one that exists goes with its own. mark: of the snapshot, see `Collection.writer`. mode: by
-    default the source's documents replace all that were there; `upsert` leaves those with other ids. staged:
-    nothing is published: the build lies beside the collection, in the stage of this mark, for a process that
-    writes the collection to adopt.
+    title: of a new collection, for people. lexical: of a new one, by default what the encoder recommends;
+    bm25: whether a new collection has that side, by default not, and bm25_language the language of its words;
+    window: of a new collection, by default as long as the encoder reads; without windows documents are cut
+    there. adapter: of a new collection; one that exists goes with its own. mark: of the snapshot, see
+    `Collection.writer`. mode: by default the source's documents replace all that were there; `upsert` leaves
+    those with other ids. staged: nothing is published: the build lies beside the collection, in the stage of
+    this mark, for a process that writes the collection to adopt.
 
     Raises SourceError for a bad record (with `on_error` "stop") or a source without documents,
     CollectionNotFoundError where a staged build has none to lie beside,
@@ -138,6 +139,7 @@ def build_collection(
         "dense_memory_bytes": dense_memory_bytes,
         "token_pooling": token_pooling,
         "fields": fields,
+        "title": title,
         "lexical": lexical,
         "bm25": bm25,
         "bm25_language": bm25_language,

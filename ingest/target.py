@@ -43,10 +43,11 @@ def open_or_create(
     for key, value in settings.items():
         present = getattr(collection.settings, key)
         if present != value:
+            more = "; tercet index fields declares more" if key == "fields" else ""
             raise CollectionExistsError(
                 f"collection {name!r} exists {_shown(key, present)}, and is asked for {_shown(key, value)}; "
-                "settings are fixed at creation. Leave the option out, build under another name, or delete "
-                "the collection first (DELETE /collections/NAME, or remove its folder)."
+                f"settings are fixed at creation{more}. Leave the option out, build under another name, or "
+                "delete the collection first (DELETE /collections/NAME, or remove its folder)."
             )
     return collection, False
 

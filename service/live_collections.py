@@ -57,7 +57,7 @@ class OpenedCollection:
         self._closing = False
         self._used = time.monotonic()  # when somebody wrote last
         self._changed = threading.Condition()
-        self._seen: tuple[tuple[int, int], Snapshot] | None = None
+        self._seen: tuple[tuple[int, int, int], Snapshot] | None = None
         self._live.__enter__()
 
     @property

@@ -25,6 +25,7 @@ ARGUMENTS: dict[str, Any] = {
     "id": "d",
     "ids": ["d"],
     "metadata": {},
+    "fields": {"f": "integer"},
     "backup": "b",
     "source": "s",
     "queries": ["q"],

@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from index.catalog.settings import CollectionSettings
+from index.catalog.settings import CollectionSettings, settings_of_record
 from index.errors import DamagedIndexError
 from index.snapshot import Snapshot
 from index.token_vectors.codecs import RESIDUAL_BITS
@@ -48,7 +48,7 @@ def settings_record(settings: CollectionSettings) -> dict[str, Any]:
     settings = replace(settings, checkpoint=None)
     if settings.token_codec in RESIDUAL_BITS:
         settings = replace(settings, token_codec="int8", codebook=None)  # noqa: S106  # a codec, no secret
-    record: dict[str, Any] = orjson.loads(settings.content)
+    record: dict[str, Any] = orjson.loads(settings.of_new_collection(settings.name).content)
     record.pop("codebook", None)  # that of sign follows from its dimension
     return record
 
@@ -68,7 +68,7 @@ def described_settings(record: object, origin: str) -> tuple[CollectionSettings,
             f"version {FORMAT_VERSION}: export it again"
         )
     try:
-        settings = CollectionSettings.of_record(record["settings"], Path("its description"))
+        settings = settings_of_record(record["settings"], Path("its description"))
         window = record.get("window")  # of exports before there was this key the settings have it
         return settings, settings.window if window is None else WindowSettings(**window)
     except (DamagedIndexError, ValueError, TypeError) as error:

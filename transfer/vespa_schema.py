@@ -7,6 +7,7 @@ a weighted set of whole numbers, which `wand` retrieves by.
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from index.catalog.settings import CollectionSettings
@@ -29,8 +30,11 @@ def vespa_name(name: str) -> str:
 
 
 def field_name(field: str) -> str:
-    """The attribute of a declared field."""
-    return f"meta_{re.sub(r'[^A-Za-z0-9_]', '_', field)}"
+    """The attribute of a declared field; names in other letters are told apart by a part of their hash."""
+    name = f"meta_{re.sub(r'[^A-Za-z0-9_]', '_', field)}"
+    if re.fullmatch(r"[A-Za-z0-9_.-]+", field):
+        return name
+    return f"{name}_{hashlib.sha256(field.encode()).hexdigest()[:8]}"
 
 
 def schema_of(name: str, settings: CollectionSettings) -> str:

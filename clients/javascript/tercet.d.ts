@@ -114,6 +114,7 @@ export class Client {
   collections(): Promise<t.CollectionResponse[]>;
   collection(name: string): Promise<t.CollectionResponse>;
   createCollection(name: string, settings?: t.CollectionRequest): Promise<t.CollectionResponse>;
+  declareFields(name: string, fields: t.FieldsRequest["fields"]): Promise<t.CollectionResponse>;
   deleteCollection(name: string): Promise<void>;
   statistics(name: string): Promise<t.StatisticsResponse>;
   merge(name: string): Promise<t.MergeResponse>;
@@ -124,7 +125,10 @@ export class Client {
     options?: UpsertOptions,
   ): Promise<Upserted>;
   document(collection: string, id: string, options?: { representations?: boolean }): Promise<t.DocumentResponse>;
-  documents(collection: string, options?: { filter?: t.Filter; page?: number }): AsyncGenerator<t.DocumentResponse, void>;
+  documents(
+    collection: string,
+    options?: { filter?: t.Filter; orderBy?: string; descending?: boolean; page?: number },
+  ): AsyncGenerator<t.DocumentResponse, void>;
   patchDocument(
     collection: string,
     id: string,

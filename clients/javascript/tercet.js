@@ -82,6 +82,10 @@ export class Client {
     return this.#json("PUT", path("collections", name), { body: settings, again: false });
   }
 
+  declareFields(name, fields) {
+    return this.#json("POST", path("collections", name, "fields"), { body: { fields } });
+  }
+
   async deleteCollection(name) {
     await this.#send("DELETE", path("collections", name), { again: false });
   }
@@ -127,9 +131,10 @@ export class Client {
     return this.#json("GET", path("collections", collection, "documents", id), { query });
   }
 
-  /** All documents in order of id, fetched page by page. */
-  async *documents(collection, { filter, page = 100 } = {}) {
+  /** All documents in order of id, or of a declared field, fetched page by page. */
+  async *documents(collection, { filter, orderBy, descending = false, page = 100 } = {}) {
     const query = { limit: String(page) };
+    if (orderBy !== undefined) Object.assign(query, { order_by: orderBy, order: descending ? "desc" : "asc" });
     if (filter !== undefined) query.filter = JSON.stringify(filter);
     for (;;) {
       const found = await this.#json("GET", path("collections", collection, "documents"), { query });

@@ -71,7 +71,7 @@ export interface CollectionList {
   collections: Array<CollectionResponse>;
 }
 
-/** Settings of a new collection; they never change afterwards. */
+/** Settings of a new collection; but for more fields, they never change afterwards. */
 export interface CollectionRequest {
   dense_kind?: "auto" | "flat" | "hnsw" | "ivfpq" | "ivfrabitq" | null;
   dense_memory_bytes?: number | null;
@@ -84,11 +84,13 @@ export interface CollectionRequest {
   adapter?: string | null;
   window?: WindowRequest | false | null;
   fields?: Record<string, "keyword" | "integer" | "number" | "boolean" | "datetime"> | null;
+  title?: string | null;
 }
 
 /** A collection's settings and state; `snapshot` is null before its first publication. */
 export interface CollectionResponse {
   name: string;
+  title: string | null;
   snapshot: string | null;
   documents: number;
   encoder: string;
@@ -138,7 +140,7 @@ export interface DeleteDocumentsResponse {
   position: number;
 }
 
-/** Some documents, in order of their ids' bytes. */
+/** Some documents, in order of their ids' bytes, or of a field. */
 export interface DocumentPage {
   documents: Array<DocumentResponse>;
   next: string | null;
@@ -263,6 +265,11 @@ export interface FacetResponse {
 export interface FacetValueResponse {
   value: string | boolean;
   count: number;
+}
+
+/** Metadata fields to declare over what a collection holds. */
+export interface FieldsRequest {
+  fields: Record<string, "keyword" | "integer" | "number" | "boolean" | "datetime">;
 }
 
 /** A tree over the collection's declared fields, told apart by its one key; at most 16 levels, 1,000 conditions and 10,000 values. */

@@ -26,7 +26,7 @@ def copy_collection(source: Collection, target: CollectionLayout, name: str) -> 
     found = source.of_current(lambda current: _link_snapshot(source.layout, current, target))
     for folder in (target.segments, target.deletes):
         sync_folder(folder)
-    settings = replace(source.settings, name=name)
+    settings = source.settings.of_new_collection(name)
     manifest = replace(found or Manifest(FIRST_MANIFEST, "", ()), settings_sha256=settings.sha256)
     settings.write(target.settings)
     if defaults is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.catalog.manifest import is_manifest_name
+from index.catalog.settings import FIELDS_FILE
 from index.errors import DamagedIndexError
 
 FIRST_MANIFEST = "000001"
@@ -21,6 +22,11 @@ class CollectionLayout:
     def settings(self) -> Path:
         """`collection.json`."""
         return self.folder / "collection.json"
+
+    @property
+    def fields(self) -> Path:
+        """`fields.json`, where fields were declared after the creation."""
+        return self.folder / FIELDS_FILE
 
     @property
     def defaults(self) -> Path:

@@ -48,7 +48,9 @@ class SegmentEntry:
 
     documents: those that it was written with; windows: of all these, None in a collection without them;
     deletes: which of them are deleted, None where none is; written_at: the ledger's position that a build's
-    documents count as written at, 0 where the collection had no writes before.
+    documents count as written at, 0 where the collection had no writes before; fields: those that it has
+    columns of, in the order of their places, None for those that the collection was created with; a place
+    that is None has columns of what was never declared.
     """
 
     id: str
@@ -59,6 +61,7 @@ class SegmentEntry:
     windows: int | None = None
     deletes: DeletesEntry | None = None
     written_at: int = 0
+    fields: tuple[str | None, ...] | None = None
 
     @property
     def documents_kept(self) -> int:
@@ -179,13 +182,14 @@ def _segment_record(segment: SegmentEntry) -> dict[str, Any]:
         },
         **({} if segment.deletes is None else {"deletes": asdict(segment.deletes)}),
         **({"written_at": segment.written_at} if segment.written_at else {}),
+        **({} if segment.fields is None else {"fields": list(segment.fields)}),
     }
 
 
 def _parse_segment(record: object, path: Path) -> SegmentEntry:
     if not isinstance(record, dict):
         raise DamagedIndexError(f"{path}: a segment is no object; restore it or rebuild")
-    optional = {name for name in ("windows", "deletes", "written_at") if record.get(name) is None}
+    optional = {name for name in ("windows", "deletes", "written_at", "fields") if record.get(name) is None}
     check_keys(record, set(SegmentEntry.__slots__) - optional, path)
     identifier, kind, files = record["id"], record["dense_kind"], record["files"]
     if not isinstance(identifier, str) or not _SEGMENT_ID.fullmatch(identifier):
@@ -203,6 +207,7 @@ def _parse_segment(record: object, path: Path) -> SegmentEntry:
         _count(record["windows"], path) if "windows" in record else None,
         _parse_deletes(record, path) if "deletes" in record else None,
         _count(record["written_at"], path) if "written_at" in record else 0,
+        _parse_fields(record["fields"], path) if "fields" in record else None,
     )
 
 
@@ -220,6 +225,15 @@ def _parse_deletes(segment: Mapping[str, Any], path: Path) -> DeletesEntry:
             "or rebuild"
         )
     return DeletesEntry(file, documents, _count(record["size_bytes"], path), _sha256(record["sha256"], path))
+
+
+def _parse_fields(record: object, path: Path) -> tuple[str | None, ...]:
+    if not isinstance(record, list) or not all(name is None or isinstance(name, str) for name in record):
+        raise DamagedIndexError(f"{path}: the fields of a segment are no names; restore it or rebuild")
+    names = [name for name in record if name is not None]
+    if len(set(names)) != len(names):
+        raise DamagedIndexError(f"{path}: a segment names a field twice; restore it or rebuild")
+    return tuple(record)
 
 
 def _parse_file(name: str, record: object, path: Path) -> FileEntry:

@@ -21,12 +21,12 @@ STALE_SECONDS = 3600.0
 def remove_unfinished(layout: CollectionLayout) -> None:
     """Removes what killed writers were in the middle of: unfinished segments, and temporary files.
 
-    Who holds the lock knows that nobody else writes manifests, `CURRENT` or `collection.json`. Anyone may be
-    storing `defaults.json` just now: temporary files of others are removed when they are old.
+    Who holds the lock knows that nobody else writes manifests, `CURRENT`, `collection.json` or `fields.json`.
+    Anyone may be storing `defaults.json` just now: temporary files of others are removed when they are old.
     """
     _remove_folders(layout.segments.glob("*.partial"))
     _remove_files(layout.manifests.glob(".*.new"))
-    for written_under_lock in (layout.current, layout.settings):
+    for written_under_lock in (layout.current, layout.settings, layout.fields):
         _remove_files(layout.folder.glob(f".{written_under_lock.name}.*.new"))
     _remove_files(path for path in layout.folder.glob(".*.new") if _is_stale(path))
 

@@ -1,11 +1,13 @@
-"""The settings of a collection, `collection.json`, fixed at creation."""
+"""The settings of a collection, `collection.json`, fixed at creation; and the fields declared since then,
+`fields.json`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,8 +16,14 @@ from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from index.catalog.records import check_keys, check_version
 from index.dense.kinds import DenseKind, Vectors, collection_kind
 from index.documents.fields import FieldType
-from index.errors import DamagedIndexError, InvalidNameError
-from index.files.storage import json_bytes, missing, read_json_object, write_atomically
+from index.errors import DamagedIndexError, InvalidFieldError, InvalidNameError
+from index.files.storage import (
+    json_bytes,
+    missing,
+    read_json_object,
+    write_atomically,
+    write_json_atomically,
+)
 from index.token_vectors.codebook import Codebook
 from index.token_vectors.codecs import CODED, LARGEST_POOLING, TokenCodec
 from index.token_vectors.sign_codebook import sign_codebook
@@ -24,9 +32,11 @@ from models.representations import LexicalKind
 
 FORMAT_VERSION = 1
 CODEBOOK_FILE = "codebook.safetensors"
+FIELDS_FILE = "fields.json"
 MAX_FIELDS = 100
+MAX_FIELD_NAME = 64  # characters
+MAX_TITLE = 200  # characters
 _COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 # Settings that `collection.json` has only where they are not these, so that collections without them keep
 # their bytes and their checksum.
 _UNWRITTEN: Mapping[str, object] = {
@@ -40,6 +50,7 @@ _UNWRITTEN: Mapping[str, object] = {
     "dense_memory_bytes": None,
     "token_pooling": 1,
     "checkpoint": None,
+    "title": None,
 }
 
 
@@ -64,9 +75,11 @@ class CollectionSettings:
     documents are divided, without it they are cut at the encoder's limit; codebook: of the residual codecs
     and of sign, which has its own by default, in a file that `collection.json` names by its checksum;
     token_pooling: how many tokens share one token vector; checkpoint: where the encoder was, which only
-    helps to find it: settings that differ in nothing else are equal; dense_memory_bytes: with the dense kind
-    auto, what dense vectors and their graphs may take before lists are built instead, by default half of the
-    memory of the machine that builds. Raises InvalidNameError for a bad name, ValueError for another bad
+    helps to find it, and title: what people call the collection: settings that differ in nothing else are
+    equal; later_fields: those of `fields` that
+    were declared after the creation, and so are not in `collection.json`; dense_memory_bytes: with the dense
+    kind auto, what dense vectors and their graphs may take before lists are built instead, by default half of
+    the memory of the machine that builds. Raises InvalidNameError for a bad name, ValueError for another bad
     value.
     """
 
@@ -89,6 +102,8 @@ class CollectionSettings:
     dense_memory_bytes: int | None = None
     token_pooling: int = 1
     checkpoint: str | None = field(default=None, compare=False)
+    title: str | None = field(default=None, compare=False)
+    later_fields: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         check_collection_name(self.name)
@@ -137,6 +152,8 @@ class CollectionSettings:
             )
         if self.checkpoint is not None and not (isinstance(self.checkpoint, str) and self.checkpoint):
             raise ValueError(f"checkpoint is {self.checkpoint!r}; use a folder or a hub id")
+        if self.title is not None:
+            check_title(self.title)
         if self.window is not None and not isinstance(self.window, WindowSettings):
             raise ValueError(f"window is {self.window!r}; use WindowSettings")
         self._check_fields()
@@ -159,10 +176,34 @@ class CollectionSettings:
         if len(self.fields) > MAX_FIELDS:
             raise ValueError(f"{len(self.fields)} fields are declared; the limit is {MAX_FIELDS}")
         for name, kind in self.fields.items():
-            if not isinstance(name, str) or not _FIELD_NAME.fullmatch(name):
-                raise InvalidNameError(f"field name {name!r} does not match {_FIELD_NAME.pattern}; rename it")
+            check_field_name(name)
             if kind not in get_args(FieldType):
                 raise ValueError(f"field {name!r} has type {kind!r}; use one of {get_args(FieldType)}")
+
+    @property
+    def first_fields(self) -> list[str]:
+        """The fields that the collection was created with, in the order of their places in segments."""
+        return sorted(self.fields.keys() - set(self.later_fields))
+
+    def with_fields(self, fields: Mapping[str, FieldType]) -> CollectionSettings:
+        """With more fields. Raises InvalidFieldError for one that is declared with another type, or a type
+        that there is not, or too many; InvalidNameError for a name that is none.
+        """
+        for name, kind in fields.items():
+            if self.fields.get(name, kind) != kind:
+                raise InvalidFieldError(
+                    f"field {name!r} is declared as {self.fields[name]}, not {kind}; use another name, or "
+                    "build the collection again"
+                )
+        new = [name for name in fields if name not in self.fields]
+        try:
+            return replace(self, fields={**self.fields, **fields}, later_fields=(*self.later_fields, *new))
+        except ValueError as error:
+            raise InvalidFieldError(str(error)) from error
+
+    def of_new_collection(self, name: str) -> CollectionSettings:
+        """These of another collection, which is created with all fields that this one has by now."""
+        return replace(self, name=name, later_fields=())
 
     @property
     def stores_token_vectors(self) -> bool:
@@ -181,13 +222,14 @@ class CollectionSettings:
     @property
     def content(self) -> bytes:
         """The bytes of `collection.json`."""
-        values = {name: getattr(self, name) for name in self.__slots__}
+        values = {name: getattr(self, name) for name in _stored_settings()}
         written = {name: value for name, value in values.items() if _is_written(name, value)}
         if self.window is not None:
             written["window"] = asdict(self.window)
         if self.codebook is not None:
             written["codebook"] = self.codebook.sha256
-        return json_bytes({"format_version": FORMAT_VERSION, **written, "fields": dict(self.fields)})
+        first = {name: kind for name, kind in self.fields.items() if name not in self.later_fields}
+        return json_bytes({"format_version": FORMAT_VERSION, **written, "fields": first})
 
     @property
     def sha256(self) -> str:
@@ -200,39 +242,90 @@ class CollectionSettings:
             write_atomically(path.with_name(CODEBOOK_FILE), [self.codebook.content])
         write_atomically(path, [self.content])
 
+    def write_later_fields(self, path: Path) -> None:
+        """Writes `fields.json` beside `collection.json`, whose path this is."""
+        later = {name: self.fields[name] for name in self.later_fields}
+        write_json_atomically(path.with_name(FIELDS_FILE), {"format_version": 1, "fields": later})
+
     @staticmethod
     def read(path: Path) -> CollectionSettings:
-        """Reads `collection.json` and the codebook that it names. Raises FileNotFoundError where it is not
-        there, DamagedIndexError naming the file at fault.
+        """Reads `collection.json`, the codebook that it names, and `fields.json` where that is there.
+
+        Raises FileNotFoundError where there is no `collection.json`, DamagedIndexError naming the file at
+        fault.
         """
         record = read_json_object(path)
         codebook = None
         if "codebook" in record:
             codebook = _read_codebook(path.with_name(CODEBOOK_FILE), record["codebook"])
-        return CollectionSettings.of_record(record, path, codebook)
-
-    @staticmethod
-    def of_record(record: dict[str, Any], path: Path, codebook: Codebook | None = None) -> CollectionSettings:
-        """The settings that `content` holds, with the codebook that it names. Raises DamagedIndexError
-        naming the file that they come from.
-        """
-        check_version(record, FORMAT_VERSION, path)
-        values = {name: record.get(name, _UNWRITTEN.get(name)) for name in CollectionSettings.__slots__}
-        expected = {name for name, value in values.items() if _is_written(name, value)}
-        check_keys(record, {"format_version", *expected}, path)
-        record = {name: value for name, value in record.items() if name != "format_version"}
-        record.setdefault("bm25_reading", _UNWRITTEN["bm25_reading"])
-        for name in ("fields", "window"):
-            if name in record and not isinstance(record[name], dict):
-                raise DamagedIndexError(f"{path}: {name} is no object; restore the file")
+        settings = settings_of_record(record, path, codebook)
         try:
-            if codebook is not None:
-                record["codebook"] = codebook
-            if "window" in record:
-                record["window"] = WindowSettings(**record["window"])
-            return CollectionSettings(**record)
-        except (ValueError, TypeError, InvalidNameError) as error:
-            raise DamagedIndexError(f"{path}: {error}") from error
+            later = read_json_object(path.with_name(FIELDS_FILE))
+        except FileNotFoundError:
+            return settings
+        return _with_later_fields(settings, later, path.with_name(FIELDS_FILE))
+
+
+def check_field_name(name: str) -> str:
+    """Returns the name, any text of 1 to 64 characters that show. Raises InvalidNameError for another."""
+    if not isinstance(name, str) or not 1 <= len(name) <= MAX_FIELD_NAME or not name.isprintable():
+        raise InvalidNameError(
+            f"field name {str(name)[:80]!r} is not 1 to {MAX_FIELD_NAME} characters that show; rename it"
+        )
+    if name != name.strip():
+        raise InvalidNameError(f"field name {name!r} begins or ends with a blank; rename it")
+    return name
+
+
+def check_title(title: str) -> str:
+    """Returns the title, any text of 1 to 200 characters that show. Raises InvalidNameError for another."""
+    if not isinstance(title, str) or not 1 <= len(title) <= MAX_TITLE or not title.isprintable():
+        raise InvalidNameError(f"title is {title!r:.80}; use 1 to {MAX_TITLE} characters that show")
+    return title
+
+
+def _with_later_fields(
+    settings: CollectionSettings, record: dict[str, Any], path: Path
+) -> CollectionSettings:
+    """Raises DamagedIndexError naming the file."""
+    check_version(record, 1, path)
+    check_keys(record, {"format_version", "fields"}, path)
+    if not isinstance(record["fields"], dict):
+        raise DamagedIndexError(f"{path}: fields is no object; restore the file")
+    try:
+        return settings.with_fields(record["fields"])
+    except (InvalidFieldError, InvalidNameError) as error:
+        raise DamagedIndexError(f"{path}: {error}") from error
+
+
+def settings_of_record(
+    record: dict[str, Any], path: Path, codebook: Codebook | None = None
+) -> CollectionSettings:
+    """The settings that `content` holds, with the codebook that it names. Raises DamagedIndexError naming
+    the file that they come from.
+    """
+    check_version(record, FORMAT_VERSION, path)
+    values = {name: record.get(name, _UNWRITTEN.get(name)) for name in _stored_settings()}
+    expected = {name for name, value in values.items() if _is_written(name, value)}
+    check_keys(record, {"format_version", *expected}, path)
+    record = {name: value for name, value in record.items() if name != "format_version"}
+    record.setdefault("bm25_reading", _UNWRITTEN["bm25_reading"])
+    for name in ("fields", "window"):
+        if name in record and not isinstance(record[name], dict):
+            raise DamagedIndexError(f"{path}: {name} is no object; restore the file")
+    try:
+        if codebook is not None:
+            record["codebook"] = codebook
+        if "window" in record:
+            record["window"] = WindowSettings(**record["window"])
+        return CollectionSettings(**record)
+    except (ValueError, TypeError, InvalidNameError) as error:
+        raise DamagedIndexError(f"{path}: {error}") from error
+
+
+def _stored_settings() -> list[str]:
+    """Those that `collection.json` may have."""
+    return [name for name in CollectionSettings.__slots__ if name != "later_fields"]
 
 
 def _is_written(setting: str, value: object) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from index.documents.fields import Column, KeywordColumn, ScalarColumn, field_stem
+from index.documents.fields import Column, KeywordColumn, ScalarColumn
 from index.documents.postings import Postings
 from index.documents.sorted_values import SortedValues
 from index.files.arrays import ArraySource, ArrayTarget
@@ -30,11 +30,13 @@ class FieldIndexes:
         self._indexes = dict(stored)
 
     @staticmethod
-    def open(arrays: ArraySource, columns: Mapping[str, Column], documents: int) -> FieldIndexes:
+    def open(
+        arrays: ArraySource, columns: Mapping[str, Column], stems: Mapping[str, str], documents: int
+    ) -> FieldIndexes:
         """Opens what a segment has. Raises DamagedIndexError naming the file."""
         stored: dict[str, Postings | SortedValues] = {}
-        for place, name in enumerate(sorted(columns)):
-            stem, column = field_stem(place), columns[name]
+        for name, column in columns.items():
+            stem = stems[name]
             if Postings.stored(arrays, stem):
                 values = len(column.strings) if isinstance(column, KeywordColumn) else 2
                 stored[name] = Postings.open(arrays, stem, values, documents)
@@ -64,10 +66,12 @@ class FieldIndexes:
         return index
 
 
-def write_indexes(arrays: ArrayTarget, columns: Mapping[str, Column], documents: int) -> None:
+def write_indexes(
+    arrays: ArrayTarget, columns: Mapping[str, Column], stems: Mapping[str, str], documents: int
+) -> None:
     """Makes and writes those of columns, one after another."""
-    for place, name in enumerate(sorted(columns)):
-        index_of(columns[name], documents).write(arrays, field_stem(place))
+    for name, column in columns.items():
+        index_of(column, documents).write(arrays, stems[name])
 
 
 def index_of(column: Column, documents: int) -> Postings | SortedValues:

@@ -2,15 +2,16 @@
 
 A field is `keyword` (one string or a list of strings), `integer` (64 bits), `number` (float64), `boolean`
 or `datetime` (microseconds since 1970 in UTC); `index.documents.numbers` says which numbers they take. Null
-or an absent key means the document has no value. Files carry the field's place in the sorted names, not its
-name: `field_000_values.npy` and `field_000_present.npy` for scalars; `field_000_strings.npy` (sorted
-distinct strings, with their offsets), `field_000_codes.npy` and `field_000_rows.npy` for keywords.
+or an absent key means the document has no value. Files carry the field's place, not its name:
+`field_000_values.npy` and `field_000_present.npy` for scalars; `field_000_strings.npy` (sorted distinct
+strings, with their offsets), `field_000_codes.npy` and `field_000_rows.npy` for keywords. Places are those of
+the sorted names, and after them those of fields that were declared later.
 `index.documents.fields_writer` writes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -164,11 +165,18 @@ def columns_of(
     return columns
 
 
-def open_columns(arrays: ArraySource, fields: Mapping[str, FieldType], documents: int) -> dict[str, Column]:
-    """Opens the columns of a segment. Raises DamagedIndexError naming the file."""
+def open_columns(
+    arrays: ArraySource, fields: Mapping[str, FieldType], stems: Mapping[str, str], documents: int
+) -> dict[str, Column]:
+    """Opens the columns of a segment, whose stems these are. Raises DamagedIndexError naming the file."""
     columns: dict[str, Column] = {}
-    for place, (name, kind) in enumerate(sorted(fields.items())):
-        stem = field_stem(place)
+    for name, kind in fields.items():
+        stem = stems.get(name)
+        if stem is None:
+            raise DamagedIndexError(
+                f"{arrays.path('documents')}: the segment has no columns of field {name!r}; restore the "
+                "manifest, or rebuild the collection"
+            )
         if kind == "keyword":
             rows = open_rows(arrays, f"{stem}_rows", documents)
             strings = PackedBytes.open(arrays, f"{stem}_strings")
@@ -187,6 +195,9 @@ def open_columns(arrays: ArraySource, fields: Mapping[str, FieldType], documents
     return columns
 
 
-def field_stem(place: int) -> str:
-    """How the names of the arrays of the field at this place in the sorted names begin."""
-    return f"field_{place:03d}"
+def field_stems(names: Iterable[str | None], first: int = 0) -> dict[str, str]:
+    """How the names of the arrays of each field begin: those of a segment's fields, from this place on.
+
+    None takes a place that is nobody's.
+    """
+    return {name: f"field_{place:03d}" for place, name in enumerate(names, first) if name is not None}

@@ -13,7 +13,6 @@ from index.documents.fields import (
     KeywordColumn,
     ScalarColumn,
     ScalarType,
-    field_stem,
 )
 from index.files.arrays import ArrayTarget
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter
@@ -26,10 +25,12 @@ CODES_AT_ONCE = 1 << 20
 class FieldsWriter:
     """Streams the columns of all fields; only the distinct strings of keyword fields wait in memory."""
 
-    def __init__(self, arrays: ArrayTarget, fields: Mapping[str, FieldType]) -> None:
+    def __init__(
+        self, arrays: ArrayTarget, fields: Mapping[str, FieldType], stems: Mapping[str, str]
+    ) -> None:
         self._columns: dict[str, _KeywordWriter | _ScalarWriter] = {}
-        for place, (name, kind) in enumerate(sorted(fields.items())):
-            stem = field_stem(place)
+        for name, kind in fields.items():
+            stem = stems[name]
             self._columns[name] = (
                 _KeywordWriter(arrays, stem) if kind == "keyword" else _ScalarWriter(arrays, stem, kind)
             )

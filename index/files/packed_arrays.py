@@ -97,6 +97,10 @@ class PackedArrays:
             return np.empty(expected, dtype)
         return np.frombuffer(self._values[place.start : place.end], dtype).reshape(expected)
 
+    def all(self) -> dict[str, Array]:
+        """Every array, of whatever type and shape."""
+        return {name: self.open(name, place.dtype, place.shape[1:]) for name, place in self._places.items()}
+
     def sizes(self) -> dict[str, int]:
         """How many bytes the values of each array take."""
         return {name: place.end - place.start for name, place in self._places.items()}

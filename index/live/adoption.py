@@ -223,7 +223,11 @@ def _entries_of(source: CollectionLayout, settings: CollectionSettings) -> tuple
     name = source.read_current()
     if name is None:
         raise DamagedIndexError(f"{source.folder} has no published snapshot; build it again")
-    return Manifest.read(source.manifest(name)).segments
+    segments = Manifest.read(source.manifest(name)).segments
+    if not settings.later_fields:
+        return segments
+    first = tuple(found.first_fields)  # of the build, which are others than the collection's
+    return tuple(replace(each, fields=each.fields or first) for each in segments)
 
 
 def _opened(

@@ -19,6 +19,7 @@ from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.dense.kinds import Device
 from index.documents.conditions import condition_of
+from index.documents.fields import FieldType
 from index.documents.filters import Filter, check_filter
 from index.documents.metadata import MetadataChange, require_metadata
 from index.documents.store import encode_id
@@ -33,6 +34,7 @@ from index.files.packed_bytes import PackedBytes
 from index.ledger.ledger import Ledger
 from index.live.adoption import Adoption, AdoptionMode, Build
 from index.live.committer import Committer
+from index.live.declaration import Declaration
 from index.live.flush import Flush
 from index.live.merge import Merge
 from index.live.operations import (
@@ -74,6 +76,7 @@ class _Parts:
     flush: Flush
     merge: Merge
     adoption: Adoption
+    declaration: Declaration
     upkeep: Upkeep
     opened: ExitStack
 
@@ -120,6 +123,7 @@ class LiveCollection:
                 threads = LiveThreads()
                 opened.callback(threads.close)
             manifest = self._collection.manifest()
+            self._settings = CollectionSettings.read(self._collection.layout.settings)
             state = self._published(manifest)
             ledger = opened.enter_context(Ledger.open(self._collection.layout.ledger))
             for position, entry in ledger.entries(state.position):
@@ -131,9 +135,16 @@ class LiveCollection:
             merge = Merge(publisher, committer, self._observer, self._limits.merge_width)
             upkeep = Upkeep(committer, flush, merge, self._limits, self._observer, threads)
             opened.callback(upkeep.close)
-            adoption = Adoption(publisher, committer, flush)
             self._parts = _Parts(
-                ledger, publisher, committer, flush, merge, adoption, upkeep, opened.pop_all()
+                ledger,
+                publisher,
+                committer,
+                flush,
+                merge,
+                Adoption(publisher, committer, flush),
+                Declaration(publisher, committer, flush),
+                upkeep,
+                opened.pop_all(),
             )
         return self
 
@@ -145,8 +156,8 @@ class LiveCollection:
 
     @property
     def settings(self) -> CollectionSettings:
-        """What was fixed when the collection was created."""
-        return self._settings
+        """What was fixed when the collection was created, with the fields declared since."""
+        return self._settings if self._parts is None else self._parts.committer.state.settings
 
     @property
     def position(self) -> int:
@@ -154,10 +165,10 @@ class LiveCollection:
         return self._running().committer.state.position
 
     @property
-    def version(self) -> tuple[int, int]:
+    def version(self) -> tuple[int, int, int]:
         """Another one whenever searches may find something else; flushes and merges leave it as it is."""
         state = self._running().committer.state
-        return state.position, state.adoptions
+        return state.position, state.adoptions, len(state.settings.fields)
 
     @property
     def is_idle(self) -> bool:
@@ -194,7 +205,7 @@ class LiveCollection:
         """
         if not documents:
             raise InvalidDocumentError("a write has no documents; give at least one")
-        rows = check_batch(documents, representations, self._settings, windows)
+        rows = check_batch(documents, representations, self.settings, windows)
         if rows.continues:
             raise InvalidDocumentError("a live collection takes complete documents; give all windows at once")
         _require_distinct(documents)
@@ -209,8 +220,8 @@ class LiveCollection:
 
     def delete_matching(self, filter: Filter, *, key: WriteKey | None = None) -> Written:
         """Removes the documents that a filter over declared fields allows. Raises InvalidQueryError."""
-        check_filter(filter, self._settings.fields)
-        return self._write(DeleteMatching(condition_of(filter, self._settings.fields)), key)
+        check_filter(filter, self.settings.fields)
+        return self._write(DeleteMatching(condition_of(filter, self.settings.fields)), key)
 
     def patch(
         self,
@@ -248,8 +259,8 @@ class LiveCollection:
         change = MetadataChange(require_metadata("the change", metadata), merge)
         condition = None
         if isinstance(which, Filter):
-            check_filter(which, self._settings.fields)
-            condition = condition_of(which, self._settings.fields)
+            check_filter(which, self.settings.fields)
+            condition = condition_of(which, self.settings.fields)
             ids = matching_ids(parts.committer.state, condition)
         else:
             ids = PackedBytes.of(list(dict.fromkeys(encode_id(id) for id in which)))
@@ -316,6 +327,15 @@ class LiveCollection:
     def begin_merge(self) -> None:
         """Has the background flush and merge now; `stats` tells when neither is under way any more."""
         self._running().upkeep.begin()
+
+    def declare(self, fields: Mapping[str, FieldType]) -> CollectionSettings:
+        """Declares metadata fields over all documents, and returns the settings with them.
+
+        Those that are declared already stay. Writes and searches go on meanwhile. Raises InvalidFieldError,
+        InvalidNameError, InvalidDocumentError naming a document whose metadata has another type,
+        CollectionBusyError while a build is under way, and what a flush raises; then none is declared.
+        """
+        return self._running().declaration.run(fields)
 
     def begin_build(self) -> Build:
         """Begins a build beside writes, which `adopt` ends; flushes, and takes note of deletes from now on.

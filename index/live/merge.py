@@ -118,6 +118,7 @@ class Merge:
         with self._one_at_a_time:
             started = time.perf_counter()
             with self._publisher.lock:
+                settings = self._publisher.settings
                 sources, others = self._chosen()
                 if not sources:
                     return False
@@ -128,6 +129,8 @@ class Merge:
             writing = self._publisher.writing(_rows_of(sources), others, INDEXED_VECTORS, pace.rest)
             with writing as (entry, written), self._publisher.lock:
                 pace.require_going()
+                if self._publisher.settings != settings:
+                    return True  # fields were declared, and others are in the place of the sources
                 self._publish(sources, (entry, written))
             self._observer.merged(len(written), time.perf_counter() - started)
             return True

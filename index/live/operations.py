@@ -17,6 +17,7 @@ from index.files.packed_bytes import PackedBytes
 from index.ledger.records import NOTHING, LedgerEntry
 from index.live.entries import decode_ids, decode_parts, decode_rows, encode_ids, encode_parts, encode_rows
 from index.live.state import LiveState
+from index.segments.later_columns import with_columns
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
 from models.representations import Int64
@@ -75,11 +76,11 @@ class Put:
     if_position: int | None = None
 
     def apply(self, state: LiveState, position: int) -> Applied:
-        """Raises DocumentChangedError."""
+        """Raises DocumentChangedError, or InvalidDocumentError where a field was declared since the check."""
         if self.if_position is not None:
             _require_unchanged(state, self.rows.ids, self.if_position)
-        entry = LedgerEntry(PUT, encode_rows(self.rows))
-        return Applied(state.put(self.rows, position), entry, len(self.rows))
+        rows = with_columns(self.rows, state.settings.fields)
+        return Applied(state.put(rows, position), LedgerEntry(PUT, encode_rows(rows)), len(rows))
 
 
 @dataclass(frozen=True, slots=True)

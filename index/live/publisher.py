@@ -28,6 +28,7 @@ class Publisher:
     lock: held from the moment that a new manifest's content is known until the live state has it, too, so
     that the segments of both are the same, in order, for one who holds it. Segments may be written without.
     manifest: the current one; one without segments, called EMPTY_NAME, before the first publication.
+    settings: of the collection, which a declaration of fields replaces.
     """
 
     def __init__(
@@ -77,9 +78,9 @@ class Publisher:
         others: what the segments beside it have; scanned: with the dense kind auto it has no graph or lists
         where it has fewer vectors. require_going: may raise to end that.
         """
-        identifier = segment_id(self.next_name, 0, secrets.token_hex(4))
+        identifier, settings = segment_id(self.next_name, 0, secrets.token_hex(4)), self.settings
         with self.keeping([identifier]):
-            writer = SegmentWriter(self.layout.segments, identifier, self.settings)
+            writer = SegmentWriter(self.layout.segments, identifier, settings)
             try:
                 for some in rows:
                     require_going()
@@ -87,10 +88,10 @@ class Publisher:
                 filled = writer.end()
             finally:
                 writer.close()
-            kind, _ = self.settings.collection_kind(others, filled.encodings)
-            kind = segment_kind(kind, self.settings.dense_kind, filled.encodings, scanned)
+            kind, _ = settings.collection_kind(others, filled.encodings)
+            kind = segment_kind(kind, settings.dense_kind, filled.encodings, scanned)
             entry = filled.finish(kind, lambda _: require_going())
-            yield entry, self.open(entry)
+            yield entry, Segment.open(self.layout, entry, settings, self._device)
 
     def open(self, entry: SegmentEntry) -> Segment:
         """A segment as readers will open it. Raises DamagedIndexError naming the file."""

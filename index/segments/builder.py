@@ -9,7 +9,7 @@ import numpy as np
 from index.bm25.writer import Bm25Writer
 from index.catalog.settings import CollectionSettings
 from index.documents.field_indexes import STORED_DOCUMENTS, write_indexes
-from index.documents.fields import open_columns
+from index.documents.fields import field_stems, open_columns
 from index.documents.fields_writer import FieldsWriter
 from index.documents.store import DocumentWriter
 from index.files.arrays import ArrayTarget
@@ -43,7 +43,8 @@ class SegmentBuilder:
         self._positions = arrays.stream(POSITIONS, np.int64)
         self._forward = ForwardRowsWriter(arrays)
         self._documents = DocumentWriter(arrays)
-        self._fields = FieldsWriter(arrays, settings.fields)
+        self._stems = field_stems(sorted(settings.fields))
+        self._fields = FieldsWriter(arrays, settings.fields, self._stems)
         self._windows = None if settings.window is None else WindowWriter(arrays)
         self._tokens: TokenVectorWriter | None = None
         if settings.stores_token_vectors:
@@ -112,8 +113,8 @@ class SegmentBuilder:
         forward = open_forward_rows(self._arrays, self.documents)
         build_inverted(forward, self._settings.vocabulary_size, self._arrays)
         if self.documents >= STORED_DOCUMENTS:
-            columns = open_columns(self._arrays, self._settings.fields, self.documents)
-            write_indexes(self._arrays, columns, self.documents)
+            columns = open_columns(self._arrays, self._settings.fields, self._stems, self.documents)
+            write_indexes(self._arrays, columns, self._stems, self.documents)
         if self._settings.lexical == "idf":
             TermStatistics.of(forward, self._settings.vocabulary_size).write(self._arrays)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.dense.equal_rows import ROWS, EqualRows
 from index.documents.field_indexes import index_of
-from index.documents.fields import KeywordColumn, field_stem
+from index.documents.fields import KeywordColumn, field_stems
 from index.documents.store import MAX_ID_BYTES, DocumentStore
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
@@ -56,7 +56,7 @@ def segment_faults(segment: Segment, entry: SegmentEntry, settings: CollectionSe
     if stored != entry.tokens:
         yield "token_codes", f"holds {stored} token vectors, but the manifest counts {entry.tokens}"
     yield from _document_faults(segment.documents)
-    yield from _field_faults(segment)
+    yield from _field_faults(segment, settings.first_fields if entry.fields is None else entry.fields)
 
 
 def ids_in_order(documents: DocumentStore) -> Iterator[bytes]:
@@ -190,10 +190,11 @@ def _order_faults(documents: DocumentStore) -> Iterator[Fault]:
         former = identifier
 
 
-def _field_faults(segment: Segment) -> Iterator[Fault]:
+def _field_faults(segment: Segment, fields: Sequence[str | None]) -> Iterator[Fault]:
     indexes = dict(segment.indexes.stored())
-    for place, name in enumerate(sorted(segment.columns)):
-        column, stem = segment.columns[name], field_stem(place)
+    stems = field_stems(fields)
+    for name, column in segment.columns.items():
+        stem = stems[name]
         if name in indexes and not indexes[name].same(index_of(column, len(segment))):
             yield stem, "has an index that is not what its values give"
         if isinstance(column, KeywordColumn):

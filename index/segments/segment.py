@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from index.dense.index import DenseIndex
 from index.dense.kinds import Device
 from index.documents.conditions import Condition
 from index.documents.field_indexes import FieldIndexes
-from index.documents.fields import Column, open_columns
+from index.documents.fields import Column, field_stems, open_columns
 from index.documents.matching import Matching
 from index.documents.row_set import RowSet
 from index.documents.store import DocumentStore
@@ -111,7 +111,8 @@ class Segment:
         def dense_index(vectors: Float16) -> DenseIndex:
             return DenseIndex.open(entry.dense_kind, vectors, arrays, folder, device)
 
-        whole = Segment._of(arrays, entry.documents, entry.windows or 0, settings, dense_index)
+        fields = settings.first_fields if entry.fields is None else entry.fields
+        whole = Segment._of(arrays, entry.documents, entry.windows or 0, settings, fields, dense_index)
         marked = whole.written_at(entry.written_at).without(read_deletes(layout, entry))
         return replace(marked, entry=entry)
 
@@ -134,7 +135,8 @@ class Segment:
         for some in rows:
             builder.append(some)
         builder.finish()
-        return Segment._of(arrays, builder.documents, builder.encodings, settings, DenseIndex.scanning)
+        counts, fields = (builder.documents, builder.encodings), sorted(settings.fields)
+        return Segment._of(arrays, *counts, settings, fields, DenseIndex.scanning)
 
     @staticmethod
     def _of(
@@ -142,8 +144,10 @@ class Segment:
         documents: int,
         windows: int,
         settings: CollectionSettings,
+        fields: Sequence[str | None],
         dense_index: Callable[[Float16], DenseIndex],
     ) -> Segment:
+        """fields: those that the arrays have, in the order of their places."""
         texts, window_store = documents, None
         if settings.window is not None:
             texts, window_store = windows, WindowStore.open(arrays, documents, windows)
@@ -158,8 +162,9 @@ class Segment:
         if settings.lexical == "idf":
             counted = TermStatistics.open(arrays, inverted.terms, documents, settings.vocabulary_size)
             statistics = LeftCounts(counted, lambda counts, rows: counts.without(forward.take(rows)))
-        columns = open_columns(arrays, settings.fields, documents)
-        indexes = FieldIndexes.open(arrays, columns, documents)
+        stems = field_stems(fields)
+        columns = open_columns(arrays, settings.fields, stems, documents)
+        indexes = FieldIndexes.open(arrays, columns, stems, documents)
         return Segment(
             arrays,
             vectors,

@@ -26,7 +26,7 @@ class SegmentWriter:
         self._segments = segments
         self._identifier = identifier
         self._settings = settings
-        folder = _partial(segments, identifier)
+        folder = partial_folder(segments, identifier)
         folder.mkdir()
         self._builder = SegmentBuilder(ArrayFolder(folder), settings)
 
@@ -81,7 +81,7 @@ class FilledSegment:
 
         inserted: is told now and then of so many more vectors in the index, and may raise to end that.
         """
-        folder = _partial(self.segments, self.identifier)
+        folder = partial_folder(self.segments, self.identifier)
         arrays = ArrayFolder(folder)
         vectors = arrays.open(DENSE, np.float16, (self.settings.dense_dimension,), self.encodings)
         build_dense(kind, vectors, arrays, inserted)
@@ -89,18 +89,22 @@ class FilledSegment:
         files = {}
         for path in sorted(folder.iterdir()):
             inserted(0)
-            files[path.name] = _complete(path)
+            files[path.name] = complete_file(path)
         sync_folder(folder)
         folder.rename(self.segments / self.identifier)
         sync_folder(self.segments)
         windows = None if self.settings.window is None else self.encodings
-        return SegmentEntry(self.identifier, self.documents, self.tokens, kind, files, windows)
+        fields = tuple(sorted(self.settings.fields)) if self.settings.later_fields else None
+        counts = self.documents, self.tokens
+        return SegmentEntry(self.identifier, *counts, kind, files, windows, fields=fields)
 
 
-def _partial(segments: Path, identifier: str) -> Path:
+def partial_folder(segments: Path, identifier: str) -> Path:
+    """Where a segment is written before it has its name."""
     return segments / f"{identifier}.partial"
 
 
-def _complete(path: Path) -> FileEntry:
+def complete_file(path: Path) -> FileEntry:
+    """Forces a file that was written to the disk, and describes it."""
     sync_file(path)
     return FileEntry(path.stat().st_size, sha256_of(path))

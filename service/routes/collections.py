@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Response
 
 from index.bm25.languages import DEFAULT_LANGUAGE
+from index.catalog.settings import check_title
+from index.documents.fields import FieldType
 from index.errors import InvalidNameError
 from index.windows.settings import WindowChoice, WindowSettings, default_overlap
 from ingest.document_windows import cutter_for
 from ingest.target import chosen, settings_for
 from models.errors import UnsupportedWindowError
 from service.answers.statistics import statistics_record
-from service.collections import CollectionDescription
+from service.collections import CollectionDescription, CollectionRegistry
 from service.exceptions import InvalidRequestError
 from service.routes.common import WRITE, Services, encoder_named, errors, json_response, router
 from service.schemas.base import NAME_PATTERN
@@ -21,6 +24,7 @@ from service.schemas.collections import (
     CollectionList,
     CollectionRequest,
     CollectionResponse,
+    FieldsRequest,
     StatisticsResponse,
     WindowRequest,
 )
@@ -72,6 +76,11 @@ async def create_collection(
     wanted = body or EMPTY
     if wanted.bm25_language is not None and not wanted.bm25:
         raise InvalidRequestError("bm25_language goes with bm25: true; give both, or none", "bm25_language")
+    if wanted.title is not None:
+        try:
+            check_title(wanted.title)
+        except InvalidNameError as error:
+            raise InvalidRequestError(str(error), "title") from error
     encoding = await encoder_named(services, wanted.encoder, "encoder")
     info = await encoding.info_of(wanted.adapter, name)
     try:
@@ -84,7 +93,13 @@ async def create_collection(
                 "token_codec": wanted.token_codec or "int8",
                 "token_pooling": wanted.token_pooling or 1,
                 "fields": wanted.fields or {},
-                **chosen({"window": _window(wanted.window), "lexical": wanted.lexical}),
+                **chosen(
+                    {
+                        "window": _window(wanted.window),
+                        "lexical": wanted.lexical,
+                        "title": wanted.title,
+                    }
+                ),
                 "bm25": bool(wanted.bm25),
                 "bm25_language": wanted.bm25_language or DEFAULT_LANGUAGE,
             },
@@ -101,6 +116,33 @@ async def create_collection(
         collection_record(await services.pools.operations.run(services.collections.create, name, settings)),
         201,
     )
+
+
+@routes.post(
+    "/collections/{name}/fields",
+    response_model=CollectionResponse,
+    responses=errors(404, 409, 422, 507),
+    dependencies=WRITE,
+)
+async def declare_fields(name: Name, body: FieldsRequest, services: Services) -> Response:
+    """Declare more metadata fields, over what is stored; those that are declared already stay.
+
+    Documents are written and searched meanwhile. Where a stored document has a value of another type than its
+    field's, the error names it, and nothing is declared. During a build or restore that is a conflict, 409.
+    """
+    return json_response(
+        collection_record(
+            await services.pools.operations.run(_declare, services.collections, name, body.fields)
+        )
+    )
+
+
+def _declare(
+    collections: CollectionRegistry, name: str, fields: Mapping[str, FieldType]
+) -> CollectionDescription:
+    with collections.writing(name) as live:
+        live.declare(fields)
+        return collections.describe(live.settings.name)
 
 
 @routes.delete(
@@ -129,6 +171,7 @@ def collection_record(description: CollectionDescription) -> dict[str, Any]:
     settings, defaults = description.settings, description.defaults
     return {
         "name": settings.name,
+        "title": settings.title,
         "snapshot": description.snapshot,
         "documents": description.documents,
         "encoder": settings.encoder,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from index.bm25.languages import Bm25Language
-from index.catalog.settings import MAX_FIELDS
+from index.catalog.settings import MAX_FIELDS, MAX_TITLE
 from index.dense.kinds import DenseKind
 from index.documents.fields import FieldType
 from index.token_vectors.codecs import LARGEST_POOLING, TokenCodec
@@ -30,7 +30,7 @@ class WindowRequest(Request):
 
 
 class CollectionRequest(Request):
-    """Settings of a new collection; they never change afterwards."""
+    """Settings of a new collection; but for more fields, they never change afterwards."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"dense_kind": "hnsw", "fields": {"year": "integer"}}]}
@@ -85,9 +85,23 @@ class CollectionRequest(Request):
     )
     fields: Annotated[dict[str, FieldType], at_most(MAX_FIELDS, "fields are declared")] | None = Field(
         None,
-        description="Metadata fields that filters may use. A `datetime` is a string of RFC 3339, such as "
-        "`2024-05-17T09:30:00Z`; without an offset it is UTC.",
+        description="Metadata fields that filters may use; their names may be any text. A `datetime` is a "
+        "string of RFC 3339, such as `2024-05-17T09:30:00Z`; without an offset it is UTC. `POST "
+        "/collections/{name}/fields` declares more later.",
     )
+    title: Annotated[str, Field(min_length=1, max_length=MAX_TITLE)] | None = Field(
+        None, description="What people call the collection; its name is for programs."
+    )
+
+
+class FieldsRequest(Request):
+    """Metadata fields to declare over what a collection holds."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"fields": {"year": "integer"}}]})
+
+    fields: Annotated[
+        dict[str, FieldType], at_most(MAX_FIELDS, "fields are declared"), Field(min_length=1)
+    ] = Field(description="Their types, as at the creation of a collection.")
 
 
 class DefaultsResponse(BaseModel):
@@ -108,6 +122,7 @@ class CollectionResponse(BaseModel):
     """A collection's settings and state; `snapshot` is null before its first publication."""
 
     name: str
+    title: str | None = Field(description="What people call it, if that was said.")
     snapshot: str | None
     documents: int
     encoder: str

@@ -15,6 +15,7 @@ from models.encoder import EncoderInfo, encode
 
 async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any) -> None:
     body = {"dense_kind": "flat", "token_codec": "float16", "lexical": "idf", "fields": {"year": "integer"}}
+    body |= {"title": "내 문서"}
     created = await client.put("/collections/mine", json=body)
     assert created.status_code == 201
     assert created.json() == {
@@ -83,7 +84,9 @@ async def test_the_encoder_recommends_what_is_not_chosen(make_client: Any, tiny:
         ({"token_pooling": 5}, "token_pooling"),
         ({"lexical": "bm25"}, "lexical"),
         ({"fields": {"year": "date"}}, "fields.year"),
-        ({"fields": {"a b": "integer"}}, "fields"),
+        ({"fields": {"a\nb": "integer"}}, "fields"),
+        ({"title": "a\nb"}, "title"),
+        ({"title": "a" * 201}, "title"),
         ({"fields": {f"f{n}": "integer" for n in range(101)}}, "fields"),
         ({"codec": "int8"}, "codec"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from qdrant_client import QdrantClient, models
@@ -88,7 +89,9 @@ class QdrantTarget:
             )
             if self._place.path is None:  # the local mode has no indexes
                 for field, kind in self._settings.fields.items():
-                    client.create_payload_index(self._collection, f"metadata.{field}", FIELD_TYPES[kind])
+                    if '"' not in field:  # which no path can name
+                        key = field if re.fullmatch(r"[A-Za-z0-9_-]+", field) else f'"{field}"'
+                        client.create_payload_index(self._collection, f"metadata.{key}", FIELD_TYPES[kind])
 
     def _opened(self) -> QdrantClient:
         if self._client is None:

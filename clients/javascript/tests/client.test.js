@@ -76,6 +76,9 @@ test("documents are written, searched, read and deleted", server, () =>
     const changed = await client.updateDocuments(name, { kind: "x" }, { filter: { gte: { year: 0 } }, merge: true });
     assert.equal(changed.updated, 3);
     assert.deepEqual((await client.document(name, "d1")).metadata, { year: 1830, kind: "x" });
+    assert.equal((await client.declareFields(name, { kind: "keyword" })).fields.kind, "keyword");
+    const ordered = await all(client.documents(name, { orderBy: "year", descending: true, page: 2 }));
+    assert.deepEqual(ordered.map((one) => one.id), ["d1", "d2", "d0"]);
     assert.equal(await client.countDocuments(name), 3);
     assert.equal(await client.countDocuments(name, { eq: { year: 1830 } }), 1);
     const several = await client.getDocuments(name, ["d2", "none"]);

@@ -68,6 +68,9 @@ def test_documents_are_written_searched_read_and_deleted(client: Client, collect
         client.update_documents(collection, {"kind": "x"}, ids=["d001", "none"], merge=True)["updated"] == 1
     )
     assert client.document(collection, "d001")["metadata"] == {"year": 1830, "kind": "x"}
+    assert client.declare_fields(collection, {"kind": "keyword"})["fields"]["kind"] == "keyword"
+    ordered = client.documents(collection, order_by="year", descending=True, page=2)
+    assert [one["id"] for one in ordered] == ["d001", "d002", "d000"]
     assert client.count_documents(collection) == 3
     assert client.count_documents(collection, {"eq": {"year": 1830}}) == 1
     several = client.get_documents(collection, ["d002", "none"])

@@ -166,10 +166,39 @@ def test_bad_settings_are_refused(changes: dict[str, Any]) -> None:
         CollectionSettings(**{**VALUES, **changes})
 
 
-@pytest.mark.parametrize("name", ["", "a b", "../x", "a" * 65, "1a", 3])
+@pytest.mark.parametrize("name", ["", "a\nb", " a", "a" * 65, "\ud800", 3])
 def test_bad_field_names_are_refused(name: Any) -> None:
     with pytest.raises(InvalidNameError, match="field name"):
         CollectionSettings(**VALUES, fields={name: "keyword"})
+
+
+@pytest.mark.parametrize("name", ["분류", "Product Name", "1a", "../x", "price (€)", "가" * 64])
+def test_field_names_are_any_text(tmp_path: Path, name: str) -> None:
+    settings = CollectionSettings(**VALUES, fields={name: "keyword"})
+    settings.write(tmp_path / "collection.json")
+    assert CollectionSettings.read(tmp_path / "collection.json") == settings
+
+
+def test_fields_declared_later_have_a_file_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "collection.json"
+    first = CollectionSettings(**VALUES, fields={"b": "keyword", "d": "integer"})
+    first.write(path)
+    settings = first.with_fields({"c": "boolean", "b": "keyword"}).with_fields({"a": "number"})
+    assert settings.sha256 == first.sha256
+    settings.write_later_fields(path)
+    found = CollectionSettings.read(path)
+    assert found == settings
+    assert (found.first_fields, found.later_fields) == (["b", "d"], ("c", "a"))
+    new = found.of_new_collection("other")
+    assert (new.fields, new.later_fields, new.name) == (found.fields, (), "other")
+    for content in (
+        "[]",
+        '{"format_version": 1, "fields": []}',
+        '{"format_version": 1, "fields": {"b": "integer"}}',
+    ):
+        (tmp_path / "fields.json").write_text(content)
+        with pytest.raises(DamagedIndexError, match=r"fields\.json"):
+            CollectionSettings.read(path)
 
 
 def test_an_encoder_without_token_vectors_needs_codec_none() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.documents.fields import FieldType, field_values, open_columns
+from index.documents.fields import FieldType, field_stems, field_values, open_columns
 from index.documents.fields_writer import FieldsWriter
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.array_folder import ArrayFolder
@@ -93,7 +93,7 @@ def test_a_number_that_was_written_before_it_was_refused_is_read_as_it_was() -> 
 
 def test_a_code_outside_the_strings_is_damage(tmp_path: Path, make_columns: Any) -> None:
     fields: dict[str, FieldType] = {"tags": "keyword"}
-    writer = FieldsWriter(ArrayFolder(tmp_path), fields)
+    writer = FieldsWriter(ArrayFolder(tmp_path), fields, field_stems(fields))
     writer.append(make_columns(fields, [{"tags": [b"red"]}, {"tags": [b"blue"]}]), 2)
     writer.finish()
     codes = np.load(tmp_path / "field_000_codes.npy", mmap_mode="r+")
@@ -101,7 +101,7 @@ def test_a_code_outside_the_strings_is_damage(tmp_path: Path, make_columns: Any)
         codes[1] = code
         codes.flush()
         with pytest.raises(DamagedIndexError, match=r"field_000_codes.npy names a string outside the 2"):
-            open_columns(ArrayFolder(tmp_path), fields, 2)
+            open_columns(ArrayFolder(tmp_path), fields, field_stems(fields), 2)
 
 
 def test_a_message_shows_the_beginning_of_a_long_value() -> None:

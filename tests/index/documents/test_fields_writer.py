@@ -5,20 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from index.documents.fields import FieldType, KeywordColumn, ScalarColumn, open_columns
+import pytest
+
+from index.documents.fields import FieldType, KeywordColumn, ScalarColumn, field_stems, open_columns
 from index.documents.fields_writer import FieldsWriter
+from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
 
 
 def test_columns_hold_every_document_in_order(tmp_path: Path, make_columns: Any) -> None:
     fields: dict[str, FieldType] = {"tags": "keyword", "year": "integer", "price": "number", "new": "boolean"}
-    writer = FieldsWriter(ArrayFolder(tmp_path), fields)
+    writer = FieldsWriter(ArrayFolder(tmp_path), fields, field_stems(fields))
     first = {"tags": [b"red", b"blue"], "year": [2020], "price": [1.5], "new": [True]}
     last = {"tags": [b"blue"], "year": [-3], "price": [0.0], "new": [False]}
     writer.append(make_columns(fields, [first, {}]), 2)
     writer.append(make_columns(fields, [last]), 1)
     writer.finish()
-    columns = open_columns(ArrayFolder(tmp_path), fields, 3)
+    columns = open_columns(ArrayFolder(tmp_path), fields, field_stems(fields), 3)
     tags, year, price, new = (columns[name] for name in ("tags", "year", "price", "new"))
     assert isinstance(tags, KeywordColumn)
     assert [tags.strings[place] for place in range(len(tags.strings))] == [b"blue", b"red"]
@@ -34,17 +37,17 @@ def test_columns_hold_every_document_in_order(tmp_path: Path, make_columns: Any)
 
 def test_a_segment_without_values_has_empty_columns(tmp_path: Path, make_columns: Any) -> None:
     fields: dict[str, FieldType] = {"tags": "keyword", "year": "integer"}
-    writer = FieldsWriter(ArrayFolder(tmp_path), fields)
+    writer = FieldsWriter(ArrayFolder(tmp_path), fields, field_stems(fields))
     writer.append(make_columns(fields, [{}]), 1)
     writer.finish()
-    tags = open_columns(ArrayFolder(tmp_path), fields, 1)["tags"]
+    tags = open_columns(ArrayFolder(tmp_path), fields, field_stems(fields), 1)["tags"]
     assert isinstance(tags, KeywordColumn)
     assert (len(tags.strings), len(tags.codes)) == (0, 0)
 
 
 def test_memory_holds_each_distinct_string_once(tmp_path: Path, make_columns: Any) -> None:
     fields: dict[str, FieldType] = {"tags": "keyword", "year": "integer"}
-    writer = FieldsWriter(ArrayFolder(tmp_path), fields)
+    writer = FieldsWriter(ArrayFolder(tmp_path), fields, field_stems(fields))
     writer.append(make_columns(fields, [{"tags": [b"red", b"blue"], "year": [1]}]), 1)
     held = writer.held_bytes
     assert held > len(b"redblue")
@@ -52,3 +55,9 @@ def test_memory_holds_each_distinct_string_once(tmp_path: Path, make_columns: An
     assert writer.held_bytes == held
     assert writer.total_bytes == 2 * 101 * (4 + 8) + 101 * (8 + 1)
     writer.close()
+
+
+def test_a_segment_without_the_columns_of_a_field_is_damage(tmp_path: Path) -> None:
+    with pytest.raises(DamagedIndexError, match="has no columns of field 'b'"):
+        open_columns(ArrayFolder(tmp_path), {"b": "integer"}, field_stems([None, "a"]), 3)
+    assert field_stems([None, "a"], 4) == {"a": "field_005"}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from index.documents.conditions import condition_of
 from index.documents.field_indexes import FieldIndexes, write_indexes
-from index.documents.fields import Column, FieldType, column_of, field_values, open_columns
+from index.documents.fields import Column, FieldType, column_of, field_stems, field_values, open_columns
 from index.documents.fields_writer import FieldsWriter
 from index.documents.filters import And, Exists, In, Not, Or, Range, check_filter, parse_filter
 from index.documents.matching import Matching
@@ -39,14 +39,14 @@ DOCUMENTS: list[dict[str, Any]] = [
 
 
 def columns_of(folder: Path, documents: list[dict[str, Any]]) -> dict[str, Column]:
-    writer = FieldsWriter(ArrayFolder(folder), FIELDS)
+    writer = FieldsWriter(ArrayFolder(folder), FIELDS, field_stems(FIELDS))
     columns = {
         name: column_of(kind, [field_values(name, kind, each.get(name)) for each in documents])
         for name, kind in FIELDS.items()
     }
     writer.append(columns, len(documents))
     writer.finish()
-    return open_columns(ArrayFolder(folder), FIELDS, len(documents))
+    return open_columns(ArrayFolder(folder), FIELDS, field_stems(FIELDS), len(documents))
 
 
 def allowed(columns: dict[str, Column], condition: Any, documents: int, stored: Path | None) -> list[int]:
@@ -56,8 +56,8 @@ def allowed(columns: dict[str, Column], condition: Any, documents: int, stored: 
     else:
         arrays = ArrayFolder(stored)
         if not arrays.has("field_000_few") and not arrays.has("field_000_sorted"):
-            write_indexes(arrays, columns, documents)
-        indexes = FieldIndexes.open(arrays, columns, documents)
+            write_indexes(arrays, columns, field_stems(columns), documents)
+        indexes = FieldIndexes.open(arrays, columns, field_stems(columns), documents)
         assert indexes.stored().keys() == columns.keys()
     parsed = parse_filter(condition)
     check_filter(parsed, FIELDS)

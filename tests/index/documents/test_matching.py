@@ -13,7 +13,7 @@ from index.documents import field_indexes, matching
 from index.documents.bitmaps import bitmap_of_mask, packed_of
 from index.documents.conditions import Condition, condition_of
 from index.documents.field_indexes import FieldIndexes, write_indexes
-from index.documents.fields import Column, FieldType, KeywordColumn, column_of
+from index.documents.fields import Column, FieldType, KeywordColumn, column_of, field_stems
 from index.documents.filters import parse_filter
 from index.documents.matching import Matching
 from index.documents.postings import Postings
@@ -97,8 +97,8 @@ def test_of_few_rows_the_values_are_compared_and_no_range_is_read(monkeypatch: p
 
 def test_segments_without_stored_indexes_answer_alike(tmp_path: Path) -> None:
     held = columns()
-    write_indexes(ArrayFolder(tmp_path), held, DOCUMENTS)
-    stored = FieldIndexes.open(ArrayFolder(tmp_path), held, DOCUMENTS)
+    write_indexes(ArrayFolder(tmp_path), held, field_stems(held), DOCUMENTS)
+    stored = FieldIndexes.open(ArrayFolder(tmp_path), held, field_stems(held), DOCUMENTS)
     made = FieldIndexes(held, DOCUMENTS, {})
     assert (sorted(stored.stored()), sorted(made.stored())) == (["kind", "year"], [])
     for filter in ({"eq": {"kind": "even"}}, {"gt": {"year": 990}}, {"not": {"eq": {"kind": "rare"}}}):
@@ -120,21 +120,21 @@ def test_segments_without_stored_indexes_answer_alike(tmp_path: Path) -> None:
     ],
 )
 def test_damage_is_seen_on_opening(tmp_path: Path, name: str, place: Any, value: int, problem: str) -> None:
-    write_indexes(ArrayFolder(tmp_path), columns(), DOCUMENTS)
+    write_indexes(ArrayFolder(tmp_path), columns(), field_stems(columns()), DOCUMENTS)
     array = np.load(tmp_path / f"{name}.npy", mmap_mode="r+")
     array[place] = value
     array.flush()
     with pytest.raises(DamagedIndexError, match=problem):
-        FieldIndexes.open(ArrayFolder(tmp_path), columns(), DOCUMENTS)
+        FieldIndexes.open(ArrayFolder(tmp_path), columns(), field_stems(columns()), DOCUMENTS)
 
 
 @pytest.mark.parametrize(("place", "value"), [(0, 0), (4, 200), (-1, 255)])
 def test_damage_in_a_bitmap_is_seen_when_it_is_read(tmp_path: Path, place: int, value: int) -> None:
-    write_indexes(ArrayFolder(tmp_path), columns(), DOCUMENTS)
+    write_indexes(ArrayFolder(tmp_path), columns(), field_stems(columns()), DOCUMENTS)
     array = np.load(tmp_path / "field_000_bitmaps.npy", mmap_mode="r+")
     array[place] = value
     array.flush()
-    indexes = FieldIndexes.open(ArrayFolder(tmp_path), columns(), DOCUMENTS)
+    indexes = FieldIndexes.open(ArrayFolder(tmp_path), columns(), field_stems(columns()), DOCUMENTS)
     with pytest.raises(DamagedIndexError, match=r"field_000_bitmaps.*restore it or rebuild"):
         Matching(columns(), indexes, DOCUMENTS).rows(condition({"in": {"kind": ["even", "odd"]}}))
 

@@ -175,6 +175,11 @@ class Client:
         path = _path("collections", name)
         return cast(CollectionResponse, self._json("PUT", path, settings or {}, again=False))
 
+    def declare_fields(self, name: str, fields: Mapping[str, str]) -> CollectionResponse:
+        """Declares more metadata fields over what a collection holds."""
+        path = _path("collections", name, "fields")
+        return cast(CollectionResponse, self._json("POST", path, {"fields": dict(fields)}))
+
     def delete_collection(self, name: str) -> None:
         """Deletes a collection."""
         self._send("DELETE", _path("collections", name), again=False)
@@ -219,10 +224,18 @@ class Client:
         return cast(DocumentResponse, self._json("GET", path, params=params))
 
     def documents(
-        self, collection: str, *, filter: Filter | None = None, page: int = PAGE
+        self,
+        collection: str,
+        *,
+        filter: Filter | None = None,
+        order_by: str | None = None,
+        descending: bool = False,
+        page: int = PAGE,
     ) -> Iterator[DocumentResponse]:
-        """All documents in order of id, fetched page by page."""
+        """All documents in order of id, or of a declared field, fetched page by page."""
         params: dict[str, str] = {"limit": str(page)}
+        if order_by is not None:
+            params |= {"order_by": order_by, "order": "desc" if descending else "asc"}
         if filter is not None:
             params["filter"] = json.dumps(filter)
         while True:

@@ -104,7 +104,7 @@ CollectionList = TypedDict(
     },
 )
 
-# Settings of a new collection; they never change afterwards.
+# Settings of a new collection; but for more fields, they never change afterwards.
 CollectionRequest = TypedDict(
     "CollectionRequest",
     {
@@ -119,6 +119,7 @@ CollectionRequest = TypedDict(
         "adapter": "NotRequired[str | None]",
         "window": "NotRequired[WindowRequest | Literal[False] | None]",
         "fields": "NotRequired[dict[str, Literal['keyword', 'integer', 'number', 'boolean', 'datetime']] | None]",
+        "title": "NotRequired[str | None]",
     },
 )
 
@@ -127,6 +128,7 @@ CollectionResponse = TypedDict(
     "CollectionResponse",
     {
         "name": "str",
+        "title": "str | None",
         "snapshot": "str | None",
         "documents": "int",
         "encoder": "str",
@@ -192,7 +194,7 @@ DeleteDocumentsResponse = TypedDict(
     },
 )
 
-# Some documents, in order of their ids' bytes.
+# Some documents, in order of their ids' bytes, or of a field.
 DocumentPage = TypedDict(
     "DocumentPage",
     {
@@ -361,6 +363,14 @@ FacetValueResponse = TypedDict(
     {
         "value": "str | bool",
         "count": "int",
+    },
+)
+
+# Metadata fields to declare over what a collection holds.
+FieldsRequest = TypedDict(
+    "FieldsRequest",
+    {
+        "fields": "dict[str, Literal['keyword', 'integer', 'number', 'boolean', 'datetime']]",
     },
 )
 

@@ -1,0 +1,125 @@
+"""Declares fields of a live collection over what it holds, while documents are written and searched.
+
+First every published segment gets a successor that has the new columns, too, and a manifest of these is
+published; it says of each segment what fields it has, so that columns that nobody declared do no harm. Then
+the state has the fields, writes are checked for them, and `fields.json` declares them. A second publication
+lets readers of other processes notice. After a crash before `fields.json` nothing is declared, after it all.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from index.catalog.manifest import SegmentEntry, segment_id
+from index.catalog.settings import CollectionSettings
+from index.documents.fields import FieldType
+from index.errors import CollectionBusyError, UnforcedPublicationError
+from index.files.storage import sync_folder
+from index.live.committer import Committer
+from index.live.flush import Flush
+from index.live.publisher import Publisher
+from index.live.state import LiveState
+from index.segments.deletes import read_deletes, write_deletes
+from index.segments.later_columns import with_columns, with_later_columns
+from index.segments.segment import Segment
+
+
+class Declaration:
+    """The declarations of one live collection, one after the other."""
+
+    def __init__(self, publisher: Publisher, committer: Committer, flush: Flush) -> None:
+        self._publisher = publisher
+        self._committer = committer
+        self._flush = flush
+
+    def run(self, fields: Mapping[str, FieldType]) -> CollectionSettings:
+        """Declares fields, and returns the settings with them; those that are declared already stay.
+
+        Flushes and merges wait meanwhile, and writes where memory is full.
+        Raises InvalidFieldError, InvalidNameError, InvalidDocumentError naming a document whose metadata has
+        another type, CollectionBusyError while a build is under way, DamagedIndexError, and what a flush
+        raises; then nothing is declared.
+        """
+        publisher = self._publisher
+        with publisher.lock:
+            new = publisher.settings.with_fields(fields)
+            if new == publisher.settings:
+                return new
+            _require_no_build(self._committer.state)
+            self._flush.run_locked()
+            self._declare(new)
+            return new
+
+    def _declare(self, new: CollectionSettings) -> None:
+        publisher, former, state = self._publisher, self._publisher.settings, self._committer.state
+        mark, name = secrets.token_hex(4), publisher.next_name
+        ids = [segment_id(name, number, mark) for number in range(len(state.published))]
+        with publisher.keeping(ids):
+            # Of the same documents, in the same order, as flushes and merges wait.
+            entries = [
+                self._successor(entry, segment, id, former, new)
+                for entry, segment, id in zip(publisher.manifest.segments, state.published, ids, strict=True)
+            ]
+            sync_folder(publisher.layout.segments)
+            publisher.settings = new
+            try:
+                opened = [publisher.open(entry) for entry in entries]
+                publisher.publish(entries, publisher.manifest.ledger_position)
+                published = publisher.manifest.name
+                self._committer.change(lambda now: _declared(now, new, opened, published))
+                new.write_later_fields(publisher.layout.settings)
+            except BaseException:
+                publisher.settings, published = former, publisher.manifest.name
+                self._committer.change(lambda now: replace(now, settings=former, name=published))
+                raise
+            with suppress(OSError, UnforcedPublicationError):  # it is declared; the next publication tells
+                publisher.publish(entries, publisher.manifest.ledger_position)
+            published = publisher.manifest.name
+            self._committer.change(lambda now: replace(now, name=published))
+        publisher.remove_former()
+
+    def _successor(
+        self,
+        entry: SegmentEntry,
+        segment: Segment,
+        id: str,
+        former: CollectionSettings,
+        new: CollectionSettings,
+    ) -> SegmentEntry:
+        """The entry of the segment with the new columns, and the delete marks that it had."""
+        layout = self._publisher.layout
+        made = with_later_columns(layout, entry, segment, id, former, new)
+        if entry.deletes is None:
+            return made
+        deleted = read_deletes(layout, entry)
+        return replace(made, deletes=write_deletes(layout, id, self._publisher.next_name, deleted))
+
+
+def _declared(state: LiveState, new: CollectionSettings, opened: Sequence[Segment], name: str) -> LiveState:
+    """With the segments that have the new columns, and these made of what memory holds.
+
+    Raises InvalidDocumentError for a document that was written meanwhile, CollectionBusyError.
+    """
+    _require_no_build(state)
+    published = tuple(
+        after.without(np.setdiff1d(after.rows_kept(), before.rows_kept()))
+        for before, after in zip(state.published, opened, strict=True)
+    )
+    memory = tuple(
+        Segment.in_memory([with_columns(segment.take(segment.rows_kept()), new.fields)], new)
+        for segment in state.memory
+    )
+    return replace(state, settings=new, name=name, published=published, memory=memory)
+
+
+def _require_no_build(state: LiveState) -> None:
+    """Its segments would not have the new columns. Raises CollectionBusyError."""
+    if state.deleted is not None:
+        raise CollectionBusyError(
+            f"a build or restore of collection {state.settings.name!r} is under way; declare fields after it"
+        )

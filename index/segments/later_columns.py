@@ -1,0 +1,130 @@
+"""Columns of fields that are declared later, made of the metadata that a published segment stores.
+
+The segment itself never changes: a second one is made beside it that shares its files and has the new
+arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import orjson
+
+from index.catalog.layout import CollectionLayout
+from index.catalog.manifest import SegmentEntry
+from index.catalog.settings import CollectionSettings
+from index.documents.field_indexes import STORED_DOCUMENTS, write_indexes
+from index.documents.fields import Column, FieldType, columns_of, field_stems, open_columns
+from index.documents.fields_writer import FieldsWriter
+from index.errors import DamagedIndexError
+from index.files.array_folder import ArrayFolder
+from index.files.links import link_or_copy
+from index.files.packed_arrays import PackedArrays, write_packed
+from index.files.packed_bytes import PackedBytes
+from index.files.storage import sync_folder
+from index.segments.deletes import read_deletes
+from index.segments.files import PACKED_FILE
+from index.segments.rows import DocumentRows
+from index.segments.segment import Segment
+from index.segments.writer import complete_file, partial_folder
+from models.representations import Bool
+
+ROWS_AT_ONCE = 8_192
+
+
+def with_later_columns(
+    layout: CollectionLayout,
+    entry: SegmentEntry,
+    segment: Segment,
+    identifier: str,
+    former: CollectionSettings,
+    new: CollectionSettings,
+) -> SegmentEntry:
+    """Writes the segment of an entry once more under this id, without delete marks, and with the columns of
+    `new` that `former` had not. segment: the same one, open; deleted documents get no values.
+
+    Its folder's name is still to be forced to the disk. Raises InvalidDocumentError, naming the document, for
+    a value of another type than its field's, OSError or DamagedIndexError.
+    """
+    present = former.first_fields if entry.fields is None else entry.fields
+    places = [name if name in former.fields else None for name in present]
+    added = {name: kind for name, kind in new.fields.items() if name not in former.fields}
+    stems = field_stems(added, len(places))
+    folder = partial_folder(layout.segments, identifier)
+    folder.mkdir()
+    arrays = ArrayFolder(folder)
+    kept = np.ones(len(segment), np.bool_)
+    kept[read_deletes(layout, entry)] = False
+    _write_columns(arrays, segment, kept, added, stems)
+    if PACKED_FILE in entry.files:
+        written = {name: arrays.written(name) for name in arrays.names()}
+        packed = PackedArrays(layout.segment(entry.id) / PACKED_FILE)
+        write_packed(folder / PACKED_FILE, {**packed.all(), **written})
+        for name in written:
+            arrays.remove(name)
+    files = {path.name: complete_file(path) for path in sorted(folder.iterdir())}
+    for name in sorted(entry.files.keys() - files.keys()):
+        link_or_copy(layout.segment(entry.id) / name, folder / name)
+    sync_folder(folder)
+    folder.rename(layout.segment(identifier))
+    return replace(
+        entry, id=identifier, files={**entry.files, **files}, deletes=None, fields=(*places, *added)
+    )
+
+
+def with_columns(rows: DocumentRows, fields: Mapping[str, FieldType]) -> DocumentRows:
+    """The same documents with columns of all these fields. Raises InvalidDocumentError as `columns_of`."""
+    added = {name: kind for name, kind in fields.items() if name not in rows.columns}
+    if not added:
+        return rows
+    columns = _columns(
+        added, rows.ids, [_metadata(content) for content in rows.contents.take(np.arange(len(rows)))]
+    )
+    return replace(rows, columns={**rows.columns, **columns})
+
+
+def _write_columns(
+    arrays: ArrayFolder,
+    segment: Segment,
+    kept: Bool,
+    fields: Mapping[str, FieldType],
+    stems: Mapping[str, str],
+) -> None:
+    writer = FieldsWriter(arrays, fields, stems)
+    documents = segment.documents
+    try:
+        for start in range(0, len(segment), ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + ROWS_AT_ONCE, len(segment)))
+            try:
+                metadata = [
+                    _metadata(content) if there else {}
+                    for content, there in zip(documents.contents.take(rows), kept[rows], strict=True)
+                ]
+            except (ValueError, TypeError, KeyError) as error:
+                raise DamagedIndexError(
+                    f"{segment.arrays.path('documents')} holds what is no stored document ({error}); restore "
+                    "or rebuild"
+                ) from error
+            writer.append(_columns(fields, documents.ids.gather(rows), metadata), len(rows))
+        writer.finish()
+    except BaseException:
+        writer.close()
+        raise
+    if len(segment) >= STORED_DOCUMENTS:
+        columns = open_columns(arrays, fields, stems, len(segment))
+        write_indexes(arrays, columns, stems, len(segment))
+
+
+def _columns(
+    fields: Mapping[str, FieldType], ids: PackedBytes, metadata: list[Mapping[str, Any]]
+) -> dict[str, Column]:
+    names = [identifier.decode() for identifier in ids.take(np.arange(len(ids)))]
+    return columns_of(fields, names, metadata)
+
+
+def _metadata(content: bytes) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = orjson.loads(content)["metadata"]
+    return found
