@@ -47,7 +47,10 @@ def one_line(text: str) -> str:
 
 def print_hits(hits: Sequence[Hit], out: Console, first: int = 1) -> None:
     """A page of results: rank, from the first one's, id, the score, its parts, how the document begins."""
-    sides = [*SIDES, "bm25"] if any(hit.scores.bm25 is not None for hit in hits) else SIDES
+    others = [
+        name for name in ("bm25", "boost") if any(getattr(hit.scores, name) is not None for hit in hits)
+    ]
+    sides = [*SIDES, *others]
     table = Table(box=None, padding=(0, 1), expand=True, header_style="bold", row_styles=("", ""))
     table.add_column("#", justify="right", style="dim")
     table.add_column("score", justify="right", style="bold")

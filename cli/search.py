@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli import options
-from cli.filters import parse_filter
+from cli.filters import parse_boosts, parse_filter
 from cli.output import console, error_console, print_hits, print_json, print_pairs
 
 FACET_VALUES = 10
@@ -56,6 +56,16 @@ def search(
         str | None,
         typer.Option(
             metavar="FIELD", help="Only the best hit of each value of a keyword field.", show_default=False
+        ),
+    ] = None,
+    boost: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JSON",
+            help='Points that are added to scores, such as {"filter": {"eq": {"lang": "en"}}, "add": 0.1} or '
+            '{"field": "published", "decay": "exp", "origin": "2026-01-01", "scale": "30d", "add": 0.2}; may '
+            "be given several times.",
+            show_default=False,
         ),
     ] = None,
     facet: Annotated[
@@ -110,6 +120,7 @@ def search(
         page=Page(offset=offset, min_score=min_score),
         group_by=group_by,
         facets=_parse_facets(facet),
+        boosts=parse_boosts(boost or []),
     )
     settings = options.settings_from(
         data=data,

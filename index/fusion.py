@@ -45,7 +45,8 @@ def relative_sum(components: Float64, weights: Weights) -> Float64:
     """What orders documents, float64[K]: the weighted sum, in steps of scores and relative to the largest
     weight.
 
-    components: float64[K, S], rounded scores of the first S sides: dense, sparse, colbert, bm25.
+    components: float64[K, S], rounded scores of the first S sides: dense, sparse, colbert, bm25; and what
+    boosts add.
     """
     ratios, _ = _relative(weights, components.shape[1])
     sums: Float64 = _added(components, ratios)[0]

@@ -24,6 +24,7 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
 from index.dense.kinds import Device
+from index.documents.boosts import Boost, check_boosts
 from index.documents.conditions import Condition, condition_of
 from index.documents.filters import Filter, check_filter
 from index.documents.store import DocumentStore, encode_id
@@ -34,6 +35,7 @@ from index.errors import (
     InvalidQueryError,
     SearchIndexError,
 )
+from index.search.boosts import boosts_at
 from index.search.choice import Choice
 from index.search.explanation import Explanation, explain
 from index.search.facets import facets_of
@@ -60,7 +62,7 @@ from models.representations import Float32, Float64, Int64, Representations
 
 EMPTY_NAME = "000000"
 SCORED_ROWS = 8192
-
+SIDES_WITH_BOOST = 5  # dense, sparse, colbert, bm25 and what is added
 
 DEFAULT_WEIGHTS = Weights()
 DEFAULT_LIMITS = CandidateLimits()
@@ -164,6 +166,7 @@ class Snapshot:
         dense_options: DenseOptions = DEFAULT_OPTIONS,
         page: Page = FIRST_PAGE,
         group_by: str | None = None,
+        boosts: Sequence[Boost] = (),
         excluded: str | None = None,
         contents: bool = True,
     ) -> SearchResult:
@@ -171,7 +174,8 @@ class Snapshot:
 
         text: the query itself, for BM25; without it, or without BM25, a hit has no such score. page: which of
         the ordered candidates are wanted. group_by: a declared keyword field, of each value of which the best
-        candidate alone is a hit, and every one without a value. excluded: the id of a document that is none.
+        candidate alone is a hit, and every one without a value. boosts: what is added to the sums of
+        candidates; no other documents are found for them. excluded: the id of a document that is none.
         contents: without them no stored text is read, and a hit's document has its id alone.
         Raises InvalidQueryError for a query, filter or option that this collection cannot answer.
         """
@@ -180,10 +184,11 @@ class Snapshot:
         check_page(page)
         check_group_by(group_by, self.settings.fields)
         check_weights(query, text, weights, self.settings)
+        check_boosts(boosts, self.settings.fields)
         if excluded is not None:
             candidates = candidates.with_one_more()
         nearest = None
-        if weights.dense_alone and page.after is None and group_by is None:
+        if weights.dense_alone and page.after is None and group_by is None and not boosts:
             nearest = page.offset + top_k + (excluded is not None)
         started = time.perf_counter()
         checked, segments = self._checked(query, text), self._opened()
@@ -192,8 +197,12 @@ class Snapshot:
         if excluded is not None:
             found = self._without(found, excluded)
         retrieved = time.perf_counter()
+        sides = self._sides
+        if boosts:
+            added = boosts_at(segments, found.segments, found.rows, boosts, self.settings.fields)
+            found, sides = replace(found, boost=added.sum(axis=0)), SIDES_WITH_BOOST
         choice = Choice(segments, found, top_k, page, group_by)
-        ranked = rank(segments, found, checked, weights, self._sides, choice)
+        ranked = rank(segments, found, checked, weights, sides, choice)
         hits = hits_of(segments, found, ranked, checked, weights, contents=contents)
         scored = time.perf_counter()
         return SearchResult(hits, self.version, retrieved - started, scored - retrieved)
@@ -334,6 +343,15 @@ class Snapshot:
                 explanation = replace(explanation, bm25=explain_bm25(part, row, words, place))
             found.append(explanation)
         return found
+
+    def boosts_of(self, document_ids: Sequence[str], boosts: Sequence[Boost]) -> Float64:
+        """What each of B boosts adds to the scores of K documents: float64[B, K], which add up to theirs.
+
+        Raises InvalidQueryError for an unknown id, or boosts that this collection cannot answer.
+        """
+        check_boosts(boosts, self.settings.fields)
+        places, rows = np.array([self._place(id) for id in document_ids], np.int64).reshape(-1, 2).T
+        return boosts_at(self._opened(), places, rows, boosts, self.settings.fields)
 
     def encodings_of(self, document_ids: Sequence[str]) -> int:
         """The encoded texts of these documents: all their windows, or one of each in a collection without.

@@ -70,6 +70,8 @@ export interface SearchRequestOptions {
   include?: t.SearchRequest["include"];
   groupBy?: string;
   facets?: Record<string, number>;
+  /** Points that are added to scores for what fields say. */
+  boosts?: t.Boost[];
 }
 
 export type Query = string | t.RepresentationsQuery | t.StoredDocumentQuery;

@@ -49,6 +49,9 @@ export interface BackupResponse {
   created: string;
 }
 
+/** Points that are added to the score of a document for what its fields say. */
+export type Boost = FilterBoost | DecayBoost;
+
 /** How many documents each retriever proposes, at most `max_candidates`; 0 turns one off.
 
 By default those that are stored with the collection, or else 200; always enough for `top_k`. BM25
@@ -117,6 +120,17 @@ export interface CountDocumentsRequest {
 /** How many there are. */
 export interface CountDocumentsResponse {
   count: number;
+}
+
+/** Points for documents with a value near an origin, fewer the further away it is; none without. */
+export interface DecayBoost {
+  field: string;
+  decay: "exp" | "linear" | "gauss";
+  origin: string | number;
+  scale: string | number;
+  add: number;
+  offset?: string | number | null;
+  at_scale?: number | null;
 }
 
 /** What searches use where they give no weights or candidates; `tercet tune` stores it. */
@@ -250,6 +264,7 @@ export interface ExplanationResponse {
   terms: Array<TermMatch>;
   alignment: Array<TokenAlignment>;
   bm25?: Array<WordMatch> | null;
+  boosts?: Array<number> | null;
 }
 
 /** The commonest values of a field, of equally common ones the smaller first. */
@@ -267,6 +282,12 @@ export interface FacetValueResponse {
 
 /** A tree over the collection's declared fields, told apart by its one key; at most 16 levels, 1,000 conditions and 10,000 values. */
 export type Filter = AndFilter | OrFilter | NotFilter | EqFilter | InFilter | GteFilter | GtFilter | LteFilter | LtFilter | ExistsFilter;
+
+/** Points for every document that a filter matches. */
+export interface FilterBoost {
+  filter: Filter;
+  add: number;
+}
 
 /** Which documents to give. */
 export interface GetDocumentsRequest {
@@ -307,6 +328,7 @@ export interface HitScoresResponse {
   sparse: number | null;
   colbert: number | null;
   bm25?: number | null;
+  boost?: number | null;
 }
 
 /** The window of a document that matches best: the one that would score highest by itself. */
@@ -602,6 +624,7 @@ export interface SearchRequest {
   min_score?: number | null;
   include?: Array<"scores" | "window" | "title" | "text" | "metadata"> | null;
   group_by?: string | null;
+  boosts?: Array<Boost> | null;
   facets?: Record<string, number> | null;
 }
 

@@ -19,6 +19,8 @@ from index.search.retrieval import Candidates
 from index.segments.segment import Segment
 from models.representations import Float64, Int64
 
+MOST_SIDES = 4  # dense, sparse, colbert, bm25; behind them is what boosts add
+
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
@@ -53,7 +55,7 @@ def rank(
         if weights.colbert != 0:
             late = late_scores(segments, some, query)
         components = some.components(np.zeros(len(near)) if late is None else late.best(), sides)
-        told = np.flatnonzero((components[:, weights.array(sides) != 0] != 0).any(axis=1))
+        told = _told(components, weights)
         if len(told) < len(near):
             near, components = near[told], components[told]
             late = None if late is None else late.take(told)
@@ -71,6 +73,12 @@ def rank(
     else:
         late = late.take(np.searchsorted(near, hits))
     return Ranked(hits, found.take(hits).components(late.best(), sides), exact[hits], late)
+
+
+def _told(components: Float64, weights: Weights) -> Int64:
+    """The places of those of which a side with a weight says something; a boost says nothing of a query."""
+    scores = components[:, :MOST_SIDES]
+    return np.flatnonzero((scores[:, weights.array(scores.shape[1]) != 0] != 0).any(axis=1))
 
 
 def _ids(choice: Choice, near: Int64, places: Int64) -> PackedBytes:

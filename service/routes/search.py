@@ -11,6 +11,7 @@ import orjson
 from fastapi import Request, Response
 
 from index.candidates import Cursor, Page
+from index.documents.boosts import Boost, parse_boost
 from index.documents.filters import Filter, parse_filter
 from index.errors import InvalidQueryError
 from models.representations import OUTPUTS, Float32, Output
@@ -77,6 +78,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         page=_page(body),
         group_by=body.group_by,
         facets=body.facets,
+        boosts=_boosts(body.boosts or ()),
         include=include,
         snapshot=body.snapshot,
     )
@@ -216,6 +218,16 @@ def _filter(tree: dict[str, Any] | None) -> Filter | None:
         return None if tree is None else parse_filter(tree)
     except InvalidQueryError as error:
         raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
+
+
+def _boosts(given: Sequence[object]) -> tuple[Boost, ...]:
+    boosts = []
+    for place, each in enumerate(given):
+        try:
+            boosts.append(parse_boost(each))
+        except InvalidQueryError as error:
+            raise InvalidRequestError(f"boosts.{place}: {error}", f"boosts.{place}") from error
+    return tuple(boosts)
 
 
 def _effort(requested: SearchOptions | None) -> WantedEffort:

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag
 from index.search.query import MAX_FACET_VALUES
 from models.soundness import LARGEST_COMPONENT, LARGEST_WEIGHT
 from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, at_most, counted
+from service.schemas.boosts import Boosts
 from service.schemas.filters import FilterTree
 from service.search.pipeline import HitPart
 
@@ -193,6 +194,10 @@ class SearchRequest(Request):
         None,
         description="A declared keyword field: only the best hit of each of its values. A document of "
         "several values stands for each; one without any is a group by itself.",
+    )
+    boosts: Boosts | None = Field(
+        None,
+        description="Points that are added to the weighted sum of every candidate for what its fields say.",
     )
     facets: (
         Annotated[

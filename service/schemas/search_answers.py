@@ -28,6 +28,9 @@ class HitScoresResponse(ScoresResponse):
     """The scores before weighting; null where the collection does not store a side, or the query lacks it."""
 
     bm25: float | None = Field(None, description="Only where the collection has BM25.")
+    boost: float | None = Field(
+        None, description="What `boosts` added to the weighted sum; only where they were asked for."
+    )
 
 
 class TermMatch(BaseModel):
@@ -85,6 +88,9 @@ class ExplanationResponse(BaseModel):
     terms: list[TermMatch]
     alignment: list[TokenAlignment]
     bm25: list[WordMatch] | None = Field(None, description="Only where the hit has a BM25 score.")
+    boosts: list[float] | None = Field(
+        None, description="What each of `boosts` added, in their order; only where they were asked for."
+    )
 
 
 class HitWindowResponse(BaseModel):

@@ -91,12 +91,16 @@ def answer_hits(
 
 
 def sides_record(sides: Weights | CandidateLimits | Scores, *, bm25: bool) -> dict[str, Any]:
-    """What there is of each side, by its name; BM25 is a side only where the collection has it."""
+    """What there is of each side, by its name; BM25 is a side only where the collection has it, and what
+    boosts add is there only where they were asked for.
+    """
     record = {
         name: getattr(sides, name) for name in sides.__slots__
     }  # asdict copies, and takes ten times as long
     if not bm25:
         del record["bm25"]
+    if isinstance(sides, Scores) and sides.boost is None:
+        del record["boost"]
     return record
 
 

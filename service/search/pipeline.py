@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
 from index.candidates import CandidateLimits, DenseOptions, Facet, Hit, Page, SearchResult, Weights
-from index.catalog.settings import CollectionSettings
-from index.documents.filters import Filter, check_filter
+from index.documents.boosts import Boost
+from index.documents.filters import Filter
 from index.errors import InvalidQueryError
-from index.search.query import check_bm25, check_facets, check_group_by
 from index.snapshot import Snapshot
 from models.encoder import EncoderInfo
 from models.representations import Representations
@@ -28,6 +27,7 @@ from service.load.concurrency import in_lanes
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
 from service.load.relay import on_loop, relay
+from service.search.checks import require_bm25, require_candidates, require_fields
 from service.search.defaults import WantedCandidates, WantedEffort, candidates_used, weights_used
 from service.search.explanations import HitExplanation, explain_hits, require_explainable
 from service.search.line import SearchLine
@@ -61,9 +61,9 @@ class SearchQuery:
 
     weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates and
     effort. page: which of the ordered candidates are wanted; group_by: a keyword field, of each value of
-    which the best is. facets: of fields so many values, counted over what the filter allows. include: the
-    parts of a hit that are wanted, by default all. snapshot: the version that is to be searched, by default
-    the latest. param: what the query is called in messages.
+    which the best is. facets: of fields so many values, counted over what the filter allows. boosts: what is
+    added to the scores of candidates. include: the parts of a hit that are wanted, by default all. snapshot:
+    the version that is to be searched, by default the latest. param: what the query is called in messages.
     """
 
     collection: str
@@ -79,6 +79,7 @@ class SearchQuery:
     page: Page = field(default_factory=Page)
     group_by: str | None = None
     facets: Mapping[str, int] | None = None
+    boosts: tuple[Boost, ...] = ()
     include: frozenset[HitPart] = ALL_PARTS
     snapshot: str | None = None
     param: str = "query"
@@ -212,9 +213,15 @@ class SearchPipeline:
         weights = weights_used(query.weights, target.defaults)
         candidates = candidates_used(query.candidates, query.top_k, weights, target.defaults)
         effort = query.effort.used(target.effort)
-        _require_bm25(weights, query.candidates, snapshot.settings)
-        _require_candidates(candidates, query.candidates)
-        _check_fields(query, snapshot)
+        require_bm25(weights, query.candidates, snapshot.settings)
+        require_candidates(candidates, query.candidates)
+        require_fields(
+            snapshot.settings.fields,
+            filter=query.filter,
+            group_by=query.group_by,
+            facets=query.facets,
+            boosts=query.boosts,
+        )
         queries = [_checked(each, encoding.info) for each in queries]
         for each in queries:
             if isinstance(each.query, Representations):
@@ -324,12 +331,14 @@ def _found(
         dense_options=effort,
         page=asked.page,
         group_by=asked.group_by,
+        boosts=asked.boosts,
         excluded=query.excluded,
         contents=asked.needs_contents,
     )
     if not asked.explain:
         return result, None
-    return result, explain_hits(snapshot, tokenizer, query.words, query.representations, result.hits)
+    representations, hits = query.representations, result.hits
+    return result, explain_hits(snapshot, tokenizer, query.words, representations, hits, asked.boosts)
 
 
 def _like(query: SearchQuery, like: LikeDocument, snapshot: Snapshot, weights: Weights) -> _Prepared:
@@ -359,45 +368,3 @@ def _record_stages(asked: float, began: float, result: SearchResult, *, explaine
     record("score", retrieved, scored)
     if explained:
         record("explain", scored)
-
-
-def _require_bm25(weights: Weights, candidates: WantedCandidates, settings: CollectionSettings) -> None:
-    """Raises InvalidRequestError where BM25 is asked of a collection without it."""
-    for param, asked in (("weights.bm25", weights.bm25), ("candidates.bm25", candidates.bm25 or 0)):
-        try:
-            check_bm25(param, asked, settings)
-        except InvalidQueryError as error:
-            raise InvalidRequestError(str(error), param) from error
-
-
-def _require_candidates(used: CandidateLimits, wanted: WantedCandidates) -> None:
-    """Raises InvalidRequestError where no side proposes any."""
-    if any(asdict(used).values()):
-        return
-    if wanted.bm25:
-        raise InvalidRequestError(
-            f"candidates.bm25 is {wanted.bm25}, but weights.bm25 is 0, and the other candidates are 0, so "
-            "nothing can be found; raise weights.bm25, or candidates of another side",
-            "candidates",
-        )
-    raise InvalidRequestError(
-        "candidates are 0 on all sides, so nothing can be found; raise those of one", "candidates"
-    )
-
-
-def _check_fields(query: SearchQuery, snapshot: Snapshot) -> None:
-    """Raises InvalidRequestError where the collection has no such field, or it is of another type."""
-    fields = snapshot.settings.fields
-    try:
-        if query.filter is not None:
-            check_filter(query.filter, fields)
-    except InvalidQueryError as error:
-        raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
-    try:
-        check_group_by(query.group_by, fields)
-    except InvalidQueryError as error:
-        raise InvalidRequestError(str(error), "group_by") from error
-    try:
-        check_facets(query.facets or {}, fields)
-    except InvalidQueryError as error:
-        raise InvalidRequestError(str(error), "facets") from error

@@ -71,6 +71,28 @@ def test_pages_and_documents_like_another(tercet: Run) -> None:
 
 
 @pytest.mark.usefixtures("built")
+def test_boosts_are_a_column_and_part_of_the_score(tercet: Run) -> None:
+    early = '{"filter": {"lt": {"year": 1950}}, "add": 2}'
+    late = '{"field": "year", "decay": "linear", "origin": 2000, "scale": 100, "add": 0.5}'
+    asked = ("search", "small", "how is tea made?", "--boost", early, "--boost", late)
+    lines = tercet(*asked).stdout.splitlines()
+    assert lines[0].split() == ["#", "score", "dense", "sparse", "colbert", "boost", "document"]
+    score, *parts = map(float, lines[1].split()[1:6])
+    assert score == pytest.approx(sum(parts), abs=0.003)
+    plain = json.loads(tercet("search", "small", "how is tea made?", "--json").stdout)["hits"]
+    hits = json.loads(tercet(*asked, "--json").stdout)["hits"]
+    years = {hit["id"]: hit["metadata"].get("year") for hit in plain}
+    for hit in hits:
+        (former,) = (each["score"] for each in plain if each["id"] == hit["id"])
+        assert hit["score"] == pytest.approx(former + hit["scores"]["boost"], abs=1e-9)
+        assert (hit["scores"]["boost"] > 1.9) == (years[hit["id"]] is not None and years[hit["id"]] < 1950)
+    for wrong, message in (("{", "is not JSON"), ('{"filter": {"lt": {"year": 1950}}}', "add is missing")):
+        done = tercet("search", "small", "x", "--boost", wrong)
+        assert done.returncode != 0
+        assert message in " ".join(done.stderr.replace("│", " ").split())
+
+
+@pytest.mark.usefixtures("built")
 def test_facets_are_shown_below_the_hits(tercet: Run, tmp_path: Path) -> None:
     lines = [
         {"id": str(place), "text": "tea", "metadata": {"lang": "en" if place else "ko"}} for place in range(4)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 from tercet_client.types import (
+    Boost,
     CandidatesRequest,
     Filter,
     RepresentationsQuery,
@@ -23,7 +24,8 @@ class SearchKeywords(TypedDict, total=False):
 
     offset: hits to leave out; snapshot: of a former answer, so that pages fit together; min_score: of hits at
     least; include: the parts of a hit beside id and score; group_by: a keyword field, of each of whose values
-    the best hit counts; facets: of fields so many of the commonest values.
+    the best hit counts; facets: of fields so many of the commonest values; boosts: points that are added to
+    scores for what fields say.
     """
 
     top_k: int | None
@@ -39,3 +41,4 @@ class SearchKeywords(TypedDict, total=False):
     include: Sequence[Literal["scores", "window", "title", "text", "metadata"]] | None
     group_by: str | None
     facets: Mapping[str, int] | None
+    boosts: Sequence[Boost] | None

@@ -164,6 +164,20 @@ CountDocumentsResponse = TypedDict(
     },
 )
 
+# Points for documents with a value near an origin, fewer the further away it is; none without.
+DecayBoost = TypedDict(
+    "DecayBoost",
+    {
+        "field": "str",
+        "decay": "Literal['exp', 'linear', 'gauss']",
+        "origin": "str | float",
+        "scale": "str | float",
+        "add": "float",
+        "offset": "NotRequired[str | float | None]",
+        "at_scale": "NotRequired[float | None]",
+    },
+)
+
 # What searches use where they give no weights or candidates; `tercet tune` stores it.
 DefaultsResponse = TypedDict(
     "DefaultsResponse",
@@ -342,6 +356,7 @@ ExplanationResponse = TypedDict(
         "terms": "list[TermMatch]",
         "alignment": "list[TokenAlignment]",
         "bm25": "NotRequired[list[WordMatch] | None]",
+        "boosts": "NotRequired[list[float] | None]",
     },
 )
 
@@ -361,6 +376,15 @@ FacetValueResponse = TypedDict(
     {
         "value": "str | bool",
         "count": "int",
+    },
+)
+
+# Points for every document that a filter matches.
+FilterBoost = TypedDict(
+    "FilterBoost",
+    {
+        "filter": "Filter",
+        "add": "float",
     },
 )
 
@@ -420,6 +444,7 @@ HitScoresResponse = TypedDict(
         "sparse": "float | None",
         "colbert": "float | None",
         "bm25": "NotRequired[float | None]",
+        "boost": "NotRequired[float | None]",
     },
 )
 
@@ -818,6 +843,7 @@ SearchRequest = TypedDict(
         "min_score": "NotRequired[float | None]",
         "include": "NotRequired[list[Literal['scores', 'window', 'title', 'text', 'metadata']] | None]",
         "group_by": "NotRequired[str | None]",
+        "boosts": "NotRequired[list[Boost] | None]",
         "facets": "NotRequired[dict[str, int] | None]",
     },
 )
@@ -1074,5 +1100,7 @@ WordMatch = TypedDict(
         "product": "float",
     },
 )
+
+Boost = Union['FilterBoost', 'DecayBoost']
 
 Filter = Union['AndFilter', 'OrFilter', 'NotFilter', 'EqFilter', 'InFilter', 'GteFilter', 'GtFilter', 'LteFilter', 'LtFilter', 'ExistsFilter']
