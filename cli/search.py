@@ -68,6 +68,9 @@ def search(
             show_default=False,
         ),
     ] = None,
+    highlight: Annotated[
+        bool, typer.Option("--highlight", help="Mark what a hit's text and title have of the query.")
+    ] = False,
     facet: Annotated[
         list[str] | None,
         typer.Option(
@@ -121,6 +124,7 @@ def search(
         group_by=group_by,
         facets=_parse_facets(facet),
         boosts=parse_boosts(boost or []),
+        highlight=highlight,
     )
     settings = options.settings_from(
         data=data,
@@ -138,7 +142,7 @@ def search(
         return
     out = console()
     if outcome.hits:
-        print_hits(outcome.hits, out, first=offset + 1)
+        print_hits(outcome.hits, out, first=offset + 1, highlights=outcome.highlights)
     else:
         out.print("No hits.")
     for field, found in (outcome.facets or {}).items():

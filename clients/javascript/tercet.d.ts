@@ -58,6 +58,8 @@ export interface SearchRequestOptions {
   filter?: t.Filter;
   adapter?: string;
   explain?: boolean;
+  /** Which parts of hits have what the query says. */
+  highlight?: boolean;
   searchOptions?: t.SearchOptions;
   /** Hits to leave out before the first. */
   offset?: number;

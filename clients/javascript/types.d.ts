@@ -310,6 +310,12 @@ export interface GteFilter {
   gte: Record<string, string | boolean | number>;
 }
 
+/** A part of a text that has what the query says. */
+export interface HighlightResponse {
+  start: number;
+  end: number;
+}
+
 /** A document found. */
 export interface HitResponse {
   id: string;
@@ -320,6 +326,8 @@ export interface HitResponse {
   text?: string;
   metadata?: Record<string, unknown>;
   explanation?: ExplanationResponse | null;
+  highlights?: Array<HighlightResponse> | null;
+  title_highlights?: Array<HighlightResponse> | null;
 }
 
 /** The scores before weighting; null where the collection does not store a side, or the query lacks it. */
@@ -617,6 +625,7 @@ export interface SearchRequest {
   filter?: Filter | null;
   adapter?: string | null;
   explain?: boolean | null;
+  highlight?: boolean | null;
   search_options?: SearchOptions | null;
   offset?: number | null;
   search_after?: SearchAfter | null;

@@ -73,6 +73,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         candidates=_candidates(body.candidates, limits),
         filter=_filter(body.filter),
         explain=bool(body.explain),
+        highlight=bool(body.highlight),
         effort=_effort(body.search_options),
         adapter=body.adapter,
         page=_page(body),

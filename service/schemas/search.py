@@ -170,6 +170,9 @@ class SearchRequest(Request):
         None, description="By default the collection's; another one is a conflict, 409."
     )
     explain: bool | None = Field(False, description="Say for each hit where its scores come from.")
+    highlight: bool | None = Field(
+        False, description="Say for each hit which parts of its text and title have what the query says."
+    )
     search_options: SearchOptions | None = None
     offset: Annotated[int, Field(ge=0, le=MAX_OFFSET), WHOLE] | None = Field(
         0, description="Hits to leave out before the first. Behind the last candidate there are none."

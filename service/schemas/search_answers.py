@@ -101,6 +101,13 @@ class HitWindowResponse(BaseModel):
     end: int = Field(description="The character after its last.")
 
 
+class HighlightResponse(BaseModel):
+    """A part of a text that has what the query says."""
+
+    start: int = Field(description="Its first character, counted in Unicode code points.")
+    end: int = Field(description="The character after its last.")
+
+
 def _left_out(description: str = "Unless `include` leaves it out.") -> Any:
     """A field that an answer need not have, but never has as null for that."""
     return Field(None, description=description, json_schema_extra=_without_default)
@@ -121,6 +128,12 @@ class HitResponse(BaseModel):
     text: str = _left_out()
     metadata: dict[str, Any] = _left_out()
     explanation: ExplanationResponse | None = Field(None, description="Only where asked for.")
+    highlights: list[HighlightResponse] | None = Field(
+        None, description="Of `text`, in order and apart; only where asked for."
+    )
+    title_highlights: list[HighlightResponse] | None = Field(
+        None, description="Of `title`; only where asked for, and empty where there is none."
+    )
 
 
 class QueryTermsResponse(BaseModel):

@@ -87,6 +87,9 @@ def answer_hits(
         shaped = _hit(hit, absent, include, bm25=outcome.bm25)
         if outcome.explanations is not None:
             shaped["explanation"] = outcome.explanations[place]
+        if outcome.highlights is not None:
+            found = outcome.highlights[place]
+            shaped |= {"highlights": found.text, "title_highlights": found.title}
         yield shaped
 
 

@@ -30,6 +30,7 @@ from service.load.relay import on_loop, relay
 from service.search.checks import require_bm25, require_candidates, require_fields
 from service.search.defaults import WantedCandidates, WantedEffort, candidates_used, weights_used
 from service.search.explanations import HitExplanation, explain_hits, require_explainable
+from service.search.highlights import HitHighlights, highlights_of
 from service.search.line import SearchLine
 from service.search.query_terms import QueryTerms, query_terms, require_meaning
 from service.search.ready_queries import ReadyQuery, require_sides
@@ -62,8 +63,9 @@ class SearchQuery:
     weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates and
     effort. page: which of the ordered candidates are wanted; group_by: a keyword field, of each value of
     which the best is. facets: of fields so many values, counted over what the filter allows. boosts: what is
-    added to the scores of candidates. include: the parts of a hit that are wanted, by default all. snapshot:
-    the version that is to be searched, by default the latest. param: what the query is called in messages.
+    added to the scores of candidates. include: the parts of a hit that are wanted, by default all; highlight:
+    where hits have what the query says. snapshot: the version that is to be searched, by default the latest.
+    param: what the query is called in messages.
     """
 
     collection: str
@@ -81,6 +83,7 @@ class SearchQuery:
     facets: Mapping[str, int] | None = None
     boosts: tuple[Boost, ...] = ()
     include: frozenset[HitPart] = ALL_PARTS
+    highlight: bool = False
     snapshot: str | None = None
     param: str = "query"
 
@@ -92,15 +95,15 @@ class SearchQuery:
     @property
     def needs_contents(self) -> bool:
         """Whether stored texts are to be read for the hits."""
-        return self.explain or not CONTENTS.isdisjoint(self.include)
+        return self.explain or self.highlight or not CONTENTS.isdisjoint(self.include)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
     """What was found, and with which weights and candidates; `bm25`: whether the collection has that side.
 
-    `explanations` go with the hits; `terms`, where the collection has an idf, `tokens` and `truncated` are
-    the query's.
+    `explanations` and `highlights` go with the hits, where they are asked for; `terms`, where the collection
+    has an idf, `tokens` and `truncated` are the query's.
     """
 
     collection: str
@@ -118,6 +121,7 @@ class SearchOutcome:
     total_seconds: float
     bm25: bool = False
     facets: Mapping[str, Facet] | None = None
+    highlights: list[HitHighlights] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +244,7 @@ class SearchPipeline:
         def found(one: _Prepared, asked: float) -> tuple[float, SearchResult, Shaped]:
             began = time.monotonic()
             result, explanations = _found(snapshot, encoding.tokenizer, one, weights, candidates, effort)
+            highlights = _highlights(snapshot, encoding.tokenizer, one, result.hits)
             outcome = SearchOutcome(
                 query.collection,
                 result.snapshot,
@@ -256,6 +261,7 @@ class SearchPipeline:
                 encode_seconds + time.monotonic() - asked,
                 snapshot.settings.bm25,
                 facets,
+                highlights,
             )
             return began, result, shape(one.asked, outcome)
 
@@ -339,6 +345,14 @@ def _found(
         return result, None
     representations, hits = query.representations, result.hits
     return result, explain_hits(snapshot, tokenizer, query.words, representations, hits, asked.boosts)
+
+
+def _highlights(
+    snapshot: Snapshot, tokenizer: Tokenizer, query: _Prepared, hits: Sequence[Hit]
+) -> list[HitHighlights] | None:
+    if not query.asked.highlight:
+        return None
+    return highlights_of(snapshot.settings, tokenizer, query.words, query.representations, hits)
 
 
 def _like(query: SearchQuery, like: LikeDocument, snapshot: Snapshot, weights: Weights) -> _Prepared:

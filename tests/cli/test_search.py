@@ -13,6 +13,7 @@ from cli.output import one_line, print_hits
 from cli.search import parse_weights
 from index.candidates import Document, Hit, Scores, Weights, Window
 from service.schemas.search_answers import SearchResponse
+from service.search.highlights import HitHighlights
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -90,6 +91,28 @@ def test_boosts_are_a_column_and_part_of_the_score(tercet: Run) -> None:
         done = tercet("search", "small", "x", "--boost", wrong)
         assert done.returncode != 0
         assert message in " ".join(done.stderr.replace("│", " ").split())
+
+
+@pytest.mark.usefixtures("built")
+def test_words_of_the_query_are_marked(tercet: Run) -> None:
+    done = tercet("search", "small", "tea", "--highlight", "--json")
+    hits = {hit["id"]: hit for hit in json.loads(done.stdout)["hits"]}
+    tea = hits["tea"]
+    assert {tea["text"][each["start"] : each["end"]].lower() for each in tea["highlights"]} == {"tea"}
+    assert [tea["title"][each["start"] : each["end"]] for each in tea["title_highlights"]] == ["tea"]
+    assert tercet("search", "small", "tea", "--highlight").returncode == 0
+
+
+def test_marks_lie_where_they_lie_in_the_text() -> None:
+    text = "Before.\n\n  Hot\t tea and  green tea " + "x " * 200
+    marks = HitHighlights([{"start": 16, "end": 19}, {"start": 31, "end": 34}], [{"start": 0, "end": 3}])
+    assert [text[each["start"] : each["end"]] for each in marks.text] == ["tea", "tea"]
+    out = Console(width=80, record=True, force_terminal=True, color_system="standard")
+    hit = Hit(Document("a", text, "Tea time"), 1.5, Scores(0.5, 0.25, 0.75), Window(1, 9, 40))
+    print_hits([hit], out, highlights=[marks])
+    lines = out.export_text(styles=True).splitlines()
+    assert "\x1b[1;4;32mTea\x1b[0m\x1b[1;32m time" in lines[1]
+    assert "…Hot \x1b[4mtea\x1b[0m and green \x1b[4mtea\x1b[0m x x" in lines[2]
 
 
 @pytest.mark.usefixtures("built")

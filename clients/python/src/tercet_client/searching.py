@@ -22,10 +22,10 @@ Query = str | RepresentationsQuery | StoredDocumentQuery
 class SearchKeywords(TypedDict, total=False):
     """What is left out, or None, is up to the server.
 
-    offset: hits to leave out; snapshot: of a former answer, so that pages fit together; min_score: of hits at
-    least; include: the parts of a hit beside id and score; group_by: a keyword field, of each of whose values
-    the best hit counts; facets: of fields so many of the commonest values; boosts: points that are added to
-    scores for what fields say.
+    highlight: which parts of hits have what the query says; offset: hits to leave out; snapshot: of a former
+    answer, so that pages fit together; min_score: of hits at least; include: the parts of a hit beside id and
+    score; group_by: a keyword field, of each of whose values the best hit counts; facets: of fields so many
+    of the commonest values; boosts: points that are added to scores for what fields say.
     """
 
     top_k: int | None
@@ -34,6 +34,7 @@ class SearchKeywords(TypedDict, total=False):
     filter: Filter | None
     adapter: str | None
     explain: bool
+    highlight: bool
     search_options: SearchOptions | None
     offset: int | None
     snapshot: str | None

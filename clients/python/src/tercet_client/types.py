@@ -421,6 +421,15 @@ GteFilter = TypedDict(
     },
 )
 
+# A part of a text that has what the query says.
+HighlightResponse = TypedDict(
+    "HighlightResponse",
+    {
+        "start": "int",
+        "end": "int",
+    },
+)
+
 # A document found.
 HitResponse = TypedDict(
     "HitResponse",
@@ -433,6 +442,8 @@ HitResponse = TypedDict(
         "text": "NotRequired[str]",
         "metadata": "NotRequired[dict[str, Any]]",
         "explanation": "NotRequired[ExplanationResponse | None]",
+        "highlights": "NotRequired[list[HighlightResponse] | None]",
+        "title_highlights": "NotRequired[list[HighlightResponse] | None]",
     },
 )
 
@@ -836,6 +847,7 @@ SearchRequest = TypedDict(
         "filter": "NotRequired[Filter | None]",
         "adapter": "NotRequired[str | None]",
         "explain": "NotRequired[bool | None]",
+        "highlight": "NotRequired[bool | None]",
         "search_options": "NotRequired[SearchOptions | None]",
         "offset": "NotRequired[int | None]",
         "search_after": "NotRequired[SearchAfter | None]",
