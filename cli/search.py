@@ -16,6 +16,7 @@ FACET_VALUES = 10
 
 if TYPE_CHECKING:
     from index.candidates import Weights
+    from index.fusion import Fusion
     from models.encoder import Encoder
     from service.search.pipeline import SearchOutcome, SearchQuery
     from service.settings import Settings
@@ -68,6 +69,9 @@ def search(
             show_default=False,
         ),
     ] = None,
+    fusion: Annotated[
+        str, typer.Option(metavar="sum|rrf", help="The weighted sum of the scores, or of reciprocal ranks.")
+    ] = "sum",
     highlight: Annotated[
         bool, typer.Option("--highlight", help="Mark what a hit's text and title have of the query.")
     ] = False,
@@ -124,6 +128,7 @@ def search(
         group_by=group_by,
         facets=_parse_facets(facet),
         boosts=parse_boosts(boost or []),
+        fusion=_parse_fusion(fusion),
         highlight=highlight,
     )
     settings = options.settings_from(
@@ -223,6 +228,12 @@ def parse_weights(words: str) -> Weights:
             f"{words!r} is neither a preset nor three or four numbers from 0 such as 1,0.3,1",
             param_hint="--weights",
         ) from error
+
+
+def _parse_fusion(name: str) -> Fusion:
+    if name not in ("sum", "rrf"):
+        raise typer.BadParameter(f"{name!r} is neither sum nor rrf", param_hint="--fusion")
+    return "rrf" if name == "rrf" else "sum"
 
 
 def _parse_facets(given: list[str] | None) -> dict[str, int] | None:

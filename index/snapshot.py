@@ -35,6 +35,7 @@ from index.errors import (
     InvalidQueryError,
     SearchIndexError,
 )
+from index.fusion import SIDES, Fusion
 from index.search.boosts import boosts_at
 from index.search.choice import Choice
 from index.search.explanation import Explanation, explain
@@ -45,13 +46,14 @@ from index.search.pages import page_of
 from index.search.query import (
     CheckedQuery,
     check_facets,
+    check_fusion,
     check_group_by,
     check_options,
     check_page,
     check_query,
     check_weights,
 )
-from index.search.ranking import rank
+from index.search.ranking import rank, rank_reciprocally
 from index.search.retrieval import Candidates, ids_at, retrieve
 from index.segments.parts import rows_in_parts
 from index.segments.rows import DocumentRows
@@ -62,7 +64,6 @@ from models.representations import Float32, Float64, Int64, Representations
 
 EMPTY_NAME = "000000"
 SCORED_ROWS = 8192
-SIDES_WITH_BOOST = 5  # dense, sparse, colbert, bm25 and what is added
 
 DEFAULT_WEIGHTS = Weights()
 DEFAULT_LIMITS = CandidateLimits()
@@ -167,16 +168,18 @@ class Snapshot:
         page: Page = FIRST_PAGE,
         group_by: str | None = None,
         boosts: Sequence[Boost] = (),
+        fusion: Fusion = "sum",
         excluded: str | None = None,
         contents: bool = True,
     ) -> SearchResult:
-        """The `top_k` candidates of highest weighted sum, every one scored in all three ways.
+        """The `top_k` candidates of highest score, every one scored in all three ways.
 
         text: the query itself, for BM25; without it, or without BM25, a hit has no such score. page: which of
         the ordered candidates are wanted. group_by: a declared keyword field, of each value of which the best
-        candidate alone is a hit, and every one without a value. boosts: what is added to the sums of
-        candidates; no other documents are found for them. excluded: the id of a document that is none.
-        contents: without them no stored text is read, and a hit's document has its id alone.
+        candidate alone is a hit, and every one without a value. boosts: what is added to the scores of
+        candidates; no other documents are found for them. fusion: whether a score is the weighted sum, or
+        that of reciprocal ranks among the candidates. excluded: the id of a document that is none. contents:
+        without them no stored text is read, and a hit's document has its id alone.
         Raises InvalidQueryError for a query, filter or option that this collection cannot answer.
         """
         candidates = candidates.used(weights)
@@ -185,6 +188,7 @@ class Snapshot:
         check_group_by(group_by, self.settings.fields)
         check_weights(query, text, weights, self.settings)
         check_boosts(boosts, self.settings.fields)
+        check_fusion(fusion)
         if excluded is not None:
             candidates = candidates.with_one_more()
         nearest = None
@@ -200,9 +204,10 @@ class Snapshot:
         sides = self._sides
         if boosts:
             added = boosts_at(segments, found.segments, found.rows, boosts, self.settings.fields)
-            found, sides = replace(found, boost=added.sum(axis=0)), SIDES_WITH_BOOST
+            found, sides = replace(found, boost=added.sum(axis=0)), SIDES + 1
         choice = Choice(segments, found, top_k, page, group_by)
-        ranked = rank(segments, found, checked, weights, sides, choice)
+        ranking = rank_reciprocally if fusion == "rrf" else rank
+        ranked = ranking(segments, found, checked, weights, sides, choice)
         hits = hits_of(segments, found, ranked, checked, weights, contents=contents)
         scored = time.perf_counter()
         return SearchResult(hits, self.version, retrieved - started, scored - retrieved)

@@ -74,6 +74,8 @@ export interface SearchRequestOptions {
   facets?: Record<string, number>;
   /** Points that are added to scores for what fields say. */
   boosts?: t.Boost[];
+  /** How the scores of the sides become one. */
+  fusion?: "sum" | "rrf";
 }
 
 export type Query = string | t.RepresentationsQuery | t.StoredDocumentQuery;

@@ -633,6 +633,7 @@ export interface SearchRequest {
   min_score?: number | null;
   include?: Array<"scores" | "window" | "title" | "text" | "metadata"> | null;
   group_by?: string | null;
+  fusion?: "sum" | "rrf" | null;
   boosts?: Array<Boost> | null;
   facets?: Record<string, number> | null;
 }

@@ -57,8 +57,8 @@ routes = router("search")
 async def search(body: SearchRequest, request: Request, services: Services, deadline: TimeLimit) -> Response:
     """Find documents: candidates of each retriever, every one with all scores that its collection has.
 
-    `score` is the weighted sum of the scores; every part is in the answer. To `queries` the answer has
-    `results`, one for each, in the place of `query` and `hits`.
+    `score` is the weighted sum of the scores, or what `fusion` makes of them; every part is in the answer. To
+    `queries` the answer has `results`, one for each, in the place of `query` and `hits`.
     """
     asked = _queries(body)
     top_k = _top_k(body.top_k, len(asked), services.limits)
@@ -79,6 +79,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         page=_page(body),
         group_by=body.group_by,
         facets=body.facets,
+        fusion=body.fusion or "sum",
         boosts=_boosts(body.boosts or ()),
         include=include,
         snapshot=body.snapshot,

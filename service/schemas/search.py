@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
+from index.fusion import Fusion
 from index.search.query import MAX_FACET_VALUES
 from models.soundness import LARGEST_COMPONENT, LARGEST_WEIGHT
 from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, at_most, counted
@@ -186,7 +187,7 @@ class SearchRequest(Request):
         "pages fit together.",
     )
     min_score: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
-        None, description="Only hits of this weighted sum or more."
+        None, description="Only hits of this score or more."
     )
     include: Annotated[list[HitPart], Field(max_length=16, fail_fast=True)] | None = Field(
         None,
@@ -198,9 +199,14 @@ class SearchRequest(Request):
         description="A declared keyword field: only the best hit of each of its values. A document of "
         "several values stands for each; one without any is a group by itself.",
     )
+    fusion: Fusion | None = Field(
+        "sum",
+        description="How the scores of the sides become one: `sum` is their weighted sum, `rrf` reciprocal "
+        "rank fusion of the candidates, with weights and the constant 60.",
+    )
     boosts: Boosts | None = Field(
         None,
-        description="Points that are added to the weighted sum of every candidate for what its fields say.",
+        description="Points that are added to the score of every candidate for what its fields say.",
     )
     facets: (
         Annotated[

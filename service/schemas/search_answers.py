@@ -29,7 +29,7 @@ class HitScoresResponse(ScoresResponse):
 
     bm25: float | None = Field(None, description="Only where the collection has BM25.")
     boost: float | None = Field(
-        None, description="What `boosts` added to the weighted sum; only where they were asked for."
+        None, description="What `boosts` added to the score; only where they were asked for."
     )
 
 

@@ -2,8 +2,8 @@
 
 A word between spaces matches as a whole, where more than half of its letters are in pieces that the query
 has. Scripts without spaces (Han, kana, Thai, Lao, Khmer, Myanmar), and Hangul, whose words carry particles,
-match piece by piece. There a single hiragana letter is a particle, and a single Hangul syllable counts only as
-the first of its word. Pieces that are less than a character say nothing.
+match piece by piece. There a single hiragana letter is a particle, and a single Hangul syllable counts only
+as the first of its word. Pieces that are less than a character say nothing.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from index.candidates import CandidateLimits, DenseOptions, Facet, Hit, Page, Se
 from index.documents.boosts import Boost
 from index.documents.filters import Filter
 from index.errors import InvalidQueryError
+from index.fusion import Fusion
 from index.snapshot import Snapshot
 from models.encoder import EncoderInfo
 from models.representations import Representations
@@ -63,9 +64,9 @@ class SearchQuery:
     weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates and
     effort. page: which of the ordered candidates are wanted; group_by: a keyword field, of each value of
     which the best is. facets: of fields so many values, counted over what the filter allows. boosts: what is
-    added to the scores of candidates. include: the parts of a hit that are wanted, by default all; highlight:
-    where hits have what the query says. snapshot: the version that is to be searched, by default the latest.
-    param: what the query is called in messages.
+    added to the scores of candidates; fusion: how scores become one. include: the parts of a hit that are
+    wanted, by default all; highlight: where hits have what the query says. snapshot: the version that is to
+    be searched, by default the latest. param: what the query is called in messages.
     """
 
     collection: str
@@ -82,6 +83,7 @@ class SearchQuery:
     group_by: str | None = None
     facets: Mapping[str, int] | None = None
     boosts: tuple[Boost, ...] = ()
+    fusion: Fusion = "sum"
     include: frozenset[HitPart] = ALL_PARTS
     highlight: bool = False
     snapshot: str | None = None
@@ -338,6 +340,7 @@ def _found(
         page=asked.page,
         group_by=asked.group_by,
         boosts=asked.boosts,
+        fusion=asked.fusion,
         excluded=query.excluded,
         contents=asked.needs_contents,
     )

@@ -57,6 +57,8 @@ def test_pages_and_documents_like_another(tercet: Run) -> None:
         ["2", f"{whole[1]['score']:.3f}"],
         ["3", f"{whole[2]['score']:.3f}"],
     ]
+    ranks = json.loads(tercet("search", "small", "tea", "--fusion", "rrf", "--json").stdout)["hits"]
+    assert ranks[0]["score"] == pytest.approx(3 / 61)
     like = json.loads(tercet("search", "small", "--like", "tea", "--json").stdout)["hits"]
     assert sorted(hit["id"] for hit in like) == ["bees", "korea", "rail"]
     for wrong, message in (
@@ -65,6 +67,7 @@ def test_pages_and_documents_like_another(tercet: Run) -> None:
         (("x", "--facet", "year"), "'year' is integer"),
         (("x", "--facet", "year:many"), "no FIELD:N"),
         (("x", "--group-by", "size"), "'size' is not declared"),
+        (("x", "--fusion", "max"), "'max' is neither sum nor rrf"),
     ):
         done = tercet("search", "small", *wrong)
         assert done.returncode != 0

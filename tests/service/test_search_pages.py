@@ -219,6 +219,26 @@ async def test_what_makes_no_sense_is_refused_by_name(client: httpx.AsyncClient,
         assert expected[3] in message
 
 
+async def test_ranks_are_fused_where_asked(client: httpx.AsyncClient, many: str) -> None:
+    options: dict[str, Any] = {"query": "hot tea", "top_k": 60, "weights": {"sparse": 0.5, "bm25": 2}}
+    sums = (await ask(client, **options))["hits"]
+    ranks = (await ask(client, **options, fusion="rrf"))["hits"]
+    assert {hit["id"]: hit["scores"] for hit in ranks} == {hit["id"]: hit["scores"] for hit in sums}
+    weights = {"dense": 1, "sparse": 0.5, "colbert": 1, "bm25": 2}
+    for hit in ranks:
+        parts = [
+            weight / (61 + sum(other["scores"][side] > hit["scores"][side] for other in sums))
+            for side, weight in weights.items()
+            if hit["scores"][side]
+        ]
+        assert hit["score"] == pytest.approx(sum(parts), abs=1e-11)
+    assert [hit["id"] for hit in ranks] == sorted(
+        (hit["id"] for hit in ranks), key={hit["id"]: (-hit["score"], hit["id"]) for hit in ranks}.__getitem__
+    )
+    assert (await ask(client, **options, fusion=None))["hits"] == sums
+    assert (await refusal(client, query="tea", fusion="max"))[:3] == (422, "invalid_value", "fusion")
+
+
 async def test_queries_and_their_hits_are_limited(make_client: Any, many: str) -> None:
     async with make_client() as client:
         long = {"documents": [{"id": "long", "text": "tea " * 40}]}

@@ -25,7 +25,8 @@ class SearchKeywords(TypedDict, total=False):
     highlight: which parts of hits have what the query says; offset: hits to leave out; snapshot: of a former
     answer, so that pages fit together; min_score: of hits at least; include: the parts of a hit beside id and
     score; group_by: a keyword field, of each of whose values the best hit counts; facets: of fields so many
-    of the commonest values; boosts: points that are added to scores for what fields say.
+    of the commonest values; boosts: points that are added to scores for what fields say; fusion: how the
+    scores of the sides become one.
     """
 
     top_k: int | None
@@ -43,3 +44,4 @@ class SearchKeywords(TypedDict, total=False):
     group_by: str | None
     facets: Mapping[str, int] | None
     boosts: Sequence[Boost] | None
+    fusion: Literal["sum", "rrf"] | None

@@ -855,6 +855,7 @@ SearchRequest = TypedDict(
         "min_score": "NotRequired[float | None]",
         "include": "NotRequired[list[Literal['scores', 'window', 'title', 'text', 'metadata']] | None]",
         "group_by": "NotRequired[str | None]",
+        "fusion": "NotRequired[Literal['sum', 'rrf'] | None]",
         "boosts": "NotRequired[list[Boost] | None]",
         "facets": "NotRequired[dict[str, int] | None]",
     },
