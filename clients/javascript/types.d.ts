@@ -54,8 +54,8 @@ export type Boost = FilterBoost | DecayBoost;
 
 /** How many documents each retriever proposes, at most `max_candidates`; 0 turns one off.
 
-By default those that are stored with the collection, or else 200; always enough for `top_k`. BM25
-proposes only where it has a weight. */
+By default those that are stored with the collection, or else 200; always enough for `offset` and `top_k`.
+BM25 proposes only where it has a weight. */
 export interface CandidatesRequest {
   dense?: number | null;
   sparse?: number | null;
@@ -494,6 +494,7 @@ export interface PutDocumentsResponse {
 export interface QueryResult {
   query: QueryUsage;
   took_ms: TookMs;
+  exhausted: boolean;
   hits: Array<HitResponse>;
 }
 
@@ -646,6 +647,7 @@ export interface SearchResponse {
   weights: WeightsResponse;
   candidates: CandidatesResponse;
   took_ms: TookMs;
+  exhausted: boolean;
   facets?: Record<string, FacetResponse> | null;
   hits: Array<HitResponse>;
 }

@@ -47,8 +47,8 @@ class SearchWeightsRequest(WeightsRequest):
 class CandidatesRequest(Request):
     """How many documents each retriever proposes, at most `max_candidates`; 0 turns one off.
 
-    By default those that are stored with the collection, or else 200; always enough for `top_k`. BM25
-    proposes only where it has a weight.
+    By default those that are stored with the collection, or else 200; always enough for `offset` and `top_k`.
+    BM25 proposes only where it has a weight.
     """
 
     dense: Annotated[int, Field(ge=0), WHOLE] | None = None
@@ -176,7 +176,9 @@ class SearchRequest(Request):
     )
     search_options: SearchOptions | None = None
     offset: Annotated[int, Field(ge=0, le=MAX_OFFSET), WHOLE] | None = Field(
-        0, description="Hits to leave out before the first. Behind the last candidate there are none."
+        0,
+        description="Hits to leave out before the first. Where `candidates` are not given there are enough "
+        "of them, up to the setting `max_candidates`; behind the last there are no hits.",
     )
     search_after: SearchAfter | None = Field(
         None, description="Only hits behind this one, whether it is still there or not; for one query."

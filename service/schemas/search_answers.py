@@ -189,6 +189,9 @@ class FacetResponse(BaseModel):
     missing: int = Field(description="Documents without a value.")
 
 
+Exhausted = Annotated[
+    bool, Field(description="No hits of these candidates follow; where it is false, some may.")
+]
 Facets = Annotated[
     dict[str, FacetResponse] | None, Field(description="By field; only where they were asked for.")
 ]
@@ -203,6 +206,7 @@ class SearchResponse(BaseModel):
     weights: WeightsResponse
     candidates: CandidatesResponse
     took_ms: TookMs
+    exhausted: Exhausted
     facets: Facets = None
     hits: list[HitResponse]
 
@@ -212,6 +216,7 @@ class QueryResult(BaseModel):
 
     query: QueryUsage
     took_ms: TookMs
+    exhausted: Exhausted
     hits: list[HitResponse]
 
 

@@ -31,6 +31,7 @@ def answer_head(outcome: SearchOutcome) -> dict[str, Any]:
         "weights": sides_record(outcome.weights, bm25=outcome.bm25),
         "candidates": sides_record(outcome.candidates, bm25=outcome.bm25),
         "took_ms": _milliseconds(stage_seconds(outcome)),
+        "exhausted": outcome.exhausted,
         **_facets(outcome),
     }
 
@@ -57,7 +58,7 @@ def batch_head(outcomes: Sequence[SearchOutcome], total_seconds: float) -> dict[
         "total": total_seconds,
     }
     head = {**answer_head(first), "took_ms": _milliseconds(seconds)}
-    del head["query"]
+    del head["query"], head["exhausted"]
     return head
 
 
@@ -66,6 +67,7 @@ def result_head(outcome: SearchOutcome) -> dict[str, Any]:
     return {
         "query": answer_query(outcome.tokens, outcome.terms, truncated=outcome.truncated),
         "took_ms": _milliseconds(stage_seconds(outcome)),
+        "exhausted": outcome.exhausted,
     }
 
 

@@ -105,7 +105,7 @@ class SearchOutcome:
     """What was found, and with which weights and candidates; `bm25`: whether the collection has that side.
 
     `explanations` and `highlights` go with the hits, where they are asked for; `terms`, where the collection
-    has an idf, `tokens` and `truncated` are the query's.
+    has an idf, `tokens` and `truncated` are the query's; exhausted: no more hits of the candidates follow.
     """
 
     collection: str
@@ -124,6 +124,7 @@ class SearchOutcome:
     bm25: bool = False
     facets: Mapping[str, Facet] | None = None
     highlights: list[HitHighlights] | None = None
+    exhausted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,9 @@ class SearchPipeline:
                 f"{snapshot.version!r} now; search without one, and begin with the first page"
             )
         weights = weights_used(query.weights, target.defaults)
-        candidates = candidates_used(query.candidates, query.top_k, weights, target.defaults)
+        candidates = candidates_used(
+            query.candidates, query.top_k, weights, target.defaults, query.page.offset
+        )
         effort = query.effort.used(target.effort)
         require_bm25(weights, query.candidates, snapshot.settings)
         require_candidates(candidates, query.candidates)
@@ -264,6 +267,7 @@ class SearchPipeline:
                 snapshot.settings.bm25,
                 facets,
                 highlights,
+                len(result.hits) < query.top_k,
             )
             return began, result, shape(one.asked, outcome)
 

@@ -256,6 +256,45 @@ async def test_queries_and_their_hits_are_limited(make_client: Any, many: str) -
         assert "160 characters for BM25 to read; the limit is 100" in message
 
 
+async def test_pages_go_through_all_documents_until_they_are_exhausted(
+    make_client: Any, data: Path, tiny: Any
+) -> None:
+    found = Collection.open(data / "collections", "demo").settings
+    settings = type(found)(**{**vars_of(found), "name": "long"})
+    collection = Collection.create(data / "collections", "long", settings)
+    texts = [f"{' '.join(WORDS[: place % 8])} tea number {place}" for place in range(700)]
+    with collection.writer() as writer:
+        writer.add([Document(f"d{place:03}", text) for place, text in enumerate(texts)], encode(tiny, texts))
+        writer.publish()
+    body: dict[str, Any] = {"collection": "long", "query": "tea", "top_k": 100}
+    async with make_client() as client:
+        seen, answers = set[str](), []
+        for offset in range(0, 2000, 100):
+            answers.append(await ask(client, **body, offset=offset))
+            seen |= {hit["id"] for hit in answers[-1]["hits"]}
+            if answers[-1]["exhausted"]:
+                break
+        assert [answer["candidates"]["dense"] for answer in answers] == [
+            200,
+            200,
+            400,
+            400,
+            800,
+            800,
+            800,
+            800,
+        ]
+        assert len(seen) == 700
+        few = {**body, "candidates": {"dense": 30, "sparse": 0}}
+        last = await ask(client, **few, offset=20)
+        assert (len(last["hits"]), last["exhausted"]) == (10, True)
+        full = await ask(client, **{**few, "top_k": 20})
+        assert (len(full["hits"]), full["exhausted"]) == (20, False)
+    async with make_client(max_candidates=250, max_top_k=250) as client:
+        last = await ask(client, **body, offset=690)
+        assert (last["candidates"]["dense"], last["exhausted"]) == (250, True)
+
+
 async def test_a_deep_page_is_empty(client: httpx.AsyncClient, many: str) -> None:
     assert (await ask(client, query="tea", offset=1_000_000))["hits"] == []
     assert (await ask(client, query="tea", search_after={"score": -1e9, "id": ""}))["hits"] == []

@@ -47,6 +47,7 @@ def test_head_by_hand() -> None:
         "weights": {"dense": 1.0, "sparse": 0.5, "colbert": 0.0},
         "candidates": {"dense": 20, "sparse": 30},
         "took_ms": {"encode": 2.124, "retrieve": 1.0, "score": 500.0, "total": 600.0},
+        "exhausted": False,
     }
 
 

@@ -75,8 +75,8 @@ BackupResponse = TypedDict(
 )
 
 # How many documents each retriever proposes, at most `max_candidates`; 0 turns one off.  By default
-# those that are stored with the collection, or else 200; always enough for `top_k`. BM25 proposes
-# only where it has a weight.
+# those that are stored with the collection, or else 200; always enough for `offset` and `top_k`. BM25
+# proposes only where it has a weight.
 CandidatesRequest = TypedDict(
     "CandidatesRequest",
     {
@@ -673,6 +673,7 @@ QueryResult = TypedDict(
     {
         "query": "QueryUsage",
         "took_ms": "TookMs",
+        "exhausted": "bool",
         "hits": "list[HitResponse]",
     },
 )
@@ -871,6 +872,7 @@ SearchResponse = TypedDict(
         "weights": "WeightsResponse",
         "candidates": "CandidatesResponse",
         "took_ms": "TookMs",
+        "exhausted": "bool",
         "facets": "NotRequired[dict[str, FacetResponse] | None]",
         "hits": "list[HitResponse]",
     },
