@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from index.fusion import Fusion
     from models.encoder import Encoder
     from service.search.pipeline import SearchOutcome, SearchQuery
+    from service.search.stored_queries import Like
     from service.settings import Settings
 
 
@@ -85,10 +86,18 @@ def search(
         ),
     ] = None,
     like: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="ID",
-            help="Search for what is like this document, in the place of QUERY.",
+            help="Search for what is like this document, in the place of QUERY; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    unlike: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="With --like: for what is unlike this document; may be given several times.",
             show_default=False,
         ),
     ] = None,
@@ -106,14 +115,20 @@ def search(
     from index.candidates import Page
     from index.collection import Collection
     from service.search.answers import answer_head, answer_hits
-    from service.search.pipeline import LikeDocument, SearchQuery
+    from service.search.pipeline import SearchQuery
+    from service.search.stored_queries import LikeDocument, LikeExamples
 
     if name is None:
         _list_collections(options.settings_from(data=data), as_json=as_json)
         return
-    if query is not None and like is not None:
+    if query is not None and (like or unlike):
         raise typer.BadParameter("it is in the place of QUERY; leave one out", param_hint="--like")
-    wanted = query if like is None else LikeDocument(like)
+    if unlike and not like:
+        raise typer.BadParameter("it goes with --like ID; give one", param_hint="--unlike")
+    wanted: str | Like | None = query
+    if like:
+        several = len(like) > 1 or unlike
+        wanted = LikeExamples((*like,), (*(unlike or ()),)) if several else LikeDocument(like[0])
     if wanted is None:
         raise typer.BadParameter(
             "say what to search for after the collection's name, or give --like ID", param_hint="QUERY"

@@ -46,9 +46,11 @@ class CandidateLimits:
         """What a search with these weights takes of each."""
         return self if weights.bm25 else CandidateLimits(self.dense, self.sparse, 0)
 
-    def with_one_more(self) -> CandidateLimits:
-        """One more of each side that proposes any, for a document that is not to be found."""
-        return CandidateLimits(*(limit + (limit > 0) for limit in (self.dense, self.sparse, self.bm25)))
+    def with_more(self, count: int) -> CandidateLimits:
+        """So many more of each side that proposes any, for documents that are not to be found."""
+        return CandidateLimits(
+            *(limit + count * (limit > 0) for limit in (self.dense, self.sparse, self.bm25))
+        )
 
 
 @dataclass(frozen=True, slots=True)

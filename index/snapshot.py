@@ -38,6 +38,7 @@ from index.errors import (
 from index.fusion import SIDES, Fusion
 from index.search.boosts import boosts_at
 from index.search.choice import Choice
+from index.search.examples import check_examples, example_query
 from index.search.explanation import Explanation, explain
 from index.search.facets import facets_of
 from index.search.hits import hits_of
@@ -64,6 +65,7 @@ from models.representations import Float32, Float64, Int64, Representations
 
 EMPTY_NAME = "000000"
 SCORED_ROWS = 8192
+NAMED = 10  # ids of missing documents in a message
 
 DEFAULT_WEIGHTS = Weights()
 DEFAULT_LIMITS = CandidateLimits()
@@ -169,7 +171,7 @@ class Snapshot:
         group_by: str | None = None,
         boosts: Sequence[Boost] = (),
         fusion: Fusion = "sum",
-        excluded: str | None = None,
+        without: Sequence[str] = (),
         contents: bool = True,
     ) -> SearchResult:
         """The `top_k` candidates of highest score, every one scored in all three ways.
@@ -178,7 +180,7 @@ class Snapshot:
         the ordered candidates are wanted. group_by: a declared keyword field, of each value of which the best
         candidate alone is a hit, and every one without a value. boosts: what is added to the scores of
         candidates; no other documents are found for them. fusion: whether a score is the weighted sum, or
-        that of reciprocal ranks among the candidates. excluded: the id of a document that is none. contents:
+        that of reciprocal ranks among the candidates. without: ids of documents that are none. contents:
         without them no stored text is read, and a hit's document has its id alone.
         Raises InvalidQueryError for a query, filter or option that this collection cannot answer.
         """
@@ -189,17 +191,17 @@ class Snapshot:
         check_weights(query, text, weights, self.settings)
         check_boosts(boosts, self.settings.fields)
         check_fusion(fusion)
-        if excluded is not None:
-            candidates = candidates.with_one_more()
+        if without:
+            candidates = candidates.with_more(len(without))
         nearest = None
         if weights.dense_alone and page.after is None and group_by is None and not boosts:
-            nearest = page.offset + top_k + (excluded is not None)
+            nearest = page.offset + top_k + len(without)
         started = time.perf_counter()
         checked, segments = self._checked(query, text), self._opened()
         condition = self._condition(filter)
         found = retrieve(segments, checked, candidates, dense_options, condition, nearest)
-        if excluded is not None:
-            found = self._without(found, excluded)
+        if without:
+            found = self._left(found, without)
         retrieved = time.perf_counter()
         sides = self._sides
         if boosts:
@@ -326,6 +328,23 @@ class Snapshot:
             raise DocumentNotFoundError(f"collection {self.settings.name!r} has no document {id[:600]!r}")
         return StoredQuery.of(document, stored, window)
 
+    def examples_query(self, like: Sequence[str], unlike: Sequence[str] = ()) -> StoredQuery:
+        """A query for documents like some, unlike others: see `index/search/examples.py`. Its text is theirs
+        that it shall be like, one after the other.
+
+        Raises DocumentNotFoundError, which names those that are not there, and InvalidQueryError for no ids,
+        too many, or one in both.
+        """
+        check_examples(like, unlike)
+        found = {id: self._find(id) for id in (*like, *unlike)}
+        missing = [id for id, place in found.items() if place is None]
+        if missing:
+            named = ", ".join(f"{id[:80]!r}" for id in missing[:NAMED])
+            others = f" and {len(missing) - NAMED} others" if len(missing) > NAMED else ""
+            raise DocumentNotFoundError(f"collection {self.settings.name!r} has no document {named}{others}")
+        wanted, unwanted = (dict.fromkeys(filter(None, map(found.get, ids))) for ids in (like, unlike))
+        return example_query(self._opened(), [*wanted], [*unwanted])
+
     def explain(self, query: Representations, document_id: str, text: str | None = None) -> Explanation:
         """Matching terms and token alignment of a document, as `explanations` gives them."""
         (explanation,) = self.explanations(query, [document_id], text)
@@ -382,12 +401,12 @@ class Snapshot:
             return None
         return self._bm25.query(text)
 
-    def _without(self, found: Candidates, id: str) -> Candidates:
-        """The candidates but for the document of this id."""
-        place = self._find(id)
-        if place is None:
-            return found
-        return found.take(np.flatnonzero((found.segments != place[0]) | (found.rows != place[1])))
+    def _left(self, found: Candidates, without: Sequence[str]) -> Candidates:
+        """The candidates but for the documents of these ids."""
+        kept = np.ones(len(found), np.bool_)
+        for place, row in filter(None, map(self._find, without)):
+            kept &= (found.segments != place) | (found.rows != row)
+        return found.take(np.flatnonzero(kept))
 
     def _opened(self) -> tuple[Segment, ...]:
         if self._segments is None:

@@ -78,7 +78,7 @@ export interface SearchRequestOptions {
   fusion?: "sum" | "rrf";
 }
 
-export type Query = string | t.RepresentationsQuery | t.StoredDocumentQuery;
+export type Query = string | t.RepresentationsQuery | t.StoredDocumentQuery | t.ExamplesQuery;
 
 export interface RerankOptions {
   topN?: number;

@@ -254,6 +254,14 @@ export interface ErrorResponse {
   error: ErrorDetail;
 }
 
+/** Stored documents as examples: of what the hits shall be like, and of what not. None of them is a hit.
+
+For BM25 the query is the text of those in `like`. */
+export interface ExamplesQuery {
+  like: Array<string>;
+  unlike?: Array<string> | null;
+}
+
 /** The field has a value. */
 export interface ExistsFilter {
   exists: string;
@@ -618,8 +626,8 @@ export interface SearchOptions {
 /** A query to a collection. */
 export interface SearchRequest {
   collection: string;
-  query?: string | RepresentationsQuery | StoredDocumentQuery | null;
-  queries?: Array<string | RepresentationsQuery | StoredDocumentQuery> | null;
+  query?: string | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery | null;
+  queries?: Array<string | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery> | null;
   top_k?: number | null;
   weights?: SearchWeightsRequest | "sum" | "miracl" | "mldr" | "flag" | null;
   candidates?: CandidatesRequest | null;

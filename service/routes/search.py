@@ -29,6 +29,7 @@ from service.routes.common import (
 )
 from service.schemas.search import (
     CandidatesRequest,
+    ExamplesQuery,
     PackedVectors,
     RepresentationsQuery,
     SearchOptions,
@@ -38,14 +39,15 @@ from service.schemas.search import (
 from service.schemas.search_answers import SearchManyResponse, SearchResponse
 from service.search.answers import answer_head, answer_hits, batch_head, result_head, stage_seconds
 from service.search.defaults import WantedCandidates, WantedEffort
-from service.search.pipeline import ALL_PARTS, LikeDocument, SearchOutcome, SearchQuery
+from service.search.pipeline import ALL_PARTS, SearchOutcome, SearchQuery
 from service.search.ready_queries import ReadyQuery
 from service.search.slow import log_if_slow
+from service.search.stored_queries import Like, LikeDocument, LikeExamples
 from service.settings import RequestLimits
 
 DEFAULT_TOP_K = 10
 
-Asked = str | RepresentationsQuery | StoredDocumentQuery
+Asked = str | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery
 Numbers = TypeVar("Numbers")
 
 routes = router("search")
@@ -182,12 +184,14 @@ def _absent(query: Asked) -> list[Output]:
     return [side for side in OUTPUTS if getattr(query, side) is None]
 
 
-def _query(query: Asked, limits: RequestLimits, param: str) -> str | ReadyQuery | LikeDocument:
+def _query(query: Asked, limits: RequestLimits, param: str) -> str | ReadyQuery | Like:
     if isinstance(query, str):
         check_characters([query], limits.characters, param)
         return query
     if isinstance(query, StoredDocumentQuery):
         return LikeDocument(query.id, query.window or 0, limits.characters)
+    if isinstance(query, ExamplesQuery):
+        return LikeExamples(tuple(query.like), tuple(query.unlike or ()), limits.characters)
     sparse = None if query.sparse is None else (query.sparse.token_ids, query.sparse.weights)
     dense = _numbers(query.dense, 1, f"{param}.dense")
     return ReadyQuery(dense, sparse, _numbers(query.colbert, 2, f"{param}.colbert"))

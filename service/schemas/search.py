@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from index.fusion import Fusion
+from index.search.examples import MOST_EXAMPLES
 from index.search.query import MAX_FACET_VALUES
 from models.soundness import LARGEST_COMPONENT, LARGEST_WEIGHT
 from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, at_most, counted
@@ -106,11 +107,28 @@ class StoredDocumentQuery(Request):
     )
 
 
+DocumentIds = Annotated[list[str], Field(max_length=MOST_EXAMPLES, fail_fast=True)]
+
+
+class ExamplesQuery(Request):
+    """Stored documents as examples: of what the hits shall be like, and of what not. None of them is a hit.
+
+    For BM25 the query is the text of those in `like`.
+    """
+
+    like: Annotated[DocumentIds, Field(min_length=1)] = Field(
+        description="Ids of documents of the collection; ones that are not there are 404."
+    )
+    unlike: DocumentIds | None = Field(None, description="Ids of others, which count half as much.")
+
+
 def _kind_of_query(value: object) -> str | None:
     """Which of them a value is meant to be; None for what is neither a string nor an object."""
     if isinstance(value, str):
         return "text"
     if isinstance(value, dict):
+        if "like" in value or "unlike" in value:
+            return "examples"
         return "document" if "id" in value else "representations"
     return None
 
@@ -118,7 +136,8 @@ def _kind_of_query(value: object) -> str | None:
 Query = Annotated[
     Annotated[Text, Tag("text")]
     | Annotated[RepresentationsQuery, Tag("representations")]
-    | Annotated[StoredDocumentQuery, Tag("document")],
+    | Annotated[StoredDocumentQuery, Tag("document")]
+    | Annotated[ExamplesQuery, Tag("examples")],
     Discriminator(_kind_of_query, "string_or_object", "use a string or an object"),
 ]
 
@@ -145,7 +164,20 @@ class SearchRequest(Request):
     """A query to a collection."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"collection": "demo", "query": "how is tea made", "top_k": 3}]}
+        json_schema_extra={
+            "examples": [
+                {"collection": "demo", "query": "how is tea made", "top_k": 3},
+                {
+                    "collection": "demo",
+                    "query": {"like": ["tea"], "unlike": ["rail"]},
+                    "boosts": [
+                        {"filter": {"eq": {"kind": "drink"}}, "add": 0.1},
+                        {"field": "year", "decay": "exp", "origin": 2026, "scale": 10, "add": 0.2},
+                    ],
+                    "highlight": True,
+                },
+            ]
+        }
     )
 
     collection: CollectionName

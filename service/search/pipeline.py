@@ -12,7 +12,6 @@ import numpy as np
 from index.candidates import CandidateLimits, DenseOptions, Facet, Hit, Page, SearchResult, Weights
 from index.documents.boosts import Boost
 from index.documents.filters import Filter
-from index.errors import InvalidQueryError
 from index.fusion import Fusion
 from index.snapshot import Snapshot
 from models.encoder import EncoderInfo
@@ -21,7 +20,7 @@ from models.tokenizer import Tokenizer
 from service.collections import CollectionRegistry
 from service.encoding.service import EncodingService, estimated_tokens
 from service.encoding.shelf import EncoderShelf
-from service.exceptions import InvalidRequestError, SnapshotGoneError
+from service.exceptions import SnapshotGoneError
 from service.facts import note
 from service.load.admission import ANY_WAIT, Admission, Ticket
 from service.load.concurrency import in_lanes
@@ -35,6 +34,7 @@ from service.search.highlights import HitHighlights, highlights_of
 from service.search.line import SearchLine
 from service.search.query_terms import QueryTerms, query_terms, require_meaning
 from service.search.ready_queries import ReadyQuery, require_sides
+from service.search.stored_queries import Like, ids_of, stored_query
 from service.search.target import target_of
 from service.tracing.request import record
 
@@ -45,21 +45,9 @@ CONTENTS: frozenset[HitPart] = frozenset({"title", "text", "metadata"})  # what 
 
 
 @dataclass(frozen=True, slots=True)
-class LikeDocument:
-    """A stored document as the query, or one of its windows; itself it is no hit.
-
-    characters: of its text at most, where BM25 is to read it.
-    """
-
-    id: str
-    window: int = 0
-    characters: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class SearchQuery:
     """What is searched. query: a text, or ready representations of one text, which is then `text`, for BM25,
-    or a stored document; adapter: by default the collection's, and no other would do.
+    or stored documents; adapter: by default the collection's, and no other would do.
 
     weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates and
     effort. page: which of the ordered candidates are wanted; group_by: a keyword field, of each value of
@@ -70,7 +58,7 @@ class SearchQuery:
     """
 
     collection: str
-    query: str | Representations | ReadyQuery | LikeDocument
+    query: str | Representations | ReadyQuery | Like
     top_k: int = 10
     weights: Weights | None = None
     candidates: WantedCandidates = field(default_factory=WantedCandidates)
@@ -129,14 +117,14 @@ class SearchOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A query ready to be run. words: its text, where it is known; excluded: the id of a document that is no
-    hit.
+    """A query ready to be run. words: its text, where it is known; without: the ids of documents that are no
+    hits.
     """
 
     asked: SearchQuery
     representations: Representations
     words: str | None
-    excluded: str | None = None
+    without: tuple[str, ...] = ()
 
 
 class SearchPipeline:
@@ -307,7 +295,7 @@ class SearchPipeline:
             encoded = (together.take(np.array([row])) for row in range(len(texts)))
         prepared = []
         for query in queries:
-            if isinstance(query.query, LikeDocument):
+            if isinstance(query.query, Like):
                 prepared.append(await self._pool.run(_like, query, query.query, snapshot, weights))
             elif isinstance(query.query, str):
                 prepared.append(_Prepared(query, next(encoded), query.query))
@@ -345,7 +333,7 @@ def _found(
         group_by=asked.group_by,
         boosts=asked.boosts,
         fusion=asked.fusion,
-        excluded=query.excluded,
+        without=query.without,
         contents=asked.needs_contents,
     )
     if not asked.explain:
@@ -362,22 +350,10 @@ def _highlights(
     return highlights_of(snapshot.settings, tokenizer, query.words, query.representations, hits)
 
 
-def _like(query: SearchQuery, like: LikeDocument, snapshot: Snapshot, weights: Weights) -> _Prepared:
-    """A stored document as a query. Raises DocumentNotFoundError, or InvalidRequestError for a window that it
-    does not have and for a text that is too long for BM25.
-    """
-    try:
-        stored = snapshot.stored_query(like.id, like.window)
-    except InvalidQueryError as error:
-        raise InvalidRequestError(str(error), f"{query.param}.window") from error
-    readable = like.characters is None or len(stored.text) <= like.characters
-    if weights.bm25 and not readable:
-        raise InvalidRequestError(
-            f"document {like.id[:80]!r} has {len(stored.text)} characters for BM25 to read; the limit is "
-            f"{like.characters} (setting max_characters): set weights.bm25 to 0",
-            f"{query.param}.id",
-        )
-    return _Prepared(query, stored.representations, stored.text if readable else None, like.id)
+def _like(query: SearchQuery, like: Like, snapshot: Snapshot, weights: Weights) -> _Prepared:
+    """Stored documents as a query. Raises as `stored_query`."""
+    stored, text = stored_query(like, query.param, snapshot, weights)
+    return _Prepared(query, stored.representations, text, ids_of(like))
 
 
 def _record_stages(asked: float, began: float, result: SearchResult, *, explained: bool) -> None:

@@ -61,9 +61,13 @@ def test_pages_and_documents_like_another(tercet: Run) -> None:
     assert ranks[0]["score"] == pytest.approx(3 / 61)
     like = json.loads(tercet("search", "small", "--like", "tea", "--json").stdout)["hits"]
     assert sorted(hit["id"] for hit in like) == ["bees", "korea", "rail"]
+    several = ("--like", "tea", "--like", "bees", "--unlike", "rail", "--json")
+    assert [hit["id"] for hit in json.loads(tercet("search", "small", *several).stdout)["hits"]] == ["korea"]
     for wrong, message in (
         (("x", "--like", "tea"), "leave one out"),
         ((), "give --like ID"),
+        (("--unlike", "tea"), "it goes with --like ID"),
+        (("--like", "tea", "--unlike", "coffee"), "has no document 'coffee'"),
         (("x", "--facet", "year"), "'year' is integer"),
         (("x", "--facet", "year:many"), "no FIELD:N"),
         (("x", "--group-by", "size"), "'size' is not declared"),

@@ -147,6 +147,39 @@ async def test_a_stored_document_searches_like_its_representations(
     assert like["query"] == {"tokens": 0, "truncated": False}
 
 
+async def test_documents_are_examples_of_what_is_wanted_and_what_is_not(
+    client: httpx.AsyncClient, many: str
+) -> None:
+    like, unlike = ["d01", "d07", "d30"], ["d02"]
+    options: dict[str, Any] = {"top_k": 60, "weights": {"bm25": 1}}
+    answer = await ask(client, query={"like": like, "unlike": unlike}, **options)
+    assert not {*like, *unlike} & {hit["id"] for hit in answer["hits"]}
+    assert len(answer["hits"]) == 56
+    texts = []
+    for id in like:
+        document = (await client.get(f"/collections/many/documents/{id}")).json()
+        texts.append(f"{document['title']}\n{document['text']}")
+    words = await ask(client, query="\n".join(texts), **options)
+    bm25 = {hit["id"]: hit["scores"]["bm25"] for hit in words["hits"]}
+    assert all(hit["scores"]["bm25"] == bm25[hit["id"]] for hit in answer["hits"])
+    without = await ask(client, query={"like": like}, **options)
+    assert len(without["hits"]) == 57
+    scores = {hit["id"]: hit["scores"] for hit in without["hits"]}
+    assert any(hit["scores"]["dense"] != scores[hit["id"]]["dense"] for hit in answer["hits"])
+    assert all(hit["scores"]["colbert"] == scores[hit["id"]]["colbert"] for hit in answer["hits"])
+    several = await ask(client, queries=["tea", {"like": like, "unlike": unlike}], **options)
+    assert several["results"][1]["hits"] == answer["hits"]
+
+
+async def test_texts_of_examples_are_limited_as_other_texts(make_client: Any, many: str) -> None:
+    query = {"like": ["d01", "d02", "d03"]}
+    async with make_client(max_characters=100) as client:
+        assert len((await ask(client, query=query, top_k=60))["hits"]) == 57  # BM25 has no weight
+        status, code, param, message = await refusal(client, query=query, weights={"bm25": 1})
+        assert (status, code, param) == (422, "invalid_value", "query.like")
+        assert "the limit is 100 (setting max_characters)" in message
+
+
 async def test_parts_change_nothing_but_the_fields(client: httpx.AsyncClient, many: str) -> None:
     whole = (await ask(client, query="hot tea"))["hits"]
     for include in ([], ["text"], ["scores", "title"], ["metadata", "scores", "window", "title", "text"]):
@@ -206,6 +239,23 @@ async def test_what_makes_no_sense_is_refused_by_name(client: httpx.AsyncClient,
             (422, "invalid_value", "query.window", "it has 1, from 0 on"),
         ),
         ({"query": {"id": "d01", "dense": [1]}}, (422, "unknown_field", "query.dense", "no such field")),
+        (
+            {"query": {"like": ["d01", "x", "y"], "unlike": ["z"]}},
+            (404, "document_not_found", None, "collection 'many' has no document 'x', 'y', 'z'"),
+        ),
+        (
+            {"query": {"like": [f"x{place}" for place in range(12)]}},
+            (404, "document_not_found", None, "'x9' and 2 others"),
+        ),
+        ({"query": {"unlike": ["d01"]}}, (422, "missing_field", "query.like", "query.like is missing")),
+        ({"query": {"like": []}}, (422, "invalid_value", "query.like", "use at least 1 item")),
+        ({"query": {"like": ["d01"] * 101}}, (422, "invalid_value", "query.like", "use at most 100 items")),
+        ({"query": {"like": [1]}}, (422, "invalid_value", "query.like.0", "use a string")),
+        (
+            {"query": {"like": ["d01"], "unlike": ["d02", "d01"]}},
+            (422, "invalid_value", "query.unlike", "'d01' is in like and in unlike"),
+        ),
+        ({"query": {"like": ["d01"], "text": "a"}}, (422, "unknown_field", "query.text", "no such field")),
         ({"queries": ["a", {"dense": [1.0]}]}, (422, "invalid_value", "queries.1.dense", "")),
         ({"queries": ["a", 3]}, (422, "invalid_value", "queries.1", "is 3; use a string or an object")),
         (

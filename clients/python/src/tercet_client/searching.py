@@ -8,6 +8,7 @@ from typing import Literal, TypedDict
 from tercet_client.types import (
     Boost,
     CandidatesRequest,
+    ExamplesQuery,
     Filter,
     RepresentationsQuery,
     SearchOptions,
@@ -16,7 +17,7 @@ from tercet_client.types import (
 )
 
 Preset = Literal["sum", "miracl", "mldr", "flag"]
-Query = str | RepresentationsQuery | StoredDocumentQuery
+Query = str | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery
 
 
 class SearchKeywords(TypedDict, total=False):

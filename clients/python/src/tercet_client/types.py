@@ -341,6 +341,16 @@ ErrorResponse = TypedDict(
     },
 )
 
+# Stored documents as examples: of what the hits shall be like, and of what not. None of them is a
+# hit.  For BM25 the query is the text of those in `like`.
+ExamplesQuery = TypedDict(
+    "ExamplesQuery",
+    {
+        "like": "list[str]",
+        "unlike": "NotRequired[list[str] | None]",
+    },
+)
+
 # The field has a value.
 ExistsFilter = TypedDict(
     "ExistsFilter",
@@ -840,8 +850,8 @@ SearchRequest = TypedDict(
     "SearchRequest",
     {
         "collection": "str",
-        "query": "NotRequired[str | RepresentationsQuery | StoredDocumentQuery | None]",
-        "queries": "NotRequired[list[str | RepresentationsQuery | StoredDocumentQuery] | None]",
+        "query": "NotRequired[str | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery | None]",
+        "queries": "NotRequired[list[str | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery] | None]",
         "top_k": "NotRequired[int | None]",
         "weights": "NotRequired[SearchWeightsRequest | Literal['sum', 'miracl', 'mldr', 'flag'] | None]",
         "candidates": "NotRequired[CandidatesRequest | None]",
