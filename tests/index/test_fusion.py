@@ -74,9 +74,10 @@ def test_reciprocal_ranks_by_hand() -> None:
 
 
 def test_the_order_of_sides_does_not_tell_equal_ranks_apart() -> None:
-    """1/61 + 1/62 + 1/63 has other last bits in another order."""
-    orders = np.array([[3, 2, 1], [2, 1, 3], [1, 3, 2], [0, 0, 0]]) / 10
+    """1/61 + 1/62 + 1/67 has other last bits in another order."""
+    orders = np.array([[9, 8, 3], [8, 3, 9], [3, 9, 8], *([rest, rest, rest] for rest in (7, 6, 5, 4))]) / 10
     fused = reciprocal_rank_fusion(orders, Weights(1, 1, 1))
+    assert len({1 / 61 + 1 / 62 + 1 / 67, 1 / 62 + 1 / 67 + 1 / 61, 1 / 67 + 1 / 61 + 1 / 62}) > 1
     assert len(set(fused[:3].tolist())) == 1
     scaled = reciprocal_rank_fusion(orders, Weights(1e6, 1e6, 1e6))
     assert scaled.tolist() == (1e6 * fused).tolist()
