@@ -1,12 +1,14 @@
-"""The flag `--filter`: JSON, read as the server reads it."""
+"""The flags `--filter` and `--boost`: JSON, read as the server reads it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from index.documents.boosts import Boost
     from index.documents.filters import Filter
 
 
@@ -17,7 +19,14 @@ def parse_filter(text: str) -> Filter:
     return parsed(filter_json(text))
 
 
-def filter_json(text: str) -> Any:
+def parse_boosts(texts: Sequence[str]) -> tuple[Boost, ...]:
+    """The boosts of flags. Raises typer.BadParameter for what is not JSON, or InvalidQueryError."""
+    from index.documents.boosts import parse_boost
+
+    return tuple(parse_boost(filter_json(text, "--boost")) for text in texts)
+
+
+def filter_json(text: str, flag: str = "--filter") -> Any:
     """The value of a flag's JSON. Raises typer.BadParameter."""
     import orjson
 
@@ -26,4 +35,4 @@ def filter_json(text: str) -> Any:
     try:
         return loads(text.encode())
     except orjson.JSONDecodeError as error:
-        raise typer.BadParameter(f"{text!r:.80} is not JSON ({error})", param_hint="--filter") from error
+        raise typer.BadParameter(f"{text!r:.80} is not JSON ({error})", param_hint=flag) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from index.candidates import Hit, Window
+    from index.candidates import Hit
+    from service.search.highlights import Highlight, HitHighlights
 
 EXCERPT_LINES = 2  # that a text may take
 SIDES = ("dense", "sparse", "colbert")
@@ -42,12 +44,27 @@ def print_failure(message: str) -> None:
 
 def one_line(text: str) -> str:
     """Text without line breaks and control characters, which could move a terminal's cursor."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return _flat(text).strip()
 
 
-def print_hits(hits: Sequence[Hit], out: Console, first: int = 1) -> None:
-    """A page of results: rank, from the first one's, id, the score, its parts, how the document begins."""
-    sides = [*SIDES, "bm25"] if any(hit.scores.bm25 is not None for hit in hits) else SIDES
+def _flat(text: str) -> str:
+    return re.sub(" +", " ", "".join(c if c.isprintable() else " " for c in text))
+
+
+def print_hits(
+    hits: Sequence[Hit],
+    out: Console,
+    first: int = 1,
+    highlights: Sequence[HitHighlights] | None = None,
+) -> None:
+    """A page of results: rank, from the first one's, id, the score, its parts, how the document begins.
+
+    highlights: what is underlined in them.
+    """
+    others = [
+        name for name in ("bm25", "boost") if any(getattr(hit.scores, name) is not None for hit in hits)
+    ]
+    sides = [*SIDES, *others]
     table = Table(box=None, padding=(0, 1), expand=True, header_style="bold", row_styles=("", ""))
     table.add_column("#", justify="right", style="dim")
     table.add_column("score", justify="right", style="bold")
@@ -61,20 +78,25 @@ def print_hits(hits: Sequence[Hit], out: Console, first: int = 1) -> None:
         numbers.append((str(rank), f"{hit.score:.3f}", *parts))
     # What is left of a line beside the columns of numbers; every column has a blank on both sides.
     taken = sum(2 + max(map(len, column)) for column in zip(*numbers, strict=True))
-    for row, hit in zip(numbers[1:], hits, strict=True):
-        table.add_row(*row, _described(hit, max(20, out.width - taken - 2)))
+    for place, hit in enumerate(hits):
+        marks = None if highlights is None else highlights[place]
+        table.add_row(*numbers[1 + place], _described(hit, max(20, out.width - taken - 2), marks))
     out.print(table)
 
 
-def _described(hit: Hit, cells: int) -> Text:
+def _described(hit: Hit, cells: int, marks: HitHighlights | None) -> Text:
     """Id and title, then in at most EXCERPT_LINES lines of so many cells how the text begins, or the window
     that matches best.
     """
-    head = Text(one_line(hit.document.id), style="green")
-    if hit.document.title:
-        head.append(f"  {one_line(hit.document.title)}", style="bold")
-    text = one_line(hit.document.text if hit.window is None else _passage(hit.document.text, hit.window))
-    lines = Text(text[: cells * (EXCERPT_LINES + 1)]).wrap(Console(width=cells), cells)
+    document, window = hit.document, hit.window
+    head = Text(one_line(document.id), style="green")
+    if document.title:
+        title = _marked(document.title, [] if marks is None else marks.title)
+        title.stylize_before("bold")
+        head.append("  ").append_text(title)
+    start, end = (0, None) if window is None else (window.start, window.end)
+    text = _marked(document.text, [] if marks is None else marks.text, start, end)
+    lines = text[: cells * (EXCERPT_LINES + 1)].wrap(Console(width=cells), cells)
     if len(lines) > EXCERPT_LINES:
         last = lines[EXCERPT_LINES - 1]
         last.truncate(cells - 1)
@@ -82,8 +104,16 @@ def _described(hit: Hit, cells: int) -> Text:
     return Text("\n").join([head, *(line for line in lines[:EXCERPT_LINES])])
 
 
-def _passage(text: str, window: Window) -> str:
-    return ("…" if window.start else "") + text[window.start : window.end]
+def _marked(text: str, marks: Sequence[Highlight], start: int = 0, end: int | None = None) -> Text:
+    """A text, or a part of it, in one line, with the marks that lie in it."""
+    end = len(text) if end is None else end
+    shown, place = Text("…" if start else ""), end - len(text[start:end].lstrip())
+    for mark in marks:
+        if place <= mark["start"] and mark["end"] <= end:
+            shown.append(_flat(text[place : mark["start"]]))
+            shown.append(_flat(text[mark["start"] : mark["end"]]), "underline")
+            place = mark["end"]
+    return shown.append(_flat(text[place:end]).rstrip())
 
 
 def megabytes(size: int) -> str:

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli import options
-from cli.filters import parse_filter
+from cli.filters import parse_boosts, parse_filter
 from cli.output import console, error_console, print_hits, print_json, print_pairs
 
 FACET_VALUES = 10
 
 if TYPE_CHECKING:
     from index.candidates import Weights
+    from index.fusion import Fusion
     from models.encoder import Encoder
     from service.search.pipeline import SearchOutcome, SearchQuery
+    from service.search.stored_queries import Like
     from service.settings import Settings
 
 
@@ -58,6 +60,22 @@ def search(
             metavar="FIELD", help="Only the best hit of each value of a keyword field.", show_default=False
         ),
     ] = None,
+    boost: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JSON",
+            help='Points that are added to scores, such as {"filter": {"eq": {"lang": "en"}}, "add": 0.1} or '
+            '{"field": "published", "decay": "exp", "origin": "2026-01-01", "scale": "30d", "add": 0.2}; may '
+            "be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    fusion: Annotated[
+        str, typer.Option(metavar="sum|rrf", help="The weighted sum of the scores, or of reciprocal ranks.")
+    ] = "sum",
+    highlight: Annotated[
+        bool, typer.Option("--highlight", help="Mark what a hit's text and title have of the query.")
+    ] = False,
     facet: Annotated[
         list[str] | None,
         typer.Option(
@@ -68,10 +86,18 @@ def search(
         ),
     ] = None,
     like: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="ID",
-            help="Search for what is like this document, in the place of QUERY.",
+            help="Search for what is like this document, in the place of QUERY; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    unlike: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="With --like: for what is unlike this document; may be given several times.",
             show_default=False,
         ),
     ] = None,
@@ -89,14 +115,20 @@ def search(
     from index.candidates import Page
     from index.collection import Collection
     from service.search.answers import answer_head, answer_hits
-    from service.search.pipeline import LikeDocument, SearchQuery
+    from service.search.pipeline import SearchQuery
+    from service.search.stored_queries import LikeDocument, LikeExamples
 
     if name is None:
         _list_collections(options.settings_from(data=data), as_json=as_json)
         return
-    if query is not None and like is not None:
+    if query is not None and (like or unlike):
         raise typer.BadParameter("it is in the place of QUERY; leave one out", param_hint="--like")
-    wanted = query if like is None else LikeDocument(like)
+    if unlike and not like:
+        raise typer.BadParameter("it goes with --like ID; give one", param_hint="--unlike")
+    wanted: str | Like | None = query
+    if like:
+        several = len(like) > 1 or unlike
+        wanted = LikeExamples((*like,), (*(unlike or ()),)) if several else LikeDocument(like[0])
     if wanted is None:
         raise typer.BadParameter(
             "say what to search for after the collection's name, or give --like ID", param_hint="QUERY"
@@ -110,6 +142,9 @@ def search(
         page=Page(offset=offset, min_score=min_score),
         group_by=group_by,
         facets=_parse_facets(facet),
+        boosts=parse_boosts(boost or []),
+        fusion=_parse_fusion(fusion),
+        highlight=highlight,
     )
     settings = options.settings_from(
         data=data,
@@ -127,7 +162,7 @@ def search(
         return
     out = console()
     if outcome.hits:
-        print_hits(outcome.hits, out, first=offset + 1)
+        print_hits(outcome.hits, out, first=offset + 1, highlights=outcome.highlights)
     else:
         out.print("No hits.")
     for field, found in (outcome.facets or {}).items():
@@ -208,6 +243,12 @@ def parse_weights(words: str) -> Weights:
             f"{words!r} is neither a preset nor three or four numbers from 0 such as 1,0.3,1",
             param_hint="--weights",
         ) from error
+
+
+def _parse_fusion(name: str) -> Fusion:
+    if name not in ("sum", "rrf"):
+        raise typer.BadParameter(f"{name!r} is neither sum nor rrf", param_hint="--fusion")
+    return "rrf" if name == "rrf" else "sum"
 
 
 def _parse_facets(given: list[str] | None) -> dict[str, int] | None:

@@ -27,8 +27,8 @@ class Weights:
         return self.dense > 0 and self.sparse == self.colbert == self.bm25 == 0
 
     def array(self, sides: int) -> npt.NDArray[np.float64]:
-        """The first of them, float64[sides]: dense, sparse, colbert, bm25."""
-        return np.array([self.dense, self.sparse, self.colbert, self.bm25][:sides], np.float64)
+        """The first of them, float64[sides]: dense, sparse, colbert, bm25, and that of boosts, which is 1."""
+        return np.array([self.dense, self.sparse, self.colbert, self.bm25, 1.0][:sides], np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,11 @@ class CandidateLimits:
         """What a search with these weights takes of each."""
         return self if weights.bm25 else CandidateLimits(self.dense, self.sparse, 0)
 
-    def with_one_more(self) -> CandidateLimits:
-        """One more of each side that proposes any, for a document that is not to be found."""
-        return CandidateLimits(*(limit + (limit > 0) for limit in (self.dense, self.sparse, self.bm25)))
+    def with_more(self, count: int) -> CandidateLimits:
+        """So many more of each side that proposes any, for documents that are not to be found."""
+        return CandidateLimits(
+            *(limit + count * (limit > 0) for limit in (self.dense, self.sparse, self.bm25))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +111,20 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of one query and one document, unweighted; None where a side is not stored."""
+    """The scores of one query and one document, unweighted; None where a side is not stored. boost: what was
+    added to their sum, None where no boosts were asked for.
+    """
 
     dense: float
     sparse: float
     colbert: float | None
     bm25: float | None = None
+    boost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result: its document, weighted sum, and the sum's parts.
+    """One result: its document, score, and that score's parts.
 
     window: the one that matches best, None in a collection without windows.
     """

@@ -1,4 +1,4 @@
-"""The weighted sum of the scores, its named weights, and the order of results.
+"""The weighted sum of the scores, its named weights, reciprocal rank fusion, and the order of results.
 
 Sums are ordered on a scale of their own: scores in whole steps of their last decimal, under weights relative
 to the largest. Weights a thousand times as large so give the same order, down to the last bit, and nothing
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 
@@ -28,6 +29,12 @@ WEIGHT_PRESETS: Mapping[str, Weights] = MappingProxyType(
     }
 )
 
+Fusion = Literal["sum", "rrf"]
+"""How the scores of several sides become one: by their weighted sum, or by reciprocal ranks."""
+
+RANK_CONSTANT = 60  # of Cormack et al.
+RANK_DECIMALS = 12  # of a sum of reciprocal ranks; the last bits of float64 depend on the order of its parts
+SIDES = 4  # dense, sparse, colbert, bm25; behind them is what boosts add
 STEPS = 10.0**DECIMALS  # of scores, to 1
 RATIO_DECIMALS = 13  # of a weight to the largest; the last bits of float64 depend on how large both are
 
@@ -45,7 +52,8 @@ def relative_sum(components: Float64, weights: Weights) -> Float64:
     """What orders documents, float64[K]: the weighted sum, in steps of scores and relative to the largest
     weight.
 
-    components: float64[K, S], rounded scores of the first S sides: dense, sparse, colbert, bm25.
+    components: float64[K, S], rounded scores of the first S sides: dense, sparse, colbert, bm25; and what
+    boosts add.
     """
     ratios, _ = _relative(weights, components.shape[1])
     sums: Float64 = _added(components, ratios)[0]
@@ -64,6 +72,24 @@ def weighted_sum(components: Float64, weights: Weights) -> Float64:
     """
     sides = components.shape[1]
     return as_weighted(relative_sum(components, weights), weights, sides)
+
+
+def reciprocal_rank_fusion(components: Float64, weights: Weights) -> Float64:
+    """`sum over sides of w / (60 + rank)`, and what boosts add (Cormack, Clarke, Büttcher 2009): float64[K].
+
+    components: as those of `relative_sum`. A document's rank on a side is one more than the number of those
+    with a higher score, so equal ones share theirs; a side on which its score is 0 says nothing of it.
+    """
+    scores = components[:, :SIDES]
+    ratios, largest = _relative(weights, scores.shape[1])
+    fused: Float64 = np.zeros(len(scores))
+    for ratio, steps in zip(ratios[0].tolist(), np.rint(scores * STEPS).T, strict=True):
+        if ratio:
+            ranks = 1 + len(steps) - np.searchsorted(np.sort(steps), steps, "right")
+            fused += np.where(steps == 0, 0.0, ratio / (RANK_CONSTANT + ranks))
+    fused = np.round(fused, RANK_DECIMALS) * largest
+    added: Float64 = components[:, SIDES:].sum(axis=1)
+    return fused + added
 
 
 def as_weighted(relative: Float64, weights: Weights, sides: int) -> Float64:

@@ -24,6 +24,7 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
 from index.dense.kinds import Device
+from index.documents.boosts import Boost, check_boosts
 from index.documents.conditions import Condition, condition_of
 from index.documents.filters import Filter, check_filter
 from index.documents.store import DocumentStore, encode_id
@@ -34,7 +35,10 @@ from index.errors import (
     InvalidQueryError,
     SearchIndexError,
 )
+from index.fusion import SIDES, Fusion
+from index.search.boosts import boosts_at
 from index.search.choice import Choice
+from index.search.examples import check_examples, example_query
 from index.search.explanation import Explanation, explain
 from index.search.facets import facets_of
 from index.search.hits import hits_of
@@ -44,13 +48,14 @@ from index.search.pages import page_of
 from index.search.query import (
     CheckedQuery,
     check_facets,
+    check_fusion,
     check_group_by,
     check_options,
     check_page,
     check_query,
     check_weights,
 )
-from index.search.ranking import rank
+from index.search.ranking import rank, rank_reciprocally
 from index.search.retrieval import Candidates, ids_at, retrieve
 from index.segments.parts import rows_in_parts
 from index.segments.rows import DocumentRows
@@ -61,7 +66,7 @@ from models.representations import Float32, Float64, Int64, Representations
 
 EMPTY_NAME = "000000"
 SCORED_ROWS = 8192
-
+NAMED = 10  # ids of missing documents in a message
 
 DEFAULT_WEIGHTS = Weights()
 DEFAULT_LIMITS = CandidateLimits()
@@ -165,15 +170,19 @@ class Snapshot:
         dense_options: DenseOptions = DEFAULT_OPTIONS,
         page: Page = FIRST_PAGE,
         group_by: str | None = None,
-        excluded: str | None = None,
+        boosts: Sequence[Boost] = (),
+        fusion: Fusion = "sum",
+        without: Sequence[str] = (),
         contents: bool = True,
     ) -> SearchResult:
-        """The `top_k` candidates of highest weighted sum, every one scored in all three ways.
+        """The `top_k` candidates of highest score, every one scored in all three ways.
 
         text: the query itself, for BM25; without it, or without BM25, a hit has no such score. page: which of
         the ordered candidates are wanted. group_by: a declared keyword field, of each value of which the best
-        candidate alone is a hit, and every one without a value. excluded: the id of a document that is none.
-        contents: without them no stored text is read, and a hit's document has its id alone.
+        candidate alone is a hit, and every one without a value. boosts: what is added to the scores of
+        candidates; no other documents are found for them. fusion: whether a score is the weighted sum, or
+        that of reciprocal ranks among the candidates. without: ids of documents that are none. contents:
+        without them no stored text is read, and a hit's document has its id alone.
         Raises InvalidQueryError for a query, filter or option that this collection cannot answer.
         """
         candidates = candidates.used(weights)
@@ -181,20 +190,27 @@ class Snapshot:
         check_page(page)
         check_group_by(group_by, self.settings.fields)
         check_weights(query, text, weights, self.settings)
-        if excluded is not None:
-            candidates = candidates.with_one_more()
+        check_boosts(boosts, self.settings.fields)
+        check_fusion(fusion)
+        if without:
+            candidates = candidates.with_more(len(without))
         nearest = None
-        if weights.dense_alone and page.after is None and group_by is None:
-            nearest = page.offset + top_k + (excluded is not None)
+        if weights.dense_alone and page.after is None and group_by is None and not boosts:
+            nearest = page.offset + top_k + len(without)
         started = time.perf_counter()
         checked, segments = self._checked(query, text), self._opened()
         condition = self._condition(filter)
         found = retrieve(segments, checked, candidates, dense_options, condition, nearest)
-        if excluded is not None:
-            found = self._without(found, excluded)
+        if without:
+            found = self._left(found, without)
         retrieved = time.perf_counter()
+        sides = self._sides
+        if boosts:
+            added = boosts_at(segments, found.segments, found.rows, boosts, self.settings.fields)
+            found, sides = replace(found, boost=added.sum(axis=0)), SIDES + 1
         choice = Choice(segments, found, top_k, page, group_by)
-        ranked = rank(segments, found, checked, weights, self._sides, choice)
+        ranking = rank_reciprocally if fusion == "rrf" else rank
+        ranked = ranking(segments, found, checked, weights, sides, choice)
         hits = hits_of(segments, found, ranked, checked, weights, contents=contents)
         scored = time.perf_counter()
         return SearchResult(hits, self.version, retrieved - started, scored - retrieved)
@@ -327,6 +343,23 @@ class Snapshot:
             raise DocumentNotFoundError(f"collection {self.settings.name!r} has no document {id[:600]!r}")
         return StoredQuery.of(document, stored, window)
 
+    def examples_query(self, like: Sequence[str], unlike: Sequence[str] = ()) -> StoredQuery:
+        """A query for documents like some, unlike others: see `index/search/examples.py`. Its text is theirs
+        that it shall be like, one after the other.
+
+        Raises DocumentNotFoundError, which names those that are not there, and InvalidQueryError for no ids,
+        too many, or one in both.
+        """
+        check_examples(like, unlike)
+        found = {id: self._find(id) for id in (*like, *unlike)}
+        missing = [id for id, place in found.items() if place is None]
+        if missing:
+            named = ", ".join(f"{id[:80]!r}" for id in missing[:NAMED])
+            others = f" and {len(missing) - NAMED} others" if len(missing) > NAMED else ""
+            raise DocumentNotFoundError(f"collection {self.settings.name!r} has no document {named}{others}")
+        wanted, unwanted = (dict.fromkeys(filter(None, map(found.get, ids))) for ids in (like, unlike))
+        return example_query(self._opened(), [*wanted], [*unwanted])
+
     def explain(self, query: Representations, document_id: str, text: str | None = None) -> Explanation:
         """Matching terms and token alignment of a document, as `explanations` gives them."""
         (explanation,) = self.explanations(query, [document_id], text)
@@ -349,6 +382,15 @@ class Snapshot:
                 explanation = replace(explanation, bm25=explain_bm25(part, row, words, place))
             found.append(explanation)
         return found
+
+    def boosts_of(self, document_ids: Sequence[str], boosts: Sequence[Boost]) -> Float64:
+        """What each of B boosts adds to the scores of K documents: float64[B, K], which add up to theirs.
+
+        Raises InvalidQueryError for an unknown id, or boosts that this collection cannot answer.
+        """
+        check_boosts(boosts, self.settings.fields)
+        places, rows = np.array([self._place(id) for id in document_ids], np.int64).reshape(-1, 2).T
+        return boosts_at(self._opened(), places, rows, boosts, self.settings.fields)
 
     def encodings_of(self, document_ids: Sequence[str]) -> int:
         """The encoded texts of these documents: all their windows, or one of each in a collection without.
@@ -374,12 +416,12 @@ class Snapshot:
             return None
         return self._bm25.query(text)
 
-    def _without(self, found: Candidates, id: str) -> Candidates:
-        """The candidates but for the document of this id."""
-        place = self._find(id)
-        if place is None:
-            return found
-        return found.take(np.flatnonzero((found.segments != place[0]) | (found.rows != place[1])))
+    def _left(self, found: Candidates, without: Sequence[str]) -> Candidates:
+        """The candidates but for the documents of these ids."""
+        kept = np.ones(len(found), np.bool_)
+        for place, row in filter(None, map(self._find, without)):
+            kept &= (found.segments != place) | (found.rows != row)
+        return found.take(np.flatnonzero(kept))
 
     def _opened(self) -> tuple[Segment, ...]:
         if self._segments is None:

@@ -58,6 +58,8 @@ export interface SearchRequestOptions {
   filter?: t.Filter;
   adapter?: string;
   explain?: boolean;
+  /** Which parts of hits have what the query says. */
+  highlight?: boolean;
   searchOptions?: t.SearchOptions;
   /** Hits to leave out before the first. */
   offset?: number;
@@ -70,9 +72,13 @@ export interface SearchRequestOptions {
   include?: t.SearchRequest["include"];
   groupBy?: string;
   facets?: Record<string, number>;
+  /** Points that are added to scores for what fields say. */
+  boosts?: t.Boost[];
+  /** How the scores of the sides become one. */
+  fusion?: "sum" | "rrf";
 }
 
-export type Query = string | t.RepresentationsQuery | t.StoredDocumentQuery;
+export type Query = string | t.RepresentationsQuery | t.StoredDocumentQuery | t.ExamplesQuery;
 
 export interface RerankOptions {
   topN?: number;

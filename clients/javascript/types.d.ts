@@ -49,10 +49,13 @@ export interface BackupResponse {
   created: string;
 }
 
+/** Points that are added to the score of a document for what its fields say. */
+export type Boost = FilterBoost | DecayBoost;
+
 /** How many documents each retriever proposes, at most `max_candidates`; 0 turns one off.
 
-By default those that are stored with the collection, or else 200; always enough for `top_k`. BM25
-proposes only where it has a weight. */
+By default those that are stored with the collection, or else 200; always enough for `offset` and `top_k`.
+BM25 proposes only where it has a weight. */
 export interface CandidatesRequest {
   dense?: number | null;
   sparse?: number | null;
@@ -119,6 +122,17 @@ export interface CountDocumentsRequest {
 /** How many there are. */
 export interface CountDocumentsResponse {
   count: number;
+}
+
+/** Points for documents with a value near an origin, fewer the further away it is; none without. */
+export interface DecayBoost {
+  field: string;
+  decay: "exp" | "linear" | "gauss";
+  origin: string | number;
+  scale: string | number;
+  add: number;
+  offset?: string | number | null;
+  at_scale?: number | null;
 }
 
 /** What searches use where they give no weights or candidates; `tercet tune` stores it. */
@@ -242,6 +256,14 @@ export interface ErrorResponse {
   error: ErrorDetail;
 }
 
+/** Stored documents as examples: of what the hits shall be like, and of what not. None of them is a hit.
+
+For BM25 the query is the text of those in `like`. */
+export interface ExamplesQuery {
+  like: Array<string>;
+  unlike?: Array<string> | null;
+}
+
 /** The field has a value. */
 export interface ExistsFilter {
   exists: string;
@@ -252,6 +274,7 @@ export interface ExplanationResponse {
   terms: Array<TermMatch>;
   alignment: Array<TokenAlignment>;
   bm25?: Array<WordMatch> | null;
+  boosts?: Array<number> | null;
 }
 
 /** The commonest values of a field, of equally common ones the smaller first. */
@@ -275,6 +298,12 @@ export interface FieldsRequest {
 /** A tree over the collection's declared fields, told apart by its one key; at most 16 levels, 1,000 conditions and 10,000 values. */
 export type Filter = AndFilter | OrFilter | NotFilter | EqFilter | InFilter | GteFilter | GtFilter | LteFilter | LtFilter | ExistsFilter;
 
+/** Points for every document that a filter matches. */
+export interface FilterBoost {
+  filter: Filter;
+  add: number;
+}
+
 /** Which documents to give. */
 export interface GetDocumentsRequest {
   ids: Array<string>;
@@ -296,6 +325,12 @@ export interface GteFilter {
   gte: Record<string, string | boolean | number>;
 }
 
+/** A part of a text that has what the query says. */
+export interface HighlightResponse {
+  start: number;
+  end: number;
+}
+
 /** A document found. */
 export interface HitResponse {
   id: string;
@@ -306,6 +341,8 @@ export interface HitResponse {
   text?: string;
   metadata?: Record<string, unknown>;
   explanation?: ExplanationResponse | null;
+  highlights?: Array<HighlightResponse> | null;
+  title_highlights?: Array<HighlightResponse> | null;
 }
 
 /** The scores before weighting; null where the collection does not store a side, or the query lacks it. */
@@ -314,6 +351,7 @@ export interface HitScoresResponse {
   sparse: number | null;
   colbert: number | null;
   bm25?: number | null;
+  boost?: number | null;
 }
 
 /** The window of a document that matches best: the one that would score highest by itself. */
@@ -471,6 +509,7 @@ export interface PutDocumentsResponse {
 export interface QueryResult {
   query: QueryUsage;
   took_ms: TookMs;
+  exhausted: boolean;
   hits: Array<HitResponse>;
 }
 
@@ -594,14 +633,15 @@ export interface SearchOptions {
 /** A query to a collection. */
 export interface SearchRequest {
   collection: string;
-  query?: string | RepresentationsQuery | StoredDocumentQuery | null;
-  queries?: Array<string | RepresentationsQuery | StoredDocumentQuery> | null;
+  query?: string | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery | null;
+  queries?: Array<string | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery> | null;
   top_k?: number | null;
   weights?: SearchWeightsRequest | "sum" | "miracl" | "mldr" | "flag" | null;
   candidates?: CandidatesRequest | null;
   filter?: Filter | null;
   adapter?: string | null;
   explain?: boolean | null;
+  highlight?: boolean | null;
   search_options?: SearchOptions | null;
   offset?: number | null;
   search_after?: SearchAfter | null;
@@ -609,6 +649,8 @@ export interface SearchRequest {
   min_score?: number | null;
   include?: Array<"scores" | "window" | "title" | "text" | "metadata"> | null;
   group_by?: string | null;
+  fusion?: "sum" | "rrf" | null;
+  boosts?: Array<Boost> | null;
   facets?: Record<string, number> | null;
 }
 
@@ -620,6 +662,7 @@ export interface SearchResponse {
   weights: WeightsResponse;
   candidates: CandidatesResponse;
   took_ms: TookMs;
+  exhausted: boolean;
   facets?: Record<string, FacetResponse> | null;
   hits: Array<HitResponse>;
 }

@@ -42,11 +42,11 @@ NEWEST_READING = READINGS[-1]
 REMEMBERED_TERMS = 2**18
 LONGEST_WORD = 128  # characters; what is longer is no word, and is cut into pieces of so many
 CHARACTERS_AT_ONCE = 65_536  # a part has at least as many where more follow, and at most twice as many
-_FIRST = r"\p{L}\p{N}"
-_LETTER = rf"{_FIRST}\p{{M}}"
-_PAIRED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
-_PAIRED_LETTER = rf"[[{_LETTER}]&&[{_PAIRED}]]"
-_WORD_LETTER = rf"[[{_LETTER}]--[{_PAIRED}]]"
+FIRST_LETTER = r"\p{L}\p{N}"
+_LETTER = rf"{FIRST_LETTER}\p{{M}}"
+PAIRED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー"
+PAIRED_LETTER = rf"[[{_LETTER}]&&[{PAIRED}]]"
+WORD_LETTER = rf"[[{_LETTER}]--[{PAIRED}]]"
 # Where a word begins inside another: a capital after a small letter, or before two, as the S of HTTPServer.
 _BEGINNING = r"(?<=\p{Ll})(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll}{2})"
 # Paired letters that stay one letter in NFKC and join no letter before them.
@@ -60,15 +60,15 @@ def _invisible() -> regex.Pattern[str]:
 
 @cache
 def _words() -> regex.Pattern[str]:
-    first = rf"[[{_FIRST}]--[{_PAIRED}]]"
-    word = rf"{first}{_WORD_LETTER}{{0,{LONGEST_WORD - 1}}}"
-    return regex.compile(rf"({word})(?:'s(?!{_WORD_LETTER}))?", regex.V1)
+    first = rf"[[{FIRST_LETTER}]--[{PAIRED}]]"
+    word = rf"{first}{WORD_LETTER}{{0,{LONGEST_WORD - 1}}}"
+    return regex.compile(rf"({word})(?:'s(?!{WORD_LETTER}))?", regex.V1)
 
 
 @cache
 def _pairs() -> regex.Pattern[str]:
-    alone = rf"(?<!{_PAIRED_LETTER})[[{_FIRST}]&&[{_PAIRED}]](?!{_PAIRED_LETTER})"
-    return regex.compile(rf"(?=({_PAIRED_LETTER}{{2}}|{alone}))", regex.V1)
+    alone = rf"(?<!{PAIRED_LETTER})[[{FIRST_LETTER}]&&[{PAIRED}]](?!{PAIRED_LETTER})"
+    return regex.compile(rf"(?=({PAIRED_LETTER}{{2}}|{alone}))", regex.V1)
 
 
 @cache
@@ -84,7 +84,7 @@ def _beginnings() -> regex.Pattern[str]:
 
 @cache
 def _letters() -> regex.Pattern[str]:
-    return regex.compile(rf"{_WORD_LETTER}{{0,{LONGEST_WORD}}}", regex.V1)
+    return regex.compile(rf"{WORD_LETTER}{{0,{LONGEST_WORD}}}", regex.V1)
 
 
 @cache

@@ -30,12 +30,13 @@ def hits_of(
         zip(*map(np.ndarray.tolist, columns), strict=True)
     ):
         segment = segments[place]
-        dense, sparse, late_interaction, *bm25 = components
+        dense, sparse, late_interaction, *others = components
         scores = Scores(
             dense,
             sparse,
             None if query.colbert is None else late_interaction,
-            None if query.bm25 is None else bm25[0],
+            None if query.bm25 is None else others[0],
+            None if found.boost is None else others[-1],
         )
         document = segment.documents.get(row) if contents else segment.documents.name(row)
         window = best_window(segment, row, query, weights, ranked.late.of(number))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from index.candidates import CandidateLimits, DenseOptions, Page, Weights
 from index.catalog.settings import CollectionSettings
 from index.documents.fields import FieldType
 from index.errors import InvalidQueryError
+from index.fusion import Fusion
 from index.token_vectors.query import QueryTokens
 from models.representations import Float32, Int32, Representations
 
@@ -133,6 +135,12 @@ def check_group_by(field: str | None, fields: Mapping[str, FieldType]) -> None:
     """Raises InvalidQueryError where the field is not declared, or no keyword."""
     if field is not None and fields.get(field) != "keyword":
         raise InvalidQueryError(_unsuited("group_by", field, fields, ("keyword",)))
+
+
+def check_fusion(fusion: str) -> None:
+    """Raises InvalidQueryError for the name of none."""
+    if fusion not in get_args(Fusion):
+        raise InvalidQueryError(f"fusion is {fusion!r:.80}; use {' or '.join(get_args(Fusion))}")
 
 
 def check_facets(wanted: Mapping[str, int], fields: Mapping[str, FieldType]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from index.candidates import Weights
 from index.files.packed_bytes import PackedBytes
-from index.fusion import as_weighted, best, relative_sum
+from index.fusion import SIDES, as_weighted, best, reciprocal_rank_fusion, relative_sum
 from index.search.bounds import bounds_of
 from index.search.choice import Choice
 from index.search.late_interaction import LateScores, late_scores
@@ -53,7 +53,7 @@ def rank(
         if weights.colbert != 0:
             late = late_scores(segments, some, query)
         components = some.components(np.zeros(len(near)) if late is None else late.best(), sides)
-        told = np.flatnonzero((components[:, weights.array(sides) != 0] != 0).any(axis=1))
+        told = _told(components, weights)
         if len(told) < len(near):
             near, components = near[told], components[told]
             late = None if late is None else late.take(told)
@@ -71,6 +71,38 @@ def rank(
     else:
         late = late.take(np.searchsorted(near, hits))
     return Ranked(hits, found.take(hits).components(late.best(), sides), exact[hits], late)
+
+
+def rank_reciprocally(
+    segments: Sequence[Segment],
+    found: Candidates,
+    query: CheckedQuery,
+    weights: Weights,
+    sides: int,
+    choice: Choice,
+) -> Ranked:
+    """The hits among candidates by reciprocal rank fusion of so many sides, then by id.
+
+    A rank tells of all candidates, so each has its exact scores. What is no hit of `rank` is none here.
+    """
+    late, components = None, found.components(np.zeros(len(found)), sides)
+    if weights.colbert != 0:
+        late = late_scores(segments, found, query)
+        components = found.components(late.best(), sides)
+    sums = np.full(len(found), -np.inf)
+    told = _told(components, weights)
+    sums[told] = reciprocal_rank_fusion(components, weights)[told]
+    order = best(sums, choice.depth, choice.ids_of)
+    ranked = sums[order]
+    hits = choice.of(order[(ranked > -np.inf) & (ranked >= choice.floor)], sums)
+    late = late_scores(segments, found.take(hits), query) if late is None else late.take(hits)
+    return Ranked(hits, found.take(hits).components(late.best(), sides), sums[hits], late)
+
+
+def _told(components: Float64, weights: Weights) -> Int64:
+    """The places of those of which a side with a weight says something; a boost says nothing of a query."""
+    scores = components[:, :SIDES]
+    return np.flatnonzero((scores[:, weights.array(scores.shape[1]) != 0] != 0).any(axis=1))
 
 
 def _ids(choice: Choice, near: Int64, places: Int64) -> PackedBytes:

@@ -30,7 +30,7 @@ class Candidates:
     """K distinct documents with all scores but late interaction, in order of segment and row.
 
     segments: int64[K], places of the segments; rows: int64[K], rows within them; dense, sparse, bm25:
-    float64[K], exact scores.
+    float64[K], exact scores; boost: float64[K], what is added, None where nothing is.
     """
 
     segments: Int64
@@ -38,13 +38,17 @@ class Candidates:
     dense: Float64
     sparse: Float64
     bm25: Float64
+    boost: Float64 | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def components(self, colbert: Float64, sides: int) -> Float64:
         """With their late interaction float64[K], the scores of the first sides: float64[K, sides]."""
-        return np.array([self.dense, self.sparse, colbert, self.bm25][:sides]).T
+        columns = [self.dense, self.sparse, colbert, self.bm25]
+        if self.boost is not None:
+            columns.append(self.boost)
+        return np.array(columns[:sides]).T
 
     def take(self, places: Int64) -> Candidates:
         """The candidates at these places."""
@@ -54,6 +58,7 @@ class Candidates:
             self.dense[places],
             self.sparse[places],
             self.bm25[places],
+            None if self.boost is None else self.boost[places],
         )
 
 

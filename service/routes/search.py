@@ -11,6 +11,7 @@ import orjson
 from fastapi import Request, Response
 
 from index.candidates import Cursor, Page
+from index.documents.boosts import Boost, parse_boost
 from index.documents.filters import Filter, parse_filter
 from index.errors import InvalidQueryError
 from models.representations import OUTPUTS, Float32, Output
@@ -28,6 +29,7 @@ from service.routes.common import (
 )
 from service.schemas.search import (
     CandidatesRequest,
+    ExamplesQuery,
     PackedVectors,
     RepresentationsQuery,
     SearchOptions,
@@ -37,14 +39,15 @@ from service.schemas.search import (
 from service.schemas.search_answers import SearchManyResponse, SearchResponse
 from service.search.answers import answer_head, answer_hits, batch_head, result_head, stage_seconds
 from service.search.defaults import WantedCandidates, WantedEffort
-from service.search.pipeline import ALL_PARTS, LikeDocument, SearchOutcome, SearchQuery
+from service.search.pipeline import ALL_PARTS, SearchOutcome, SearchQuery
 from service.search.ready_queries import ReadyQuery
 from service.search.slow import log_if_slow
+from service.search.stored_queries import Like, LikeDocument, LikeExamples
 from service.settings import RequestLimits
 
 DEFAULT_TOP_K = 10
 
-Asked = str | RepresentationsQuery | StoredDocumentQuery
+Asked = str | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery
 Numbers = TypeVar("Numbers")
 
 routes = router("search")
@@ -56,8 +59,8 @@ routes = router("search")
 async def search(body: SearchRequest, request: Request, services: Services, deadline: TimeLimit) -> Response:
     """Find documents: candidates of each retriever, every one with all scores that its collection has.
 
-    `score` is the weighted sum of the scores; every part is in the answer. To `queries` the answer has
-    `results`, one for each, in the place of `query` and `hits`.
+    `score` is the weighted sum of the scores, or what `fusion` makes of them; every part is in the answer. To
+    `queries` the answer has `results`, one for each, in the place of `query` and `hits`.
     """
     asked = _queries(body)
     top_k = _top_k(body.top_k, len(asked), services.limits)
@@ -72,11 +75,14 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         candidates=_candidates(body.candidates, limits),
         filter=_filter(body.filter),
         explain=bool(body.explain),
+        highlight=bool(body.highlight),
         effort=_effort(body.search_options),
         adapter=body.adapter,
         page=_page(body),
         group_by=body.group_by,
         facets=body.facets,
+        fusion=body.fusion or "sum",
+        boosts=_boosts(body.boosts or ()),
         include=include,
         snapshot=body.snapshot,
     )
@@ -178,12 +184,14 @@ def _absent(query: Asked) -> list[Output]:
     return [side for side in OUTPUTS if getattr(query, side) is None]
 
 
-def _query(query: Asked, limits: RequestLimits, param: str) -> str | ReadyQuery | LikeDocument:
+def _query(query: Asked, limits: RequestLimits, param: str) -> str | ReadyQuery | Like:
     if isinstance(query, str):
         check_characters([query], limits.characters, param)
         return query
     if isinstance(query, StoredDocumentQuery):
         return LikeDocument(query.id, query.window or 0, limits.characters)
+    if isinstance(query, ExamplesQuery):
+        return LikeExamples(tuple(query.like), tuple(query.unlike or ()), limits.characters)
     sparse = None if query.sparse is None else (query.sparse.token_ids, query.sparse.weights)
     dense = _numbers(query.dense, 1, f"{param}.dense")
     return ReadyQuery(dense, sparse, _numbers(query.colbert, 2, f"{param}.colbert"))
@@ -216,6 +224,16 @@ def _filter(tree: dict[str, Any] | None) -> Filter | None:
         return None if tree is None else parse_filter(tree)
     except InvalidQueryError as error:
         raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
+
+
+def _boosts(given: Sequence[object]) -> tuple[Boost, ...]:
+    boosts = []
+    for place, each in enumerate(given):
+        try:
+            boosts.append(parse_boost(each))
+        except InvalidQueryError as error:
+            raise InvalidRequestError(f"boosts.{place}: {error}", f"boosts.{place}") from error
+    return tuple(boosts)
 
 
 def _effort(requested: SearchOptions | None) -> WantedEffort:

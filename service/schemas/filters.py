@@ -103,13 +103,16 @@ class Filter(
     )
 
 
-class _Described:
-    """Describes a field as a `Filter` without validating it as one, which would cost more than parsing it."""
+class DescribedAs:
+    """Describes a field as a model without validating it as one, which would cost more than parsing it."""
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        self._model = model
 
     def __get_pydantic_json_schema__(
         self, _schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return handler(Filter.__pydantic_core_schema__)
+        return handler(self._model.__pydantic_core_schema__)
 
 
-FilterTree = Annotated[dict[str, Any], _Described()]
+FilterTree = Annotated[dict[str, Any], DescribedAs(Filter)]

@@ -6,9 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
+from index.fusion import Fusion
+from index.search.examples import MOST_EXAMPLES
 from index.search.query import MAX_FACET_VALUES
 from models.soundness import LARGEST_COMPONENT, LARGEST_WEIGHT
 from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, at_most, counted
+from service.schemas.boosts import Boosts
 from service.schemas.filters import FilterTree
 from service.search.pipeline import HitPart
 
@@ -45,8 +48,8 @@ class SearchWeightsRequest(WeightsRequest):
 class CandidatesRequest(Request):
     """How many documents each retriever proposes, at most `max_candidates`; 0 turns one off.
 
-    By default those that are stored with the collection, or else 200; always enough for `top_k`. BM25
-    proposes only where it has a weight.
+    By default those that are stored with the collection, or else 200; always enough for `offset` and `top_k`.
+    BM25 proposes only where it has a weight.
     """
 
     dense: Annotated[int, Field(ge=0), WHOLE] | None = None
@@ -104,11 +107,28 @@ class StoredDocumentQuery(Request):
     )
 
 
+DocumentIds = Annotated[list[str], Field(max_length=MOST_EXAMPLES, fail_fast=True)]
+
+
+class ExamplesQuery(Request):
+    """Stored documents as examples: of what the hits shall be like, and of what not. None of them is a hit.
+
+    For BM25 the query is the text of those in `like`.
+    """
+
+    like: Annotated[DocumentIds, Field(min_length=1)] = Field(
+        description="Ids of documents of the collection; ones that are not there are 404."
+    )
+    unlike: DocumentIds | None = Field(None, description="Ids of others, which count half as much.")
+
+
 def _kind_of_query(value: object) -> str | None:
     """Which of them a value is meant to be; None for what is neither a string nor an object."""
     if isinstance(value, str):
         return "text"
     if isinstance(value, dict):
+        if "like" in value or "unlike" in value:
+            return "examples"
         return "document" if "id" in value else "representations"
     return None
 
@@ -116,7 +136,8 @@ def _kind_of_query(value: object) -> str | None:
 Query = Annotated[
     Annotated[Text, Tag("text")]
     | Annotated[RepresentationsQuery, Tag("representations")]
-    | Annotated[StoredDocumentQuery, Tag("document")],
+    | Annotated[StoredDocumentQuery, Tag("document")]
+    | Annotated[ExamplesQuery, Tag("examples")],
     Discriminator(_kind_of_query, "string_or_object", "use a string or an object"),
 ]
 
@@ -143,7 +164,20 @@ class SearchRequest(Request):
     """A query to a collection."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"collection": "demo", "query": "how is tea made", "top_k": 3}]}
+        json_schema_extra={
+            "examples": [
+                {"collection": "demo", "query": "how is tea made", "top_k": 3},
+                {
+                    "collection": "demo",
+                    "query": {"like": ["tea"], "unlike": ["rail"]},
+                    "boosts": [
+                        {"filter": {"eq": {"kind": "drink"}}, "add": 0.1},
+                        {"field": "year", "decay": "exp", "origin": 2026, "scale": 10, "add": 0.2},
+                    ],
+                    "highlight": True,
+                },
+            ]
+        }
     )
 
     collection: CollectionName
@@ -169,9 +203,14 @@ class SearchRequest(Request):
         None, description="By default the collection's; another one is a conflict, 409."
     )
     explain: bool | None = Field(False, description="Say for each hit where its scores come from.")
+    highlight: bool | None = Field(
+        False, description="Say for each hit which parts of its text and title have what the query says."
+    )
     search_options: SearchOptions | None = None
     offset: Annotated[int, Field(ge=0, le=MAX_OFFSET), WHOLE] | None = Field(
-        0, description="Hits to leave out before the first. Behind the last candidate there are none."
+        0,
+        description="Hits to leave out before the first. Where `candidates` are not given there are enough "
+        "of them, up to the setting `max_candidates`; behind the last there are no hits.",
     )
     search_after: SearchAfter | None = Field(
         None, description="Only hits behind this one, whether it is still there or not; for one query."
@@ -182,7 +221,7 @@ class SearchRequest(Request):
         "pages fit together.",
     )
     min_score: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
-        None, description="Only hits of this weighted sum or more."
+        None, description="Only hits of this score or more."
     )
     include: Annotated[list[HitPart], Field(max_length=16, fail_fast=True)] | None = Field(
         None,
@@ -193,6 +232,15 @@ class SearchRequest(Request):
         None,
         description="A declared keyword field: only the best hit of each of its values. A document of "
         "several values stands for each; one without any is a group by itself.",
+    )
+    fusion: Fusion | None = Field(
+        "sum",
+        description="How the scores of the sides become one: `sum` is their weighted sum, `rrf` reciprocal "
+        "rank fusion of the candidates, with weights and the constant 60.",
+    )
+    boosts: Boosts | None = Field(
+        None,
+        description="Points that are added to the score of every candidate for what its fields say.",
     )
     facets: (
         Annotated[

@@ -28,6 +28,9 @@ class HitScoresResponse(ScoresResponse):
     """The scores before weighting; null where the collection does not store a side, or the query lacks it."""
 
     bm25: float | None = Field(None, description="Only where the collection has BM25.")
+    boost: float | None = Field(
+        None, description="What `boosts` added to the score; only where they were asked for."
+    )
 
 
 class TermMatch(BaseModel):
@@ -85,6 +88,9 @@ class ExplanationResponse(BaseModel):
     terms: list[TermMatch]
     alignment: list[TokenAlignment]
     bm25: list[WordMatch] | None = Field(None, description="Only where the hit has a BM25 score.")
+    boosts: list[float] | None = Field(
+        None, description="What each of `boosts` added, in their order; only where they were asked for."
+    )
 
 
 class HitWindowResponse(BaseModel):
@@ -92,6 +98,13 @@ class HitWindowResponse(BaseModel):
 
     index: int = Field(description="Its place among the document's windows, from 0.")
     start: int = Field(description="Its first character in `text`, counted in Unicode code points.")
+    end: int = Field(description="The character after its last.")
+
+
+class HighlightResponse(BaseModel):
+    """A part of a text that has what the query says."""
+
+    start: int = Field(description="Its first character, counted in Unicode code points.")
     end: int = Field(description="The character after its last.")
 
 
@@ -115,6 +128,12 @@ class HitResponse(BaseModel):
     text: str = _left_out()
     metadata: dict[str, Any] = _left_out()
     explanation: ExplanationResponse | None = Field(None, description="Only where asked for.")
+    highlights: list[HighlightResponse] | None = Field(
+        None, description="Of `text`, in order and apart; only where asked for."
+    )
+    title_highlights: list[HighlightResponse] | None = Field(
+        None, description="Of `title`; only where asked for, and empty where there is none."
+    )
 
 
 class QueryTermsResponse(BaseModel):
@@ -170,6 +189,9 @@ class FacetResponse(BaseModel):
     missing: int = Field(description="Documents without a value.")
 
 
+Exhausted = Annotated[
+    bool, Field(description="No hits of these candidates follow; where it is false, some may.")
+]
 Facets = Annotated[
     dict[str, FacetResponse] | None, Field(description="By field; only where they were asked for.")
 ]
@@ -184,6 +206,7 @@ class SearchResponse(BaseModel):
     weights: WeightsResponse
     candidates: CandidatesResponse
     took_ms: TookMs
+    exhausted: Exhausted
     facets: Facets = None
     hits: list[HitResponse]
 
@@ -193,6 +216,7 @@ class QueryResult(BaseModel):
 
     query: QueryUsage
     took_ms: TookMs
+    exhausted: Exhausted
     hits: list[HitResponse]
 
 

@@ -31,6 +31,7 @@ def answer_head(outcome: SearchOutcome) -> dict[str, Any]:
         "weights": sides_record(outcome.weights, bm25=outcome.bm25),
         "candidates": sides_record(outcome.candidates, bm25=outcome.bm25),
         "took_ms": _milliseconds(stage_seconds(outcome)),
+        "exhausted": outcome.exhausted,
         **_facets(outcome),
     }
 
@@ -57,7 +58,7 @@ def batch_head(outcomes: Sequence[SearchOutcome], total_seconds: float) -> dict[
         "total": total_seconds,
     }
     head = {**answer_head(first), "took_ms": _milliseconds(seconds)}
-    del head["query"]
+    del head["query"], head["exhausted"]
     return head
 
 
@@ -66,6 +67,7 @@ def result_head(outcome: SearchOutcome) -> dict[str, Any]:
     return {
         "query": answer_query(outcome.tokens, outcome.terms, truncated=outcome.truncated),
         "took_ms": _milliseconds(stage_seconds(outcome)),
+        "exhausted": outcome.exhausted,
     }
 
 
@@ -87,16 +89,23 @@ def answer_hits(
         shaped = _hit(hit, absent, include, bm25=outcome.bm25)
         if outcome.explanations is not None:
             shaped["explanation"] = outcome.explanations[place]
+        if outcome.highlights is not None:
+            found = outcome.highlights[place]
+            shaped |= {"highlights": found.text, "title_highlights": found.title}
         yield shaped
 
 
 def sides_record(sides: Weights | CandidateLimits | Scores, *, bm25: bool) -> dict[str, Any]:
-    """What there is of each side, by its name; BM25 is a side only where the collection has it."""
+    """What there is of each side, by its name; BM25 is a side only where the collection has it, and what
+    boosts add is there only where they were asked for.
+    """
     record = {
         name: getattr(sides, name) for name in sides.__slots__
     }  # asdict copies, and takes ten times as long
     if not bm25:
         del record["bm25"]
+    if isinstance(sides, Scores) and sides.boost is None:
+        del record["boost"]
     return record
 
 

@@ -63,16 +63,26 @@ def rerank_weights(wanted: Weights | None, defaults: SearchDefaults | None) -> W
 
 
 def candidates_used(
-    wanted: WantedCandidates, top_k: int, weights: Weights, defaults: SearchDefaults | None
+    wanted: WantedCandidates,
+    top_k: int,
+    weights: Weights,
+    defaults: SearchDefaults | None,
+    offset: int = 0,
 ) -> CandidateLimits:
-    """The candidates wanted, else those of the collection, else 200; defaults are enough for top_k."""
+    """The candidates wanted, else those of the collection, else 200; defaults are enough for top_k.
+
+    Where so many and an offset go beyond them they are doubled until they do not, so that many pages have the
+    same.
+    """
     usual = CandidateLimits() if defaults is None else defaults.candidates
 
     def chosen(asked: int | None, by_default: int) -> int:
+        if asked is not None:
+            return asked
         enough = max(by_default, top_k)
-        if asked is None:
-            return enough if wanted.largest is None else min(enough, wanted.largest)
-        return asked
+        while enough < offset + top_k:
+            enough *= 2
+        return enough if wanted.largest is None else min(enough, wanted.largest)
 
     return CandidateLimits(
         chosen(wanted.dense, usual.dense),

@@ -8,6 +8,7 @@ from typing import NotRequired, TypedDict
 
 from index.bm25.explanation import Bm25Terms
 from index.candidates import Document, Hit
+from index.documents.boosts import Boost
 from index.search.explanation import Alignment, MatchingTerms
 from index.snapshot import Snapshot
 from ingest.document_windows import cutter_for, text_of_window
@@ -68,11 +69,14 @@ class ExplainedWord(TypedDict):
 
 
 class HitExplanation(TypedDict):
-    """The parts of a hit's sparse and colbert scores, and of its BM25 score where it has one."""
+    """The parts of a hit's sparse and colbert scores, and of its BM25 score where it has one; and what each
+    of the boosts that were asked for adds.
+    """
 
     terms: list[ExplainedTerm]
     alignment: list[AlignedToken]
     bm25: NotRequired[list[ExplainedWord]]
+    boosts: NotRequired[list[float]]
 
 
 def require_explainable(query: Representations, text: str | None, hits: int, *, bm25: bool) -> None:
@@ -113,7 +117,12 @@ def _vectors(query: Representations) -> int:
 
 
 def explain_hits(
-    snapshot: Snapshot, tokenizer: Tokenizer, text: str | None, query: Representations, hits: Sequence[Hit]
+    snapshot: Snapshot,
+    tokenizer: Tokenizer,
+    text: str | None,
+    query: Representations,
+    hits: Sequence[Hit],
+    boosts: Sequence[Boost] = (),
 ) -> list[HitExplanation]:
     """One explanation for each hit; `text` is the query's, None for ready representations.
 
@@ -122,7 +131,8 @@ def explain_hits(
     require_few_windows(snapshot, query, hits)
     query_tokens = _query_tokens(text, query, tokenizer)
     cutter, unpooled = cutter_for(snapshot.settings, tokenizer), snapshot.settings.token_pooling == 1
-    found = snapshot.explanations(query, [hit.document.id for hit in hits], text)
+    names = [hit.document.id for hit in hits]
+    found = snapshot.explanations(query, names, text)
     texts = [
         _aligned_text(hit.document, explanation.alignment, cutter)
         for hit, explanation in zip(hits, found, strict=True)
@@ -144,6 +154,9 @@ def explain_hits(
         if explanation.bm25 is not None:
             explained["bm25"] = _words(explanation.bm25)
         explanations.append(explained)
+    if boosts:
+        for explained, added in zip(explanations, snapshot.boosts_of(names, boosts).T.tolist(), strict=True):
+            explained["boosts"] = added
     return explanations
 
 

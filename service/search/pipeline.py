@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
 from index.candidates import CandidateLimits, DenseOptions, Facet, Hit, Page, SearchResult, Weights
-from index.catalog.settings import CollectionSettings
-from index.documents.filters import Filter, check_filter
-from index.errors import InvalidQueryError
-from index.search.query import check_bm25, check_facets, check_group_by
+from index.documents.boosts import Boost
+from index.documents.filters import Filter
+from index.fusion import Fusion
 from index.snapshot import Snapshot
 from models.encoder import EncoderInfo
 from models.representations import Representations
@@ -21,18 +20,21 @@ from models.tokenizer import Tokenizer
 from service.collections import CollectionRegistry
 from service.encoding.service import EncodingService, estimated_tokens
 from service.encoding.shelf import EncoderShelf
-from service.exceptions import InvalidRequestError, SnapshotGoneError
+from service.exceptions import SnapshotGoneError
 from service.facts import note
 from service.load.admission import ANY_WAIT, Admission, Ticket
 from service.load.concurrency import in_lanes
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
 from service.load.relay import on_loop, relay
+from service.search.checks import require_bm25, require_candidates, require_fields
 from service.search.defaults import WantedCandidates, WantedEffort, candidates_used, weights_used
 from service.search.explanations import HitExplanation, explain_hits, require_explainable
+from service.search.highlights import HitHighlights, highlights_of
 from service.search.line import SearchLine
 from service.search.query_terms import QueryTerms, query_terms, require_meaning
 from service.search.ready_queries import ReadyQuery, require_sides
+from service.search.stored_queries import Like, ids_of, stored_query
 from service.search.target import target_of
 from service.tracing.request import record
 
@@ -43,31 +45,20 @@ CONTENTS: frozenset[HitPart] = frozenset({"title", "text", "metadata"})  # what 
 
 
 @dataclass(frozen=True, slots=True)
-class LikeDocument:
-    """A stored document as the query, or one of its windows; itself it is no hit.
-
-    characters: of its text at most, where BM25 is to read it.
-    """
-
-    id: str
-    window: int = 0
-    characters: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class SearchQuery:
     """What is searched. query: a text, or ready representations of one text, which is then `text`, for BM25,
-    or a stored document; adapter: by default the collection's, and no other would do.
+    or stored documents; adapter: by default the collection's, and no other would do.
 
     weights: None takes the collection's defaults, or 1, 1, 1 where it has none; likewise candidates and
     effort. page: which of the ordered candidates are wanted; group_by: a keyword field, of each value of
-    which the best is. facets: of fields so many values, counted over what the filter allows. include: the
-    parts of a hit that are wanted, by default all. snapshot: the version that is to be searched, by default
-    the latest. param: what the query is called in messages.
+    which the best is. facets: of fields so many values, counted over what the filter allows. boosts: what is
+    added to the scores of candidates; fusion: how scores become one. include: the parts of a hit that are
+    wanted, by default all; highlight: where hits have what the query says. snapshot: the version that is to
+    be searched, by default the latest. param: what the query is called in messages.
     """
 
     collection: str
-    query: str | Representations | ReadyQuery | LikeDocument
+    query: str | Representations | ReadyQuery | Like
     top_k: int = 10
     weights: Weights | None = None
     candidates: WantedCandidates = field(default_factory=WantedCandidates)
@@ -79,7 +70,10 @@ class SearchQuery:
     page: Page = field(default_factory=Page)
     group_by: str | None = None
     facets: Mapping[str, int] | None = None
+    boosts: tuple[Boost, ...] = ()
+    fusion: Fusion = "sum"
     include: frozenset[HitPart] = ALL_PARTS
+    highlight: bool = False
     snapshot: str | None = None
     param: str = "query"
 
@@ -91,15 +85,15 @@ class SearchQuery:
     @property
     def needs_contents(self) -> bool:
         """Whether stored texts are to be read for the hits."""
-        return self.explain or not CONTENTS.isdisjoint(self.include)
+        return self.explain or self.highlight or not CONTENTS.isdisjoint(self.include)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
     """What was found, and with which weights and candidates; `bm25`: whether the collection has that side.
 
-    `explanations` go with the hits; `terms`, where the collection has an idf, `tokens` and `truncated` are
-    the query's.
+    `explanations` and `highlights` go with the hits, where they are asked for; `terms`, where the collection
+    has an idf, `tokens` and `truncated` are the query's; exhausted: no more hits of the candidates follow.
     """
 
     collection: str
@@ -117,18 +111,20 @@ class SearchOutcome:
     total_seconds: float
     bm25: bool = False
     facets: Mapping[str, Facet] | None = None
+    highlights: list[HitHighlights] | None = None
+    exhausted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A query ready to be run. words: its text, where it is known; excluded: the id of a document that is no
-    hit.
+    """A query ready to be run. words: its text, where it is known; without: the ids of documents that are no
+    hits.
     """
 
     asked: SearchQuery
     representations: Representations
     words: str | None
-    excluded: str | None = None
+    without: tuple[str, ...] = ()
 
 
 class SearchPipeline:
@@ -210,11 +206,19 @@ class SearchPipeline:
                 f"{snapshot.version!r} now; search without one, and begin with the first page"
             )
         weights = weights_used(query.weights, target.defaults)
-        candidates = candidates_used(query.candidates, query.top_k, weights, target.defaults)
+        candidates = candidates_used(
+            query.candidates, query.top_k, weights, target.defaults, query.page.offset
+        )
         effort = query.effort.used(target.effort)
-        _require_bm25(weights, query.candidates, snapshot.settings)
-        _require_candidates(candidates, query.candidates)
-        _check_fields(query, snapshot)
+        require_bm25(weights, query.candidates, snapshot.settings)
+        require_candidates(candidates, query.candidates)
+        require_fields(
+            snapshot.settings.fields,
+            filter=query.filter,
+            group_by=query.group_by,
+            facets=query.facets,
+            boosts=query.boosts,
+        )
         queries = [_checked(each, encoding.info) for each in queries]
         for each in queries:
             if isinstance(each.query, Representations):
@@ -233,6 +237,7 @@ class SearchPipeline:
         def found(one: _Prepared, asked: float) -> tuple[float, SearchResult, Shaped]:
             began = time.monotonic()
             result, explanations = _found(snapshot, encoding.tokenizer, one, weights, candidates, effort)
+            highlights = _highlights(snapshot, encoding.tokenizer, one, result.hits)
             outcome = SearchOutcome(
                 query.collection,
                 result.snapshot,
@@ -249,6 +254,8 @@ class SearchPipeline:
                 encode_seconds + time.monotonic() - asked,
                 snapshot.settings.bm25,
                 facets,
+                highlights,
+                len(result.hits) < query.top_k,
             )
             return began, result, shape(one.asked, outcome)
 
@@ -288,7 +295,7 @@ class SearchPipeline:
             encoded = (together.take(np.array([row])) for row in range(len(texts)))
         prepared = []
         for query in queries:
-            if isinstance(query.query, LikeDocument):
+            if isinstance(query.query, Like):
                 prepared.append(await self._pool.run(_like, query, query.query, snapshot, weights))
             elif isinstance(query.query, str):
                 prepared.append(_Prepared(query, next(encoded), query.query))
@@ -324,30 +331,29 @@ def _found(
         dense_options=effort,
         page=asked.page,
         group_by=asked.group_by,
-        excluded=query.excluded,
+        boosts=asked.boosts,
+        fusion=asked.fusion,
+        without=query.without,
         contents=asked.needs_contents,
     )
     if not asked.explain:
         return result, None
-    return result, explain_hits(snapshot, tokenizer, query.words, query.representations, result.hits)
+    representations, hits = query.representations, result.hits
+    return result, explain_hits(snapshot, tokenizer, query.words, representations, hits, asked.boosts)
 
 
-def _like(query: SearchQuery, like: LikeDocument, snapshot: Snapshot, weights: Weights) -> _Prepared:
-    """A stored document as a query. Raises DocumentNotFoundError, or InvalidRequestError for a window that it
-    does not have and for a text that is too long for BM25.
-    """
-    try:
-        stored = snapshot.stored_query(like.id, like.window)
-    except InvalidQueryError as error:
-        raise InvalidRequestError(str(error), f"{query.param}.window") from error
-    readable = like.characters is None or len(stored.text) <= like.characters
-    if weights.bm25 and not readable:
-        raise InvalidRequestError(
-            f"document {like.id[:80]!r} has {len(stored.text)} characters for BM25 to read; the limit is "
-            f"{like.characters} (setting max_characters): set weights.bm25 to 0",
-            f"{query.param}.id",
-        )
-    return _Prepared(query, stored.representations, stored.text if readable else None, like.id)
+def _highlights(
+    snapshot: Snapshot, tokenizer: Tokenizer, query: _Prepared, hits: Sequence[Hit]
+) -> list[HitHighlights] | None:
+    if not query.asked.highlight:
+        return None
+    return highlights_of(snapshot.settings, tokenizer, query.words, query.representations, hits)
+
+
+def _like(query: SearchQuery, like: Like, snapshot: Snapshot, weights: Weights) -> _Prepared:
+    """Stored documents as a query. Raises as `stored_query`."""
+    stored, text = stored_query(like, query.param, snapshot, weights)
+    return _Prepared(query, stored.representations, text, ids_of(like))
 
 
 def _record_stages(asked: float, began: float, result: SearchResult, *, explained: bool) -> None:
@@ -359,45 +365,3 @@ def _record_stages(asked: float, began: float, result: SearchResult, *, explaine
     record("score", retrieved, scored)
     if explained:
         record("explain", scored)
-
-
-def _require_bm25(weights: Weights, candidates: WantedCandidates, settings: CollectionSettings) -> None:
-    """Raises InvalidRequestError where BM25 is asked of a collection without it."""
-    for param, asked in (("weights.bm25", weights.bm25), ("candidates.bm25", candidates.bm25 or 0)):
-        try:
-            check_bm25(param, asked, settings)
-        except InvalidQueryError as error:
-            raise InvalidRequestError(str(error), param) from error
-
-
-def _require_candidates(used: CandidateLimits, wanted: WantedCandidates) -> None:
-    """Raises InvalidRequestError where no side proposes any."""
-    if any(asdict(used).values()):
-        return
-    if wanted.bm25:
-        raise InvalidRequestError(
-            f"candidates.bm25 is {wanted.bm25}, but weights.bm25 is 0, and the other candidates are 0, so "
-            "nothing can be found; raise weights.bm25, or candidates of another side",
-            "candidates",
-        )
-    raise InvalidRequestError(
-        "candidates are 0 on all sides, so nothing can be found; raise those of one", "candidates"
-    )
-
-
-def _check_fields(query: SearchQuery, snapshot: Snapshot) -> None:
-    """Raises InvalidRequestError where the collection has no such field, or it is of another type."""
-    fields = snapshot.settings.fields
-    try:
-        if query.filter is not None:
-            check_filter(query.filter, fields)
-    except InvalidQueryError as error:
-        raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
-    try:
-        check_group_by(query.group_by, fields)
-    except InvalidQueryError as error:
-        raise InvalidRequestError(str(error), "group_by") from error
-    try:
-        check_facets(query.facets or {}, fields)
-    except InvalidQueryError as error:
-        raise InvalidRequestError(str(error), "facets") from error

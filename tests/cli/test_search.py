@@ -13,6 +13,7 @@ from cli.output import one_line, print_hits
 from cli.search import parse_weights
 from index.candidates import Document, Hit, Scores, Weights, Window
 from service.schemas.search_answers import SearchResponse
+from service.search.highlights import HitHighlights
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -56,18 +57,69 @@ def test_pages_and_documents_like_another(tercet: Run) -> None:
         ["2", f"{whole[1]['score']:.3f}"],
         ["3", f"{whole[2]['score']:.3f}"],
     ]
+    ranks = json.loads(tercet("search", "small", "tea", "--fusion", "rrf", "--json").stdout)["hits"]
+    assert ranks[0]["score"] == pytest.approx(3 / 61)
     like = json.loads(tercet("search", "small", "--like", "tea", "--json").stdout)["hits"]
     assert sorted(hit["id"] for hit in like) == ["bees", "korea", "rail"]
+    several = ("--like", "tea", "--like", "bees", "--unlike", "rail", "--json")
+    assert [hit["id"] for hit in json.loads(tercet("search", "small", *several).stdout)["hits"]] == ["korea"]
     for wrong, message in (
         (("x", "--like", "tea"), "leave one out"),
         ((), "give --like ID"),
+        (("--unlike", "tea"), "it goes with --like ID"),
+        (("--like", "tea", "--unlike", "coffee"), "has no document 'coffee'"),
         (("x", "--facet", "year"), "'year' is integer"),
         (("x", "--facet", "year:many"), "no FIELD:N"),
         (("x", "--group-by", "size"), "'size' is not declared"),
+        (("x", "--fusion", "max"), "'max' is neither sum nor rrf"),
     ):
         done = tercet("search", "small", *wrong)
         assert done.returncode != 0
         assert message in " ".join(done.stderr.replace("│", " ").split())
+
+
+@pytest.mark.usefixtures("built")
+def test_boosts_are_a_column_and_part_of_the_score(tercet: Run) -> None:
+    early = '{"filter": {"lt": {"year": 1950}}, "add": 2}'
+    late = '{"field": "year", "decay": "linear", "origin": 2000, "scale": 100, "add": 0.5}'
+    asked = ("search", "small", "how is tea made?", "--boost", early, "--boost", late)
+    lines = tercet(*asked).stdout.splitlines()
+    assert lines[0].split() == ["#", "score", "dense", "sparse", "colbert", "boost", "document"]
+    score, *parts = map(float, lines[1].split()[1:6])
+    assert score == pytest.approx(sum(parts), abs=0.003)
+    plain = json.loads(tercet("search", "small", "how is tea made?", "--json").stdout)["hits"]
+    hits = json.loads(tercet(*asked, "--json").stdout)["hits"]
+    years = {hit["id"]: hit["metadata"].get("year") for hit in plain}
+    for hit in hits:
+        (former,) = (each["score"] for each in plain if each["id"] == hit["id"])
+        assert hit["score"] == pytest.approx(former + hit["scores"]["boost"], abs=1e-9)
+        assert (hit["scores"]["boost"] > 1.9) == (years[hit["id"]] is not None and years[hit["id"]] < 1950)
+    for wrong, message in (("{", "is not JSON"), ('{"filter": {"lt": {"year": 1950}}}', "add is missing")):
+        done = tercet("search", "small", "x", "--boost", wrong)
+        assert done.returncode != 0
+        assert message in " ".join(done.stderr.replace("│", " ").split())
+
+
+@pytest.mark.usefixtures("built")
+def test_words_of_the_query_are_marked(tercet: Run) -> None:
+    done = tercet("search", "small", "tea", "--highlight", "--json")
+    hits = {hit["id"]: hit for hit in json.loads(done.stdout)["hits"]}
+    tea = hits["tea"]
+    assert {tea["text"][each["start"] : each["end"]].lower() for each in tea["highlights"]} == {"tea"}
+    assert [tea["title"][each["start"] : each["end"]] for each in tea["title_highlights"]] == ["tea"]
+    assert tercet("search", "small", "tea", "--highlight").returncode == 0
+
+
+def test_marks_lie_where_they_lie_in_the_text() -> None:
+    text = "Before.\n\n  Hot\t tea and  green tea " + "x " * 200
+    marks = HitHighlights([{"start": 16, "end": 19}, {"start": 31, "end": 34}], [{"start": 0, "end": 3}])
+    assert [text[each["start"] : each["end"]] for each in marks.text] == ["tea", "tea"]
+    out = Console(width=80, record=True, force_terminal=True, color_system="standard")
+    hit = Hit(Document("a", text, "Tea time"), 1.5, Scores(0.5, 0.25, 0.75), Window(1, 9, 40))
+    print_hits([hit], out, highlights=[marks])
+    lines = out.export_text(styles=True).splitlines()
+    assert "\x1b[1;4;32mTea\x1b[0m\x1b[1;32m time" in lines[1]
+    assert "…Hot \x1b[4mtea\x1b[0m and green \x1b[4mtea\x1b[0m x x" in lines[2]
 
 
 @pytest.mark.usefixtures("built")

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from index.candidates import Weights
 from index.errors import InvalidQueryError
 from index.files.packed_bytes import PackedBytes
-from index.fusion import best, relative_sum, relative_sums, weighted_sum, weights_preset
+from index.fusion import (
+    best,
+    reciprocal_rank_fusion,
+    relative_sum,
+    relative_sums,
+    weighted_sum,
+    weights_preset,
+)
 
 
 def test_presets() -> None:
@@ -45,6 +52,35 @@ def test_what_orders_is_the_same_for_weights_of_any_scale(preset: tuple[float, .
         for row in components.tolist()
     ]
     np.testing.assert_allclose(sums, np.array([float(value) for value in exact]), rtol=0, atol=1e-6)
+
+
+def test_reciprocal_ranks_by_hand() -> None:
+    components = np.array([[0.9, 0.0, 0.3], [0.5, 2.0, 0.3], [-0.1, 1.0, 0.0], [0.5, 0.0, 0.2]])
+    fused = reciprocal_rank_fusion(components, Weights(1, 0.5, 2))
+    assert fused.tolist() == pytest.approx(
+        [
+            1 / 61 + 2 / 61,
+            1 / 62 + 0.5 / 61 + 2 / 61,  # equal scores share a rank
+            1 / 64 + 0.5 / 62,  # a score of 0 says nothing
+            1 / 62 + 2 / 63,
+        ]
+    )
+    alone = reciprocal_rank_fusion(components, Weights(0, 1, 0))
+    assert alone.tolist() == pytest.approx([0, 1 / 61, 1 / 62, 0])
+    boosted = np.column_stack([components, np.zeros(4), [0, 0, 0.5, -0.25]])
+    assert reciprocal_rank_fusion(boosted, Weights(1, 0.5, 2)).tolist() == pytest.approx(
+        (fused + np.array([0, 0, 0.5, -0.25])).tolist()
+    )
+
+
+def test_the_order_of_sides_does_not_tell_equal_ranks_apart() -> None:
+    """1/61 + 1/62 + 1/67 has other last bits in another order."""
+    orders = np.array([[9, 8, 3], [8, 3, 9], [3, 9, 8], *([rest, rest, rest] for rest in (7, 6, 5, 4))]) / 10
+    fused = reciprocal_rank_fusion(orders, Weights(1, 1, 1))
+    assert len({1 / 61 + 1 / 62 + 1 / 67, 1 / 62 + 1 / 67 + 1 / 61, 1 / 67 + 1 / 61 + 1 / 62}) > 1
+    assert len(set(fused[:3].tolist())) == 1
+    scaled = reciprocal_rank_fusion(orders, Weights(1e6, 1e6, 1e6))
+    assert scaled.tolist() == (1e6 * fused).tolist()
 
 
 def test_weights_may_be_integers_or_all_zero() -> None:

@@ -93,7 +93,7 @@ def test_a_dense_search_asks_no_other_side_which_could_find_nothing_better(
     assert len(asked) == 4
     third = hits[2][0]
     rest = described(
-        snapshot.search(query, weights=dense, candidates=CandidateLimits(11, 100), excluded=third)
+        snapshot.search(query, weights=dense, candidates=CandidateLimits(11, 100), without=[third])
     )
     assert [hit for hit in rest if hit in hits] == [hit for hit in hits if hit[0] != third]
     assert len(asked) == 4
@@ -110,7 +110,7 @@ def test_a_document_that_is_left_out_takes_no_place(build: Any, three: Any) -> N
     snapshot = build(three).snapshot()
     query = snapshot.stored_query("a").representations
     for limits in (CandidateLimits(1, 0), CandidateLimits(2, 0)):
-        hits = snapshot.search(query, top_k=1, candidates=limits, excluded="a").hits
+        hits = snapshot.search(query, top_k=1, candidates=limits, without=["a"]).hits
         assert [hit.document.id for hit in hits] == ["c"]
 
 

@@ -147,6 +147,39 @@ async def test_a_stored_document_searches_like_its_representations(
     assert like["query"] == {"tokens": 0, "truncated": False}
 
 
+async def test_documents_are_examples_of_what_is_wanted_and_what_is_not(
+    client: httpx.AsyncClient, many: str
+) -> None:
+    like, unlike = ["d01", "d07", "d30"], ["d02"]
+    options: dict[str, Any] = {"top_k": 60, "weights": {"bm25": 1}}
+    answer = await ask(client, query={"like": like, "unlike": unlike}, **options)
+    assert not {*like, *unlike} & {hit["id"] for hit in answer["hits"]}
+    assert len(answer["hits"]) == 56
+    texts = []
+    for id in like:
+        document = (await client.get(f"/collections/many/documents/{id}")).json()
+        texts.append(f"{document['title']}\n{document['text']}")
+    words = await ask(client, query="\n".join(texts), **options)
+    bm25 = {hit["id"]: hit["scores"]["bm25"] for hit in words["hits"]}
+    assert all(hit["scores"]["bm25"] == bm25[hit["id"]] for hit in answer["hits"])
+    without = await ask(client, query={"like": like}, **options)
+    assert len(without["hits"]) == 57
+    scores = {hit["id"]: hit["scores"] for hit in without["hits"]}
+    assert any(hit["scores"]["dense"] != scores[hit["id"]]["dense"] for hit in answer["hits"])
+    assert all(hit["scores"]["colbert"] == scores[hit["id"]]["colbert"] for hit in answer["hits"])
+    several = await ask(client, queries=["tea", {"like": like, "unlike": unlike}], **options)
+    assert several["results"][1]["hits"] == answer["hits"]
+
+
+async def test_texts_of_examples_are_limited_as_other_texts(make_client: Any, many: str) -> None:
+    query = {"like": ["d01", "d02", "d03"]}
+    async with make_client(max_characters=100) as client:
+        assert len((await ask(client, query=query, top_k=60))["hits"]) == 57  # BM25 has no weight
+        status, code, param, message = await refusal(client, query=query, weights={"bm25": 1})
+        assert (status, code, param) == (422, "invalid_value", "query.like")
+        assert "the limit is 100 (setting max_characters)" in message
+
+
 async def test_parts_change_nothing_but_the_fields(client: httpx.AsyncClient, many: str) -> None:
     whole = (await ask(client, query="hot tea"))["hits"]
     for include in ([], ["text"], ["scores", "title"], ["metadata", "scores", "window", "title", "text"]):
@@ -206,6 +239,23 @@ async def test_what_makes_no_sense_is_refused_by_name(client: httpx.AsyncClient,
             (422, "invalid_value", "query.window", "it has 1, from 0 on"),
         ),
         ({"query": {"id": "d01", "dense": [1]}}, (422, "unknown_field", "query.dense", "no such field")),
+        (
+            {"query": {"like": ["d01", "x", "y"], "unlike": ["z"]}},
+            (404, "document_not_found", None, "collection 'many' has no document 'x', 'y', 'z'"),
+        ),
+        (
+            {"query": {"like": [f"x{place}" for place in range(12)]}},
+            (404, "document_not_found", None, "'x9' and 2 others"),
+        ),
+        ({"query": {"unlike": ["d01"]}}, (422, "missing_field", "query.like", "query.like is missing")),
+        ({"query": {"like": []}}, (422, "invalid_value", "query.like", "use at least 1 item")),
+        ({"query": {"like": ["d01"] * 101}}, (422, "invalid_value", "query.like", "use at most 100 items")),
+        ({"query": {"like": [1]}}, (422, "invalid_value", "query.like.0", "use a string")),
+        (
+            {"query": {"like": ["d01"], "unlike": ["d02", "d01"]}},
+            (422, "invalid_value", "query.unlike", "'d01' is in like and in unlike"),
+        ),
+        ({"query": {"like": ["d01"], "text": "a"}}, (422, "unknown_field", "query.text", "no such field")),
         ({"queries": ["a", {"dense": [1.0]}]}, (422, "invalid_value", "queries.1.dense", "")),
         ({"queries": ["a", 3]}, (422, "invalid_value", "queries.1", "is 3; use a string or an object")),
         (
@@ -217,6 +267,26 @@ async def test_what_makes_no_sense_is_refused_by_name(client: httpx.AsyncClient,
         status, code, param, message = await refusal(client, **body)
         assert (status, code, param) == expected[:3], (body, message)
         assert expected[3] in message
+
+
+async def test_ranks_are_fused_where_asked(client: httpx.AsyncClient, many: str) -> None:
+    options: dict[str, Any] = {"query": "hot tea", "top_k": 60, "weights": {"sparse": 0.5, "bm25": 2}}
+    sums = (await ask(client, **options))["hits"]
+    ranks = (await ask(client, **options, fusion="rrf"))["hits"]
+    assert {hit["id"]: hit["scores"] for hit in ranks} == {hit["id"]: hit["scores"] for hit in sums}
+    weights = {"dense": 1, "sparse": 0.5, "colbert": 1, "bm25": 2}
+    for hit in ranks:
+        parts = [
+            weight / (61 + sum(other["scores"][side] > hit["scores"][side] for other in sums))
+            for side, weight in weights.items()
+            if hit["scores"][side]
+        ]
+        assert hit["score"] == pytest.approx(sum(parts), abs=1e-11)
+    assert [hit["id"] for hit in ranks] == sorted(
+        (hit["id"] for hit in ranks), key={hit["id"]: (-hit["score"], hit["id"]) for hit in ranks}.__getitem__
+    )
+    assert (await ask(client, **options, fusion=None))["hits"] == sums
+    assert (await refusal(client, query="tea", fusion="max"))[:3] == (422, "invalid_value", "fusion")
 
 
 async def test_queries_and_their_hits_are_limited(make_client: Any, many: str) -> None:
@@ -234,6 +304,45 @@ async def test_queries_and_their_hits_are_limited(make_client: Any, many: str) -
         status, _, param, message = await refusal(client, query={"id": "long"}, weights={"bm25": 1})
         assert (status, param) == (422, "query.id")
         assert "160 characters for BM25 to read; the limit is 100" in message
+
+
+async def test_pages_go_through_all_documents_until_they_are_exhausted(
+    make_client: Any, data: Path, tiny: Any
+) -> None:
+    found = Collection.open(data / "collections", "demo").settings
+    settings = type(found)(**{**vars_of(found), "name": "long"})
+    collection = Collection.create(data / "collections", "long", settings)
+    texts = [f"{' '.join(WORDS[: place % 8])} tea number {place}" for place in range(700)]
+    with collection.writer() as writer:
+        writer.add([Document(f"d{place:03}", text) for place, text in enumerate(texts)], encode(tiny, texts))
+        writer.publish()
+    body: dict[str, Any] = {"collection": "long", "query": "tea", "top_k": 100}
+    async with make_client() as client:
+        seen, answers = set[str](), []
+        for offset in range(0, 2000, 100):
+            answers.append(await ask(client, **body, offset=offset))
+            seen |= {hit["id"] for hit in answers[-1]["hits"]}
+            if answers[-1]["exhausted"]:
+                break
+        assert [answer["candidates"]["dense"] for answer in answers] == [
+            200,
+            200,
+            400,
+            400,
+            800,
+            800,
+            800,
+            800,
+        ]
+        assert len(seen) == 700
+        few = {**body, "candidates": {"dense": 30, "sparse": 0}}
+        last = await ask(client, **few, offset=20)
+        assert (len(last["hits"]), last["exhausted"]) == (10, True)
+        full = await ask(client, **{**few, "top_k": 20})
+        assert (len(full["hits"]), full["exhausted"]) == (20, False)
+    async with make_client(max_candidates=250, max_top_k=250) as client:
+        last = await ask(client, **body, offset=690)
+        assert (last["candidates"]["dense"], last["exhausted"]) == (250, True)
 
 
 async def test_a_deep_page_is_empty(client: httpx.AsyncClient, many: str) -> None:

@@ -205,7 +205,7 @@ def test_where_a_text_is_cut_nothing_joins() -> None:
     joining = {second for letter in every for second in unicodedata.normalize("NFD", letter)[1:]}
     joining |= {chr(code) for code in range(0x1161, 0x1200)}  # vowels and finals of Hangul
     separate = regex.compile(analysis._SEPARATE, regex.V1)
-    paired = regex.compile(analysis._PAIRED_LETTER, regex.V1)
+    paired = regex.compile(analysis.PAIRED_LETTER, regex.V1)
     for letter in every:
         if letter.isspace() or separate.match(letter):
             form = unicodedata.normalize("NFKC", letter).lower()

@@ -144,7 +144,7 @@ def test_a_document_is_searched_for_by_what_is_stored_of_it(
     for document in documents[:10]:
         like = snapshot.stored_query(document.id)
         options: dict[str, Any] = {"top_k": 40, "candidates": CandidateLimits(40, 40)}
-        others = snapshot.search(like.representations, excluded=document.id, **options).hits
+        others = snapshot.search(like.representations, without=[document.id], **options).hits
         every = snapshot.search(like.representations, **options).hits
         assert others == [hit for hit in every if hit.document.id != document.id]
         assert len(others) == len(every) - 1
@@ -168,5 +168,5 @@ def test_a_window_is_searched_for_by_what_is_stored_of_it(build_windowed: Any, w
         assert like.representations.sparse.token_ids.tolist() == row.sparse.token_ids.tolist()
         assert like.text == "x" * 5
         assert documents[place].id not in {
-            hit.document.id for hit in hits_of(snapshot, like.representations, excluded=documents[place].id)
+            hit.document.id for hit in hits_of(snapshot, like.representations, without=[documents[place].id])
         }

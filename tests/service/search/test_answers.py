@@ -6,6 +6,7 @@ from index.candidates import CandidateLimits, Document, Hit, Scores, Weights, Wi
 from service.schemas.search_answers import SearchResponse
 from service.search.answers import answer_head, answer_hits
 from service.search.explanations import ExplainedTerm, ExplainedWord, HitExplanation
+from service.search.highlights import HitHighlights
 from service.search.pipeline import SearchOutcome
 from service.search.query_terms import QueryTerms
 
@@ -46,7 +47,21 @@ def test_head_by_hand() -> None:
         "weights": {"dense": 1.0, "sparse": 0.5, "colbert": 0.0},
         "candidates": {"dense": 20, "sparse": 30},
         "took_ms": {"encode": 2.124, "retrieve": 1.0, "score": 500.0, "total": 600.0},
+        "exhausted": False,
     }
+
+
+def test_highlights_go_with_the_hits() -> None:
+    marks = [HitHighlights([{"start": 0, "end": 3}], []), HitHighlights([], [])]
+    first, second = answer_hits(replace(OUTCOME, highlights=marks))
+    assert (first["highlights"], first["title_highlights"]) == ([{"start": 0, "end": 3}], [])
+    assert (second["highlights"], second["title_highlights"]) == ([], [])
+
+
+def test_what_boosts_added_is_a_score_of_its_own() -> None:
+    hit = replace(OUTCOME.hits[0], scores=Scores(1.0, 1.0, 0.25, boost=-0.5))
+    (boosted,) = answer_hits(replace(OUTCOME, hits=[hit]))
+    assert boosted["scores"] == {"dense": 1.0, "sparse": 1.0, "colbert": 0.25, "boost": -0.5}
 
 
 def test_hits_by_hand() -> None:

@@ -64,6 +64,24 @@ def test_candidates_wanted_come_first(
     assert candidates_used(wanted, top_k, Weights(), stored) == replace(used, bm25=0)
 
 
+@pytest.mark.parametrize(
+    ("offset", "top_k", "wanted", "dense"),
+    [
+        (190, 10, WantedCandidates(), 200),
+        (191, 10, WantedCandidates(), 400),
+        (390, 10, WantedCandidates(), 400),
+        (400, 10, WantedCandidates(), 800),
+        (5, 300, WantedCandidates(), 600),
+        (1_000_000, 10, WantedCandidates(largest=10_000), 10_000),
+        (500, 10, WantedCandidates(dense=70), 70),
+    ],
+)
+def test_candidates_by_default_are_enough_for_a_page(
+    offset: int, top_k: int, wanted: WantedCandidates, dense: int
+) -> None:
+    assert candidates_used(wanted, top_k, Weights(), None, offset).dense == dense
+
+
 def test_bm25_proposes_where_it_has_a_weight() -> None:
     weights = Weights(bm25=0.5)
     assert candidates_used(WantedCandidates(), 10, weights, None) == CandidateLimits(200, 200, 200)

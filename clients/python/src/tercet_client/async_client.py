@@ -122,7 +122,8 @@ class AsyncClient:
     ) -> SearchResponse:
         """The best documents of a collection, each with its scores.
 
-        query: a text, ready representations, or `{"id": …}` of a stored document that others shall be like.
+        query: a text, ready representations, `{"id": …}` of a stored document that others shall be like, or
+        `{"like": […], "unlike": […]}` of several.
         search_after: the score and id of the last hit that is known; the hits are those behind it.
         """
         after = {} if search_after is None else {"search_after": search_after}

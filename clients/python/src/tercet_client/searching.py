@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 from tercet_client.types import (
+    Boost,
     CandidatesRequest,
+    ExamplesQuery,
     Filter,
     RepresentationsQuery,
     SearchOptions,
@@ -15,15 +17,17 @@ from tercet_client.types import (
 )
 
 Preset = Literal["sum", "miracl", "mldr", "flag"]
-Query = str | RepresentationsQuery | StoredDocumentQuery
+Query = str | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery
 
 
 class SearchKeywords(TypedDict, total=False):
     """What is left out, or None, is up to the server.
 
-    offset: hits to leave out; snapshot: of a former answer, so that pages fit together; min_score: of hits at
-    least; include: the parts of a hit beside id and score; group_by: a keyword field, of each of whose values
-    the best hit counts; facets: of fields so many of the commonest values.
+    highlight: which parts of hits have what the query says; offset: hits to leave out; snapshot: of a former
+    answer, so that pages fit together; min_score: of hits at least; include: the parts of a hit beside id and
+    score; group_by: a keyword field, of each of whose values the best hit counts; facets: of fields so many
+    of the commonest values; boosts: points that are added to scores for what fields say; fusion: how the
+    scores of the sides become one.
     """
 
     top_k: int | None
@@ -32,6 +36,7 @@ class SearchKeywords(TypedDict, total=False):
     filter: Filter | None
     adapter: str | None
     explain: bool
+    highlight: bool
     search_options: SearchOptions | None
     offset: int | None
     snapshot: str | None
@@ -39,3 +44,5 @@ class SearchKeywords(TypedDict, total=False):
     include: Sequence[Literal["scores", "window", "title", "text", "metadata"]] | None
     group_by: str | None
     facets: Mapping[str, int] | None
+    boosts: Sequence[Boost] | None
+    fusion: Literal["sum", "rrf"] | None

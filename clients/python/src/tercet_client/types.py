@@ -75,8 +75,8 @@ BackupResponse = TypedDict(
 )
 
 # How many documents each retriever proposes, at most `max_candidates`; 0 turns one off.  By default
-# those that are stored with the collection, or else 200; always enough for `top_k`. BM25 proposes
-# only where it has a weight.
+# those that are stored with the collection, or else 200; always enough for `offset` and `top_k`. BM25
+# proposes only where it has a weight.
 CandidatesRequest = TypedDict(
     "CandidatesRequest",
     {
@@ -163,6 +163,20 @@ CountDocumentsResponse = TypedDict(
     "CountDocumentsResponse",
     {
         "count": "int",
+    },
+)
+
+# Points for documents with a value near an origin, fewer the further away it is; none without.
+DecayBoost = TypedDict(
+    "DecayBoost",
+    {
+        "field": "str",
+        "decay": "Literal['exp', 'linear', 'gauss']",
+        "origin": "str | float",
+        "scale": "str | float",
+        "add": "float",
+        "offset": "NotRequired[str | float | None]",
+        "at_scale": "NotRequired[float | None]",
     },
 )
 
@@ -329,6 +343,16 @@ ErrorResponse = TypedDict(
     },
 )
 
+# Stored documents as examples: of what the hits shall be like, and of what not. None of them is a
+# hit.  For BM25 the query is the text of those in `like`.
+ExamplesQuery = TypedDict(
+    "ExamplesQuery",
+    {
+        "like": "list[str]",
+        "unlike": "NotRequired[list[str] | None]",
+    },
+)
+
 # The field has a value.
 ExistsFilter = TypedDict(
     "ExistsFilter",
@@ -344,6 +368,7 @@ ExplanationResponse = TypedDict(
         "terms": "list[TermMatch]",
         "alignment": "list[TokenAlignment]",
         "bm25": "NotRequired[list[WordMatch] | None]",
+        "boosts": "NotRequired[list[float] | None]",
     },
 )
 
@@ -371,6 +396,15 @@ FieldsRequest = TypedDict(
     "FieldsRequest",
     {
         "fields": "dict[str, Literal['keyword', 'integer', 'number', 'boolean', 'datetime']]",
+    },
+)
+
+# Points for every document that a filter matches.
+FilterBoost = TypedDict(
+    "FilterBoost",
+    {
+        "filter": "Filter",
+        "add": "float",
     },
 )
 
@@ -407,6 +441,15 @@ GteFilter = TypedDict(
     },
 )
 
+# A part of a text that has what the query says.
+HighlightResponse = TypedDict(
+    "HighlightResponse",
+    {
+        "start": "int",
+        "end": "int",
+    },
+)
+
 # A document found.
 HitResponse = TypedDict(
     "HitResponse",
@@ -419,6 +462,8 @@ HitResponse = TypedDict(
         "text": "NotRequired[str]",
         "metadata": "NotRequired[dict[str, Any]]",
         "explanation": "NotRequired[ExplanationResponse | None]",
+        "highlights": "NotRequired[list[HighlightResponse] | None]",
+        "title_highlights": "NotRequired[list[HighlightResponse] | None]",
     },
 )
 
@@ -430,6 +475,7 @@ HitScoresResponse = TypedDict(
         "sparse": "float | None",
         "colbert": "float | None",
         "bm25": "NotRequired[float | None]",
+        "boost": "NotRequired[float | None]",
     },
 )
 
@@ -647,6 +693,7 @@ QueryResult = TypedDict(
     {
         "query": "QueryUsage",
         "took_ms": "TookMs",
+        "exhausted": "bool",
         "hits": "list[HitResponse]",
     },
 )
@@ -813,14 +860,15 @@ SearchRequest = TypedDict(
     "SearchRequest",
     {
         "collection": "str",
-        "query": "NotRequired[str | RepresentationsQuery | StoredDocumentQuery | None]",
-        "queries": "NotRequired[list[str | RepresentationsQuery | StoredDocumentQuery] | None]",
+        "query": "NotRequired[str | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery | None]",
+        "queries": "NotRequired[list[str | RepresentationsQuery | StoredDocumentQuery | ExamplesQuery] | None]",
         "top_k": "NotRequired[int | None]",
         "weights": "NotRequired[SearchWeightsRequest | Literal['sum', 'miracl', 'mldr', 'flag'] | None]",
         "candidates": "NotRequired[CandidatesRequest | None]",
         "filter": "NotRequired[Filter | None]",
         "adapter": "NotRequired[str | None]",
         "explain": "NotRequired[bool | None]",
+        "highlight": "NotRequired[bool | None]",
         "search_options": "NotRequired[SearchOptions | None]",
         "offset": "NotRequired[int | None]",
         "search_after": "NotRequired[SearchAfter | None]",
@@ -828,6 +876,8 @@ SearchRequest = TypedDict(
         "min_score": "NotRequired[float | None]",
         "include": "NotRequired[list[Literal['scores', 'window', 'title', 'text', 'metadata']] | None]",
         "group_by": "NotRequired[str | None]",
+        "fusion": "NotRequired[Literal['sum', 'rrf'] | None]",
+        "boosts": "NotRequired[list[Boost] | None]",
         "facets": "NotRequired[dict[str, int] | None]",
     },
 )
@@ -842,6 +892,7 @@ SearchResponse = TypedDict(
         "weights": "WeightsResponse",
         "candidates": "CandidatesResponse",
         "took_ms": "TookMs",
+        "exhausted": "bool",
         "facets": "NotRequired[dict[str, FacetResponse] | None]",
         "hits": "list[HitResponse]",
     },
@@ -1084,5 +1135,7 @@ WordMatch = TypedDict(
         "product": "float",
     },
 )
+
+Boost = Union['FilterBoost', 'DecayBoost']
 
 Filter = Union['AndFilter', 'OrFilter', 'NotFilter', 'EqFilter', 'InFilter', 'GteFilter', 'GtFilter', 'LteFilter', 'LtFilter', 'ExistsFilter']

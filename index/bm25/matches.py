@@ -1,0 +1,95 @@
+"""Where a text has words that a query has, too, as BM25 reads both: by stems, without marks, in pairs.
+
+`analysis.py` reads a text in another form than it stands in, so words are found as they stand, and each is
+read by itself: its terms depend on nothing but the word.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+
+import regex
+
+from index.bm25.analysis import (
+    FIRST_LETTER,
+    NEWEST_READING,
+    PAIRED,
+    PAIRED_LETTER,
+    WORD_LETTER,
+    Analyzer,
+)
+from index.bm25.languages import Bm25Language
+
+Span = tuple[int, int]
+"""First character and end of a part of a text."""
+
+_VOICING = "\uff9e\uff9f"  # marks of half-width kana, which are in no script
+_UNSEEN = r"\p{Default_Ignorable_Code_Point}"
+
+
+@cache
+def _stretches() -> regex.Pattern[str]:
+    """Words as they stand, with what is not seen in them; or stretches of letters that are read in pairs."""
+    word = rf"[[{FIRST_LETTER}]--[{PAIRED}]](?:{WORD_LETTER}|{_UNSEEN})*"
+    paired = rf"{PAIRED_LETTER}(?:[{_UNSEEN}{_VOICING}]*{PAIRED_LETTER})*[{_VOICING}]*"
+    return regex.compile(rf"(?P<word>{word})(?:['’]s(?!{WORD_LETTER}))?|(?P<paired>{paired})", regex.V1)
+
+
+@cache
+def _characters() -> regex.Pattern[str]:
+    return regex.compile(r"\X")
+
+
+@cache
+def _unseen() -> regex.Pattern[str]:
+    return regex.compile(_UNSEEN)
+
+
+class QueryWords:
+    """The words of a query, to find them in texts. For one thread, as an `Analyzer` is."""
+
+    def __init__(self, query: str, language: Bm25Language, reading: int = NEWEST_READING) -> None:
+        """language, reading: of texts and query, as for an `Analyzer`."""
+        self._analyzer = Analyzer(language, reading)
+        self._terms = frozenset(self._analyzer.counts(query))
+        self._known: dict[str, bool] = {}
+
+    def spans(self, text: str) -> list[Span]:
+        """Where they are, in order: whole words, and of letters that are read in pairs those two."""
+        found: list[Span] = []
+        for stretch in _stretches().finditer(text):
+            if stretch["word"] is None:
+                found.extend(self._pairs(stretch.group(), stretch.start()))
+            elif self._has(stretch["word"]):
+                found.append(stretch.span("word"))
+        return found
+
+    def _has(self, word: str) -> bool:
+        known = self._known.get(word)
+        if known is None:
+            known = self._known[word] = not self._terms.isdisjoint(self._analyzer.counts(word))
+        return known
+
+    def _pairs(self, stretch: str, first: int) -> Iterator[Span]:
+        """Those of a stretch of paired letters, which begins at this character."""
+        letters, starts, ends = _read(stretch)
+        if len(letters) == 1 and letters in self._terms:
+            yield first + starts[0], first + ends[0]
+        for place in range(len(letters) - 1):
+            if letters[place : place + 2] in self._terms:
+                yield first + starts[place], first + ends[place + 1]
+
+
+def _read(stretch: str) -> tuple[str, list[int], list[int]]:
+    """The letters of a stretch in the form that they are read in, and where each stands: start and end."""
+    if unicodedata.is_normalized("NFKC", stretch) and not _unseen().search(stretch):
+        return stretch, list(range(len(stretch))), list(range(1, len(stretch) + 1))
+    letters, starts, ends = "", list[int](), list[int]()
+    for character in _characters().finditer(stretch):
+        read = unicodedata.normalize("NFKC", _unseen().sub("", character.group()))
+        letters += read
+        starts += [character.start()] * len(read)
+        ends += [character.end()] * len(read)
+    return letters, starts, ends

@@ -1,0 +1,69 @@
+"""Whether a collection can answer what a search asks: its fields, its sides, its candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from index.candidates import CandidateLimits, Weights
+from index.catalog.settings import CollectionSettings
+from index.documents.boosts import Boost, check_boost
+from index.documents.fields import FieldType
+from index.documents.filters import Filter, check_filter
+from index.errors import InvalidQueryError
+from index.search.query import check_bm25, check_facets, check_group_by
+from service.exceptions import InvalidRequestError
+from service.search.defaults import WantedCandidates
+
+
+def require_bm25(weights: Weights, candidates: WantedCandidates, settings: CollectionSettings) -> None:
+    """Raises InvalidRequestError where BM25 is asked of a collection without it."""
+    for param, asked in (("weights.bm25", weights.bm25), ("candidates.bm25", candidates.bm25 or 0)):
+        try:
+            check_bm25(param, asked, settings)
+        except InvalidQueryError as error:
+            raise InvalidRequestError(str(error), param) from error
+
+
+def require_candidates(used: CandidateLimits, wanted: WantedCandidates) -> None:
+    """Raises InvalidRequestError where no side proposes any."""
+    if any(asdict(used).values()):
+        return
+    if wanted.bm25:
+        raise InvalidRequestError(
+            f"candidates.bm25 is {wanted.bm25}, but weights.bm25 is 0, and the other candidates are 0, so "
+            "nothing can be found; raise weights.bm25, or candidates of another side",
+            "candidates",
+        )
+    raise InvalidRequestError(
+        "candidates are 0 on all sides, so nothing can be found; raise those of one", "candidates"
+    )
+
+
+def require_fields(
+    fields: Mapping[str, FieldType],
+    *,
+    filter: Filter | None,
+    group_by: str | None,
+    facets: Mapping[str, int] | None,
+    boosts: Sequence[Boost],
+) -> None:
+    """Raises InvalidRequestError where the collection has no such field, or it is of another type."""
+    try:
+        if filter is not None:
+            check_filter(filter, fields)
+    except InvalidQueryError as error:
+        raise InvalidRequestError(str(error), "filter", "invalid_filter") from error
+    try:
+        check_group_by(group_by, fields)
+    except InvalidQueryError as error:
+        raise InvalidRequestError(str(error), "group_by") from error
+    try:
+        check_facets(facets or {}, fields)
+    except InvalidQueryError as error:
+        raise InvalidRequestError(str(error), "facets") from error
+    for place, boost in enumerate(boosts):
+        try:
+            check_boost(boost, fields)
+        except InvalidQueryError as error:
+            raise InvalidRequestError(f"boosts.{place}: {error}", f"boosts.{place}") from error

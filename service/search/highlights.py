@@ -1,0 +1,110 @@
+"""Where hits' texts and titles have what a query says: pieces with a lexical weight, and words of its text.
+
+Words are read as BM25 reads them, by their stems and without marks, in collections without BM25, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+
+from index.bm25.analysis import NEWEST_READING
+from index.bm25.matches import QueryWords
+from index.candidates import Hit
+from index.catalog.settings import CollectionSettings
+from models.representations import Int32, Int64, Representations
+from models.tokenizer import Tokenizer
+from service.search.matching_pieces import matching_pieces
+
+MOST_CHARACTERS = 50_000  # of one text that are read: a twentieth of a second
+MOST_OF_ALL = 1_000_000  # of all hits of a query together
+MOST_HIGHLIGHTS = 1_000  # of a text
+LONGEST_WORD = 128  # that is not cut where a part of a text ends
+
+
+class Highlight(TypedDict):
+    """A part of a text: its first character and its end, in Unicode code points."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class HitHighlights:
+    """What a hit's text and title have of the query, in order and apart."""
+
+    text: list[Highlight]
+    title: list[Highlight]
+
+
+def highlights_of(
+    settings: CollectionSettings,
+    tokenizer: Tokenizer,
+    text: str | None,
+    query: Representations,
+    hits: Sequence[Hit],
+) -> list[HitHighlights]:
+    """Those of each hit of a query; `text` is the query's, None where it is not known.
+
+    Of a long text one part is read, from its beginning or from the beginning of the window that matches best.
+    """
+    token_ids = np.empty(0, np.int32) if query.sparse is None else query.sparse.row(0)[0]
+    words = None
+    if text is not None:
+        reading = settings.bm25_reading if settings.bm25 else NEWEST_READING
+        words = QueryWords(text, settings.bm25_language, reading)
+    finder = _Finder(tokenizer, token_ids, words)
+    limit = min(MOST_CHARACTERS, MOST_OF_ALL // max(1, len(hits)))
+    found = []
+    for hit in hits:
+        start = 0 if hit.window is None or len(hit.document.text) <= limit else hit.window.start
+        title = hit.document.title or ""
+        found.append(
+            HitHighlights(
+                finder.highlights(hit.document.text, start, limit), finder.highlights(title, 0, limit)
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    """Finds a query's tokens and words in texts."""
+
+    tokenizer: Tokenizer
+    token_ids: Int32
+    words: QueryWords | None
+
+    def highlights(self, text: str, start: int, limit: int) -> list[Highlight]:
+        """Those of at most so many characters from a place on."""
+        part = _part(text, start, limit)
+        found = [np.empty((0, 2), np.int64)]
+        if len(self.token_ids):
+            found.append(matching_pieces(part, self.token_ids, self.tokenizer))
+        if self.words is not None:
+            found.append(np.array(self.words.spans(part), np.int64).reshape(-1, 2))
+        spans = start + _merged(np.concatenate(found))[:MOST_HIGHLIGHTS]
+        return [Highlight(start=first, end=end) for first, end in spans.tolist()]
+
+
+def _part(text: str, start: int, limit: int) -> str:
+    """So many characters of a text, or a few less where a word would be cut."""
+    part = text[start : start + limit]
+    if len(text) <= start + limit:
+        return part
+    blank = part.rfind(" ", limit - LONGEST_WORD)
+    return part if blank < 0 else part[:blank]
+
+
+def _merged(spans: Int64) -> Int64:
+    """Spans int64[n, 2] in order, those that overlap or touch as one."""
+    if len(spans) < 2:
+        return spans
+    spans = spans[np.argsort(spans[:, 0], kind="stable")]
+    reached = np.maximum.accumulate(spans[:, 1])
+    begins = np.append(True, spans[1:, 0] > reached[:-1])
+    ends = np.append(begins[1:], True)
+    return np.stack([spans[begins, 0], reached[ends]], axis=1)

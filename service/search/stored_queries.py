@@ -1,0 +1,70 @@
+"""Stored documents as a query: one of them, or several as examples of what is wanted and what is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from index.candidates import Weights
+from index.errors import InvalidQueryError
+from index.segments.stored import StoredQuery
+from index.snapshot import Snapshot
+from service.exceptions import InvalidRequestError
+
+
+@dataclass(frozen=True, slots=True)
+class LikeDocument:
+    """A stored document as the query, or one of its windows; itself it is no hit.
+
+    characters: of its text at most, where BM25 is to read it.
+    """
+
+    id: str
+    window: int = 0
+    characters: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LikeExamples:
+    """Stored documents that hits shall be like, and others that they shall be unlike; none of them is a hit.
+
+    characters: of the texts of the first together at most, where BM25 is to read them.
+    """
+
+    like: tuple[str, ...]
+    unlike: tuple[str, ...] = ()
+    characters: int | None = None
+
+
+Like = LikeDocument | LikeExamples
+
+
+def ids_of(asked: Like) -> tuple[str, ...]:
+    """The documents that are no hits."""
+    return (asked.id,) if isinstance(asked, LikeDocument) else (*asked.like, *asked.unlike)
+
+
+def stored_query(
+    asked: Like, param: str, snapshot: Snapshot, weights: Weights
+) -> tuple[StoredQuery, str | None]:
+    """The query that documents make, and its text where BM25 may read it.
+
+    Raises DocumentNotFoundError, or InvalidRequestError, which `param` names, for a window that a document
+    does not have, a document that is wanted and unwanted, and a text that is too long for BM25.
+    """
+    one = isinstance(asked, LikeDocument)
+    try:
+        if isinstance(asked, LikeDocument):
+            stored = snapshot.stored_query(asked.id, asked.window)
+        else:
+            stored = snapshot.examples_query(asked.like, asked.unlike)
+    except InvalidQueryError as error:
+        raise InvalidRequestError(str(error), f"{param}.window" if one else f"{param}.unlike") from error
+    readable = asked.characters is None or len(stored.text) <= asked.characters
+    if weights.bm25 and not readable:
+        what = f"document {ids_of(asked)[0][:80]!r} has" if one else "the documents in like have"
+        raise InvalidRequestError(
+            f"{what} {len(stored.text)} characters for BM25 to read; the limit is {asked.characters} "
+            "(setting max_characters): set weights.bm25 to 0",
+            f"{param}.id" if one else f"{param}.like",
+        )
+    return stored, stored.text if readable else None

@@ -1,0 +1,63 @@
+"""Words of a query in texts: by stems, without marks, in pairs, where they stand in the text as it is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.bm25.analysis import Analyzer
+from index.bm25.matches import QueryWords
+
+
+def marked(query: str, text: str, language: str = "english") -> str:
+    """The text with brackets around what is found."""
+    shown, place = "", 0
+    for start, end in QueryWords(query, language).spans(text):  # type: ignore[arg-type]
+        if start < place:  # pairs overlap
+            shown = shown[:-1] + text[place:end] + "]"
+        else:
+            shown += text[place:start] + "[" + text[start:end] + "]"
+        place = end
+    return shown + text[place:]
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "expected"),
+    [
+        ("running shoe", "He runs in Shoes; runner, RUN!", "He [runs] in [Shoes]; runner, [RUN]!"),
+        ("cafe", "Das Café, CAFE\u0301, caf\u00adés.", "Das [Café], [CAFE\u0301], [caf\u00adés]."),
+        ("café", "a cafe", "a [cafe]"),
+        ("tom", "Tom's s", "[Tom]'s s"),
+        ("user", "call getUserById(id)", "call [getUserById](id)"),
+        ("ﬁnd", "to find", "to [find]"),
+        ("서울 식당", "서울에서 좋은 식당", "[서울]에서 좋은 [식당]"),
+        ("緑茶", "日本の緑茶は緑、茶", "日本の[緑茶]は緑、茶"),
+        ("绿茶的", "绿茶的茶", "[绿茶的]茶"),
+        ("茶", "a 茶 and 茶道", "a [茶] and 茶道"),
+        ("ガス", "ｶﾞｽとガス", "[ｶﾞｽ]と[ガス]"),
+        ("한국", "\u1112\u1161\u11ab\u1100\u116e\u11a8은", "[\u1112\u1161\u11ab\u1100\u116e\u11a8]은"),
+        ("tea", "", ""),
+        ("?!", "tea?!", "tea?!"),
+    ],
+)
+def test_words_are_found_where_they_stand(query: str, text: str, expected: str) -> None:
+    assert marked(query, text) == expected
+
+
+def test_the_language_decides_what_is_the_same() -> None:
+    assert marked("Häuser", "ein Haus, Hausen", "german") == "ein [Haus], [Hausen]"
+    assert marked("Häuser", "ein Haus", "english") == "ein Haus"
+    assert marked("sis", "şiş sis", "turkish") == "şiş [sis]"
+
+
+@given(st.text("abéÉ'’ \u00ad\u0301茶緑サｻﾞ한국ก.1", max_size=40), st.text("abé茶緑한국 ", max_size=12))
+def test_what_is_found_is_what_bm25_counts(text: str, query: str) -> None:
+    """A text has a span if it has a term of the query, and no span is without one."""
+    analyzer = Analyzer("english")
+    terms = analyzer.counts(query).keys()
+    spans = QueryWords(query, "english").spans(text)
+    for start, end in spans:
+        assert 0 <= start < end <= len(text)
+        assert terms & analyzer.counts(text[start:end]).keys()
+    assert spans == sorted(spans)
+    if not spans and terms & analyzer.counts(text).keys():
+        raise AssertionError(terms & analyzer.counts(text).keys())
