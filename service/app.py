@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -28,7 +29,7 @@ from service.http.direct import direct_routes
 from service.http.edge.bodies import BodyBudget, BodyLimits
 from service.http.edge.edge import Edge, EdgeOptions
 from service.http.edge.key_limits import KeyBook, KeyLimits
-from service.http.edge.keys import KeyRing, bearer
+from service.http.edge.keys import KeyRing, bearer, keys_of
 from service.http.edge.places import Places
 from service.http.edge.records import Records
 from service.http.hosts import ANY, AllowedHosts
@@ -36,6 +37,8 @@ from service.http.wire.connections import ConnectionLimits, Connections, connect
 from service.http.wire.listening import address_of, is_loopback, listening_socket
 from service.http.wire.protocol import HttpProtocol
 from service.http.wire.server import DrainingServer
+from service.key_file import KeyFile
+from service.load.pools import Pool
 from service.logs import configure_logging
 from service.open_files import allow_open_files
 from service.page import description
@@ -150,7 +153,7 @@ def _run(app: FastAPI, settings: Settings) -> None:
     if not settings.needs_key and not is_loopback(settings.host):
         log.warning(
             "listening on %s without a key: whoever reaches this address may read and change everything; "
-            "set api_keys_file or api_keys (TERCET_API_KEYS_FILE, TERCET_API_KEYS)",
+            "set keys_file, api_keys_file or api_keys (TERCET_KEYS_FILE and so on)",
             settings.host,
         )
         if ANY in _names_of(settings):
@@ -174,6 +177,9 @@ def _run(app: FastAPI, settings: Settings) -> None:
     if threading.current_thread() is threading.main_thread():
         # Uvicorn repeats the signal after a graceful end; being told to end is no failure.
         signal.signal(signal.SIGTERM, lambda *_: None)
+        key_file: KeyFile | None = app.state.key_file
+        if key_file is not None:
+            signal.signal(signal.SIGHUP, lambda *_: key_file.ask())
     with listening_socket(settings.host, settings.port) as listener:
         log.info("listening on %s", address_of(listener))
         server.run(sockets=[listener])
@@ -228,7 +234,8 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         await runtime.start()
         try:
-            yield
+            async with _watched(key_file, keys, runtime.pools.operations):
+                yield
         finally:
             await runtime.stop()
             audit.close()
@@ -259,10 +266,9 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         )
     routes = [route for router in routers for route in router.routes]
     answer = install_error_handlers(app, routes, runtime.telemetry.count_refusal)
-    keys = KeyRing(
-        [key.get_secret_value() for key in settings.api_keys],
-        [key.get_secret_value() for key in settings.read_keys],
-    )
+    key_file = None if settings.keys_file is None else KeyFile(settings.keys_file)
+    keys = KeyRing(keys_of(settings), None if key_file is None else key_file.keys)
+    app.state.key_file = key_file
     budget = BodyBudget(settings.max_bodies_bytes)
     audit = AuditLog(
         settings.audit,
@@ -304,9 +310,25 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     )
     _watch(runtime)
     runtime.telemetry.watch_number(
+        "tercet_keys_file_sound",
+        "0: the file of keys is broken, and those of before are in use.",
+        lambda: key_file is None or key_file.sound,
+    )
+    runtime.telemetry.watch_number(
         "tercet_bodies_bytes", "Bytes of bodies that are arriving or in work.", lambda: budget.bytes
     )
     return app
+
+
+@asynccontextmanager
+async def _watched(file: KeyFile | None, keys: KeyRing, pool: Pool) -> AsyncIterator[None]:
+    """Meanwhile what changes in the file of keys is taken up."""
+    watch = None if file is None else asyncio.create_task(file.watch(keys.take_up, pool), name="keys")
+    try:
+        yield
+    finally:
+        if watch is not None:
+            watch.cancel()
 
 
 def _tracing(settings: Settings, service: str) -> Tracing:

@@ -272,10 +272,10 @@ class CollectionRegistry:
         self._live.delete(name)
         self._forget(name)
 
-    def list(self) -> list[CollectionDescription]:
-        """All collections, in order of name."""
+    def list(self, wanted: Callable[[str], bool] = lambda _: True) -> list[CollectionDescription]:
+        """All collections whose names are wanted, in order of name."""
         descriptions = []
-        for name in list_collections(self.root):
+        for name in filter(wanted, list_collections(self.root)):
             try:
                 descriptions.append(self.describe(name))
             except CollectionNotFoundError:

@@ -134,6 +134,11 @@ class Settings(BaseSettings):
         None, description="File of more keys that may do everything, one a line."
     )
     read_keys_file: Path | None = Field(None, description="File of more keys that may read only, one a line.")
+    keys_file: Path | None = Field(
+        None,
+        description="File of keys that each have their own access, collections and limit, as JSON lines; "
+        "read again when it changes.",
+    )
 
     encoder_urls: Names = Field((), description="Encoder workers to use instead of a local encoder.")
     encoder_key: SecretStr | None = Field(None, description="Key that is sent to encoder workers.")
@@ -302,7 +307,7 @@ class Settings(BaseSettings):
     @property
     def needs_key(self) -> bool:
         """Whether requests must bear a key."""
-        return bool(self.api_keys or self.read_keys)
+        return bool(self.api_keys or self.read_keys or self.keys_file)
 
     @property
     def encoder_environment(self) -> dict[str, str]:
@@ -311,7 +316,8 @@ class Settings(BaseSettings):
         Such a child answers no requests, so they take from it the keys that requests bear.
         """
         values = {name: getattr(self, name) for name in ENCODER_SETTINGS}
-        values |= dict.fromkeys(("api_keys", "api_keys_file", "read_keys", "read_keys_file"), "")
+        keys = ("api_keys", "api_keys_file", "read_keys", "read_keys_file", "keys_file")
+        values |= dict.fromkeys(keys, "")
         if self.encoder_key is not None and self.encoder_key_file is None:
             values["encoder_key"] = self.encoder_key.get_secret_value()
         values["encoder_urls"] = ",".join(self.encoder_urls)

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Path, Response
 
 from service.routes.collections import Name, collection_record
-from service.routes.common import WRITE, Services, errors, json_response, router
+from service.routes.common import ADMIN, Allowed, Services, errors, json_response, router
 from service.schemas.backups import BackupList, BackupResponse, RestoreRequest
 from service.schemas.collections import CollectionResponse
 
@@ -24,7 +24,7 @@ routes = router("backups")
     status_code=201,
     response_model=BackupResponse,
     responses=errors(404, 409, 422, 507),
-    dependencies=WRITE,
+    dependencies=ADMIN,
 )
 async def make_backup(name: Name, services: Services) -> Response:
     """Back a collection up, with every write that was acknowledged before.
@@ -46,16 +46,22 @@ async def list_backups(name: Name, services: Services) -> Response:
     f"{BACKUPS}/{{backup_id}}/restore",
     response_model=CollectionResponse,
     responses=errors(404, 409, 422, 507),
-    dependencies=WRITE,
+    dependencies=ADMIN,
 )
 async def restore_backup(
-    name: Name, backup_id: BackupId, services: Services, body: RestoreRequest | None = None
+    name: Name,
+    backup_id: BackupId,
+    services: Services,
+    access: Allowed,
+    body: RestoreRequest | None = None,
 ) -> Response:
     """Replace a collection's documents and defaults by those of a backup, or restore it under a new name.
 
     The backup is verified before anything changes, and stays. Searches go on, and see what was before or what
     the backup has. Writes that are acknowledged after the restore began survive it.
     """
+    if body is not None and body.name is not None:
+        access.require_name(body.name, "name")
     restored = await services.pools.backups.run(
         services.backups.restore, name, backup_id, None if body is None else body.name
     )
@@ -63,7 +69,7 @@ async def restore_backup(
 
 
 @routes.delete(
-    f"{BACKUPS}/{{backup_id}}", status_code=204, responses=errors(404, 409, 422, 507), dependencies=WRITE
+    f"{BACKUPS}/{{backup_id}}", status_code=204, responses=errors(404, 409, 422, 507), dependencies=ADMIN
 )
 async def delete_backup(name: Name, backup_id: BackupId, services: Services) -> Response:
     """Remove a backup; the collection stays."""

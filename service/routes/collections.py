@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Response
+from fastapi import Depends, Path, Response
 
 from index.bm25.languages import DEFAULT_LANGUAGE
 from index.errors import InvalidNameError
@@ -15,7 +15,7 @@ from models.errors import UnsupportedWindowError
 from service.answers.statistics import statistics_record
 from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError
-from service.routes.common import WRITE, Services, encoder_named, errors, json_response, router
+from service.routes.common import ADMIN, Allowed, Services, encoder_named, errors, json_response, router
 from service.schemas.base import NAME_PATTERN
 from service.schemas.collections import (
     CollectionList,
@@ -26,7 +26,17 @@ from service.schemas.collections import (
 )
 from service.search.answers import sides_record
 
-Name = Annotated[str, Path(pattern=NAME_PATTERN, description="A collection's name, or an alias.")]
+
+async def _name(
+    access: Allowed,
+    name: Annotated[str, Path(pattern=NAME_PATTERN, description="A collection's name, or an alias.")],
+) -> str:
+    access.require_name(name)
+    return name
+
+
+Name = Annotated[str, Depends(_name)]
+"""That of a path, which the key may use."""
 
 EMPTY = CollectionRequest.model_validate({})
 
@@ -34,9 +44,9 @@ routes = router("collections")
 
 
 @routes.get("/collections", response_model=CollectionList)
-async def list_collections(services: Services) -> Response:
-    """All collections, in order of name."""
-    found = await services.pools.operations.run(services.collections.list)
+async def list_collections(services: Services, access: Allowed) -> Response:
+    """All collections that the key may use, in order of name."""
+    found = await services.pools.operations.run(services.collections.list, access.sees)
     return json_response({"collections": [collection_record(description) for description in found]})
 
 
@@ -60,7 +70,7 @@ async def get_statistics(name: Name, services: Services) -> Response:
     status_code=201,
     response_model=CollectionResponse,
     responses=errors(404, 409, 422, 507),
-    dependencies=WRITE,
+    dependencies=ADMIN,
 )
 async def create_collection(
     name: Name, services: Services, body: CollectionRequest | None = None
@@ -107,7 +117,7 @@ async def create_collection(
     "/collections/{name}",
     status_code=204,
     responses=errors(404, 409, 422, 507),
-    dependencies=WRITE,
+    dependencies=ADMIN,
 )
 async def delete_collection(name: Name, services: Services) -> Response:
     """Delete a collection and all it holds. While an alias means it, that is a conflict, 409."""

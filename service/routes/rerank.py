@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import Response
+from fastapi import Request, Response
 
+from service.http.edge.keys import access_of
 from service.routes.common import (
     Services,
     TimeLimit,
@@ -24,8 +25,10 @@ routes = router("rerank")
 
 
 @routes.post("/rerank", response_model=RerankResponse, responses=errors(404, 409, 422))
-async def rerank(body: RerankRequest, services: Services, deadline: TimeLimit) -> Response:
+async def rerank(body: RerankRequest, request: Request, services: Services, deadline: TimeLimit) -> Response:
     """Order texts by their three-way score with a query, of themselves or as documents of a collection."""
+    if body.collection is not None:
+        access_of(request).require_name(body.collection, "collection")
     limits = services.limits
     check_characters([body.query], limits.characters, "query")
     check_characters(body.documents, limits.characters, "documents")

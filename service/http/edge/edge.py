@@ -216,10 +216,10 @@ class _Exchange:
             return failure
         try:
             if not is_open(scope["path"]):
-                access, key = options.keys.access(header(scope, b"authorization"))
-                scope["state"].update(access=access, key=key)
-                if key is not None:
-                    self._key_use = options.key_limits.begin(key)
+                access = options.keys.access(header(scope, b"authorization"))
+                scope["state"]["access"] = access
+                if access.key is not None:
+                    self._key_use = options.key_limits.begin(access.key, access.requests_per_second)
             if scope["path"] not in ALWAYS_SERVED:
                 options.places.require_free()
                 self._has_place = True
