@@ -27,9 +27,11 @@ from service.errors import install_error_handlers
 from service.exceptions import SettingsError
 from service.http.direct import direct_routes
 from service.http.edge.bodies import BodyBudget, BodyLimits
+from service.http.edge.cross_origin import CrossOrigin
 from service.http.edge.edge import Edge, EdgeOptions
 from service.http.edge.key_limits import KeyBook, KeyLimits
 from service.http.edge.keys import KeyRing, bearer, keys_of
+from service.http.edge.marks import Marks
 from service.http.edge.places import Places
 from service.http.edge.records import Records
 from service.http.hosts import ANY, AllowedHosts
@@ -162,6 +164,11 @@ def _run(app: FastAPI, settings: Settings) -> None:
                 "own; set allowed_hosts (TERCET_ALLOWED_HOSTS) to the names that it has",
                 settings.host,
             )
+    if not settings.needs_key and ANY in settings.cors_origins:
+        log.warning(
+            "without a key, and open to pages of any origin: whoever has one open in a browser that reaches "
+            "this server lets it read and change everything; set cors_origins to the origins of your pages"
+        )
     app.openapi()  # here, as it takes half a second, and with it all routes are made
     allow_open_files()
     share_arenas()
@@ -223,6 +230,7 @@ def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
         ),
         runtime.gate,
         app.state.records,
+        app.state.marks,
     )
     runtime.telemetry.connections.set_function(lambda: len(connections.connections))
     runtime.telemetry.connections_allowed.set(connections.limits.connections)
@@ -283,6 +291,8 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         runtime.tracing,
         audit,
     )
+    cross_origin = CrossOrigin(settings.cors_origins)
+    app.state.marks = Marks(cross_origin)
     # The framework's outer layers would answer what is a bug, bound bodies and trace, as the edge does.
     inner = ExceptionMiddleware(AsyncExitStackMiddleware(app.router), handlers=app.exception_handlers)
     app.middleware_stack = Edge(
@@ -290,6 +300,8 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         EdgeOptions(
             keys=keys,
             hosts=AllowedHosts(_names_of(settings)),
+            cross_origin=cross_origin,
+            marks=app.state.marks,
             places=Places(settings.max_concurrent_requests),
             bodies=BodyLimits(settings.max_body_bytes, settings.body_timeout_seconds),
             budget=budget,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ from service.keys import KEY_SETTINGS, is_key, read_keys
 
 PREFIX = "TERCET_"
 CONFIG_FILE = Path("tercet.toml")
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")  # a scheme, a host, and where it has one a port
 SHORT_NAME = 6  # letters of a setting such as "port"
 
 ENCODER_SETTINGS = (
@@ -102,6 +104,11 @@ class Settings(BaseSettings):
         (),
         description="Names that requests may give in Host, beside localhost and addresses; * is any. "
         "By default none on a loopback address, else any.",
+    )
+    cors_origins: Names = Field(
+        (),
+        description="Origins of pages elsewhere, such as https://app.example.com, that browsers let call "
+        "this server; * is any. By default none.",
     )
     checkpoint: str = Field(
         DEFAULT_CHECKPOINT, description="Encoder: multi-m3, minilm-m3, a folder, or a hub id."
@@ -260,7 +267,7 @@ class Settings(BaseSettings):
                 raise SettingsError(f"key file {file} holds {1 + len(more)} keys; workers are sent one")
         return values
 
-    @field_validator("api_keys", "read_keys", "encoder_urls", "allowed_hosts", mode="before")
+    @field_validator("api_keys", "read_keys", "encoder_urls", "allowed_hosts", "cors_origins", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return _items(value)
@@ -269,6 +276,16 @@ class Settings(BaseSettings):
     @classmethod
     def _urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(_url, value))
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in value:
+            if origin != "*" and not ORIGIN.fullmatch(origin.lower()):
+                raise ValueError(
+                    f"{origin!r} is no origin; write it as https://app.example.com, or * for any"
+                )
+        return tuple(map(str.lower, value))
 
     @field_validator("trace_endpoint")
     @classmethod

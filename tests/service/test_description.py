@@ -137,7 +137,7 @@ def test_every_route_is_described_with_its_errors_and_key(make_app: Any) -> None
             error = ERRORS.get(operation["tags"][0], "ErrorResponse")
             assert ("security" in operation) != is_open, name
             for status, response in operation["responses"].items():
-                assert "X-Request-Id" in response["headers"], name
+                assert {"X-Request-Id", "Tercet-Version"} <= set(response["headers"]), name
                 assert ("Retry-After" in response["headers"]) == (status == "429"), name
                 if int(status) >= 400:
                     schema = response["content"]["application/json"]["schema"]
