@@ -46,6 +46,7 @@ export interface BackupResponse {
   position: number;
   documents: number;
   size_bytes: number;
+  created_at: string;
   created: string;
 }
 
@@ -80,6 +81,7 @@ export interface CollectionRequest {
   lexical?: "plain" | "idf" | null;
   bm25?: boolean | null;
   bm25_language?: "none" | "arabic" | "armenian" | "basque" | "catalan" | "czech" | "danish" | "dutch" | "english" | "esperanto" | "estonian" | "finnish" | "french" | "german" | "greek" | "hindi" | "hungarian" | "indonesian" | "irish" | "italian" | "lithuanian" | "nepali" | "norwegian" | "persian" | "polish" | "portuguese" | "romanian" | "russian" | "serbian" | "sesotho" | "spanish" | "swedish" | "tamil" | "turkish" | "yiddish" | null;
+  model?: string | null;
   encoder?: string | null;
   adapter?: string | null;
   window?: WindowRequest | false | null;
@@ -91,6 +93,7 @@ export interface CollectionResponse {
   name: string;
   snapshot: string | null;
   documents: number;
+  model: string;
   encoder: string;
   adapter: string | null;
   fingerprint: string;
@@ -340,6 +343,7 @@ export interface JobList {
 export interface JobRequest {
   source: string;
   mode?: "replace" | "upsert" | null;
+  model?: string | null;
   encoder?: string | null;
   adapter?: string | null;
   reading?: ReadingRequest | null;
@@ -519,7 +523,9 @@ export interface RepresentationsQuery {
 /** Documents to order by their scores with a query. */
 export interface RerankRequest {
   query: string;
-  documents: Array<string>;
+  inputs?: Array<string> | null;
+  documents?: Array<string> | null;
+  top_k?: number | null;
   top_n?: number | null;
   collection?: string | null;
   weights?: RerankWeightsRequest | "sum" | "miracl" | "mldr" | "flag" | null;

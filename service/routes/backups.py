@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Response
 
+from index.backups.records import Backup
 from service.routes.collections import Name, collection_record
 from service.routes.common import ADMIN, Allowed, Services, errors, json_response, router
 from service.schemas.backups import BackupList, BackupResponse, RestoreRequest
@@ -32,14 +33,14 @@ async def make_backup(name: Name, services: Services) -> Response:
     Searches and writes go on meanwhile. The backup is verified before the answer, so every byte of the
     collection is read.
     """
-    return json_response(asdict(await services.pools.backups.run(services.backups.make, name)), 201)
+    return json_response(_record(await services.pools.backups.run(services.backups.make, name)), 201)
 
 
 @routes.get(BACKUPS, response_model=BackupList, responses=errors(404, 422))
 async def list_backups(name: Name, services: Services) -> Response:
     """The backups of a collection, the newest first; also of one that was deleted."""
     found = await services.pools.operations.run(services.backups.list, name)
-    return json_response({"backups": [asdict(backup) for backup in found]})
+    return json_response({"backups": [_record(backup) for backup in found]})
 
 
 @routes.post(
@@ -75,3 +76,7 @@ async def delete_backup(name: Name, backup_id: BackupId, services: Services) -> 
     """Remove a backup; the collection stays."""
     await services.pools.operations.run(services.backups.delete, name, backup_id)
     return Response(status_code=204)
+
+
+def _record(backup: Backup) -> dict[str, Any]:
+    return {**asdict(backup), "created_at": backup.created}

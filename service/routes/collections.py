@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, Path, Response
+from fastapi import Depends, Path, Request, Response
 
 from index.bm25.languages import DEFAULT_LANGUAGE
 from index.errors import InvalidNameError
@@ -16,6 +16,7 @@ from service.answers.statistics import statistics_record
 from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError
 from service.routes.common import ADMIN, Allowed, Services, encoder_named, errors, json_response, router
+from service.routes.renamed import given
 from service.schemas.base import NAME_PATTERN
 from service.schemas.collections import (
     CollectionList,
@@ -73,7 +74,7 @@ async def get_statistics(name: Name, services: Services) -> Response:
     dependencies=ADMIN,
 )
 async def create_collection(
-    name: Name, services: Services, body: CollectionRequest | None = None
+    name: Name, request: Request, services: Services, body: CollectionRequest | None = None
 ) -> Response:
     """Create an empty collection for this server's own encoder, or for another one that it opens.
 
@@ -82,7 +83,8 @@ async def create_collection(
     wanted = body or EMPTY
     if wanted.bm25_language is not None and not wanted.bm25:
         raise InvalidRequestError("bm25_language goes with bm25: true; give both, or none", "bm25_language")
-    encoding = await encoder_named(services, wanted.encoder, "encoder")
+    param, model = given(request, wanted, "model", "encoder")
+    encoding = await encoder_named(services, model, param)
     info = await encoding.info_of(wanted.adapter, name)
     try:
         settings = settings_for(
@@ -141,6 +143,7 @@ def collection_record(description: CollectionDescription) -> dict[str, Any]:
         "name": settings.name,
         "snapshot": description.snapshot,
         "documents": description.documents,
+        "model": settings.encoder,
         "encoder": settings.encoder,
         "adapter": settings.adapter,
         "fingerprint": settings.fingerprint,

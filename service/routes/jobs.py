@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import Path, Response
+from fastapi import Path, Request, Response
 
 from index.catalog.aliases import Aliases
 from service.access import Access
@@ -13,6 +13,7 @@ from service.jobs.manager import no_job
 from service.jobs.store import Job
 from service.routes.collections import Name
 from service.routes.common import ADMIN, Allowed, Services, errors, router
+from service.routes.renamed import given
 from service.runtime import Runtime
 from service.schemas.jobs import JobList, JobRequest, JobResponse
 
@@ -28,7 +29,7 @@ routes = router("jobs")
     responses=errors(404, 409, 422, 507),
     dependencies=ADMIN,
 )
-async def submit_job(name: Name, body: JobRequest, services: Services) -> Response:
+async def submit_job(name: Name, body: JobRequest, request: Request, services: Services) -> Response:
     """Build a collection from a source below the data root; searches see the old documents until it is done.
 
     A collection that does not exist is created. Documents may be written and deleted meanwhile, and stay so.
@@ -36,10 +37,11 @@ async def submit_job(name: Name, body: JobRequest, services: Services) -> Respon
     reading = (
         {} if body.reading is None else body.reading.model_dump(exclude_none=True, exclude_defaults=True)
     )
+    _, model = given(request, body, "model", "encoder")
     job = await services.jobs.submit(
         name,
         body.source,
-        body.encoder,
+        model,
         body.on_error or "stop",
         body.adapter,
         body.mode or "replace",

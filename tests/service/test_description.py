@@ -23,7 +23,7 @@ WRITER = {"Authorization": "Bearer writer"}
 BODIES: dict[str, Any] = {
     "POST /embed": {"inputs": "tea"},
     "POST /search": {"collection": "demo", "query": "tea"},
-    "POST /rerank": {"query": "tea", "documents": ["tea"]},
+    "POST /rerank": {"query": "tea", "inputs": ["tea"]},
     "POST /collections/{name}/jobs": {"source": "tea.jsonl"},
     "PUT /aliases/{alias}": {"collection": "demo"},
     "PUT /collections/{name}/documents": {"documents": [{"id": "tea", "text": "tea"}]},

@@ -70,6 +70,7 @@ BackupResponse = TypedDict(
         "position": "int",
         "documents": "int",
         "size_bytes": "int",
+        "created_at": "str",
         "created": "str",
     },
 )
@@ -115,6 +116,7 @@ CollectionRequest = TypedDict(
         "lexical": "NotRequired[Literal['plain', 'idf'] | None]",
         "bm25": "NotRequired[bool | None]",
         "bm25_language": "NotRequired[Literal['none', 'arabic', 'armenian', 'basque', 'catalan', 'czech', 'danish', 'dutch', 'english', 'esperanto', 'estonian', 'finnish', 'french', 'german', 'greek', 'hindi', 'hungarian', 'indonesian', 'irish', 'italian', 'lithuanian', 'nepali', 'norwegian', 'persian', 'polish', 'portuguese', 'romanian', 'russian', 'serbian', 'sesotho', 'spanish', 'swedish', 'tamil', 'turkish', 'yiddish'] | None]",
+        "model": "NotRequired[str | None]",
         "encoder": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
         "window": "NotRequired[WindowRequest | Literal[False] | None]",
@@ -129,6 +131,7 @@ CollectionResponse = TypedDict(
         "name": "str",
         "snapshot": "str | None",
         "documents": "int",
+        "model": "str",
         "encoder": "str",
         "adapter": "str | None",
         "fingerprint": "str",
@@ -468,6 +471,7 @@ JobRequest = TypedDict(
     {
         "source": "str",
         "mode": "NotRequired[Literal['replace', 'upsert'] | None]",
+        "model": "NotRequired[str | None]",
         "encoder": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
         "reading": "NotRequired[ReadingRequest | None]",
@@ -708,7 +712,9 @@ RerankRequest = TypedDict(
     "RerankRequest",
     {
         "query": "str",
-        "documents": "list[str]",
+        "inputs": "NotRequired[list[str] | None]",
+        "documents": "NotRequired[list[str] | None]",
+        "top_k": "NotRequired[int | None]",
         "top_n": "NotRequired[int | None]",
         "collection": "NotRequired[str | None]",
         "weights": "NotRequired[RerankWeightsRequest | Literal['sum', 'miracl', 'mldr', 'flag'] | None]",
