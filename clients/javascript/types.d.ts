@@ -13,9 +13,10 @@ export interface AdapterResponse {
   router: Record<string, unknown> | null;
 }
 
-/** All aliases, in order of name. */
+/** Aliases, in order of name. */
 export interface AliasList {
   aliases: Array<AliasResponse>;
+  next?: string | null;
 }
 
 /** What an alias means. */
@@ -37,6 +38,7 @@ export interface AndFilter {
 /** The backups of a collection, the newest first. */
 export interface BackupList {
   backups: Array<BackupResponse>;
+  next?: string | null;
 }
 
 /** A backup of a collection. */
@@ -67,9 +69,10 @@ export interface CandidatesResponse {
   bm25?: number | null;
 }
 
-/** All collections, in order of name. */
+/** Collections, in order of name. */
 export interface CollectionList {
   collections: Array<CollectionResponse>;
+  next?: string | null;
 }
 
 /** Settings of a new collection; they never change afterwards. */
@@ -334,9 +337,10 @@ export interface InfoResponse {
   limits: LimitsResponse;
 }
 
-/** All jobs, the newest first. */
+/** Jobs, the newest first. */
 export interface JobList {
   jobs: Array<JobResponse>;
+  next?: string | null;
 }
 
 /** A batch build of a collection, which takes effect in one step when it is done. */

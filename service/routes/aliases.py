@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Path, Response
 
 from service.routes.common import ADMIN, Allowed, Services, errors, json_response, router
+from service.routes.pages import Paged
 from service.schemas.aliases import AliasList, AliasRequest, AliasResponse
 from service.schemas.base import NAME_PATTERN
 
@@ -25,15 +26,12 @@ routes = router("aliases")
 
 
 @routes.get("/aliases", response_model=AliasList)
-async def list_aliases(services: Services, access: Allowed) -> Response:
-    """All aliases that the key may use, in order of name."""
+async def list_aliases(services: Services, access: Allowed, page: Paged) -> Response:
+    """Aliases that the key may use, in order of name."""
     found = await services.pools.operations.run(services.collections.aliases.all)
-    records = [
-        {"alias": alias, "collection": collection}
-        for alias, collection in found.items()
-        if access.sees(alias)
-    ]
-    return json_response({"aliases": records})
+    seen = [each for each in found if access.sees(each) and each > (page.after or "")]
+    shown, more = page.of(seen, str)
+    return json_response({"aliases": [{"alias": each, "collection": found[each]} for each in shown], **more})
 
 
 @routes.get("/aliases/{alias}", response_model=AliasResponse, responses=errors(404, 422))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import Path, Response
@@ -10,6 +11,7 @@ from fastapi import Path, Response
 from index.backups.records import Backup
 from service.routes.collections import Name, collection_record
 from service.routes.common import ADMIN, Allowed, Services, errors, json_response, router
+from service.routes.pages import Paged
 from service.schemas.backups import BackupList, BackupResponse, RestoreRequest
 from service.schemas.collections import CollectionResponse
 
@@ -37,10 +39,13 @@ async def make_backup(name: Name, services: Services) -> Response:
 
 
 @routes.get(BACKUPS, response_model=BackupList, responses=errors(404, 422))
-async def list_backups(name: Name, services: Services) -> Response:
+async def list_backups(name: Name, services: Services, page: Paged) -> Response:
     """The backups of a collection, the newest first; also of one that was deleted."""
     found = await services.pools.operations.run(services.backups.list, name)
-    return json_response({"backups": [_record(backup) for backup in found]})
+    # Ids begin with the time, so that one which is gone still has its place.
+    behind = [each for each in found if page.after is None or each.id < page.after]
+    shown, more = page.of(behind, attrgetter("id"))
+    return json_response({"backups": [_record(backup) for backup in shown], **more})
 
 
 @routes.post(

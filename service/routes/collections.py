@@ -16,6 +16,7 @@ from service.answers.statistics import statistics_record
 from service.collections import CollectionDescription
 from service.exceptions import InvalidRequestError
 from service.routes.common import ADMIN, Allowed, Services, encoder_named, errors, json_response, router
+from service.routes.pages import Paged
 from service.routes.renamed import given
 from service.schemas.base import NAME_PATTERN
 from service.schemas.collections import (
@@ -45,10 +46,13 @@ routes = router("collections")
 
 
 @routes.get("/collections", response_model=CollectionList)
-async def list_collections(services: Services, access: Allowed) -> Response:
-    """All collections that the key may use, in order of name."""
-    found = await services.pools.operations.run(services.collections.list, access.sees)
-    return json_response({"collections": [collection_record(description) for description in found]})
+async def list_collections(services: Services, access: Allowed, page: Paged) -> Response:
+    """Collections that the key may use, in order of name."""
+    names = await services.pools.operations.run(services.collections.names)
+    seen = [name for name in names if access.sees(name) and name > (page.after or "")]
+    shown, more = page.of(seen, str)
+    found = await services.pools.operations.run(services.collections.list, shown)
+    return json_response({"collections": [collection_record(each) for each in found], **more})
 
 
 @routes.get("/collections/{name}", response_model=CollectionResponse, responses=errors(404, 422))

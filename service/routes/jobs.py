@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Annotated
 
+import orjson
 from fastapi import Path, Request, Response
 
 from index.catalog.aliases import Aliases
 from service.access import Access
+from service.exceptions import InvalidRequestError
 from service.jobs.manager import no_job
 from service.jobs.store import Job
 from service.routes.collections import Name
 from service.routes.common import ADMIN, Allowed, Services, errors, router
+from service.routes.pages import ListPage, Paged
 from service.routes.renamed import given
 from service.runtime import Runtime
 from service.schemas.jobs import JobList, JobRequest, JobResponse
@@ -51,10 +55,10 @@ async def submit_job(name: Name, body: JobRequest, request: Request, services: S
 
 
 @routes.get("/jobs", response_model=JobList)
-async def list_jobs(services: Services, access: Allowed) -> Response:
-    """All jobs of collections that the key may use, the newest first."""
-    jobs = services.jobs.list()
-    return _response(await services.pools.operations.run(_listed, jobs, services.collections.aliases, access))
+async def list_jobs(services: Services, access: Allowed, page: Paged) -> Response:
+    """Jobs of collections that the key may use, the newest first."""
+    jobs, aliases = services.jobs.list(), services.collections.aliases
+    return _response(await services.pools.operations.run(_listed, jobs, aliases, access, page))
 
 
 @routes.get("/jobs/{job_id}", response_model=JobResponse, responses=errors(404, 422))
@@ -92,8 +96,19 @@ def _visible(jobs: Sequence[Job], aliases: Aliases, access: Access) -> Sequence[
     return [job for job in jobs if job.collection in meant or access.sees(job.collection)]
 
 
-def _listed(jobs: Sequence[Job], aliases: Aliases, access: Access) -> bytes:
-    return b'{"jobs":[%b]}' % b",".join(job.to_json() for job in _visible(jobs, aliases, access))
+def _listed(jobs: Sequence[Job], aliases: Aliases, access: Access, page: ListPage) -> bytes:
+    """Raises InvalidRequestError where the page is to follow a job that is not kept."""
+    visible = _visible(jobs, aliases, access)
+    if page.after is not None:
+        places = {job.id: place for place, job in enumerate(visible)}
+        if page.after not in places:
+            raise InvalidRequestError(
+                "after is no job of this list, or one that is kept no more: begin again without it", "after"
+            )
+        visible = visible[places[page.after] + 1 :]
+    shown, more = page.of(visible, attrgetter("id"))
+    end = b",%b" % orjson.dumps(more)[1:] if more else b"}"
+    return b'{"jobs":[%b]%b' % (b",".join(job.to_json() for job in shown), end)
 
 
 def _response(content: bytes, status: int = 200) -> Response:

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from service.schemas.base import NAME_PATTERN, Request, former
+from service.schemas.base import NAME_PATTERN, NextPage, Request, former
 
 BACKUP: JsonDict = {
     "id": "20261123t024501-ab12",
@@ -53,3 +53,4 @@ class BackupList(BaseModel):
     """The backups of a collection, the newest first."""
 
     backups: list[BackupResponse]
+    next: NextPage = None

@@ -107,6 +107,10 @@ def former(name: str, *default: None) -> Any:
     return Field(*default, description=description, json_schema_extra={"deprecated": True})
 
 
+NextPage = Annotated[
+    str | None,
+    Field(description="`after` of the next page, null on the last; only where `limit` or `after` was given."),
+]
 ADAPTER_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}(:[A-Za-z0-9][A-Za-z0-9_-]{0,63})?$"
 AdapterName = Annotated[
     str,

@@ -13,7 +13,7 @@ from index.documents.fields import FieldType
 from index.token_vectors.codecs import LARGEST_POOLING, TokenCodec
 from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
-from service.schemas.base import WHOLE, AdapterName, ModelName, Request, at_most, former
+from service.schemas.base import WHOLE, AdapterName, ModelName, NextPage, Request, at_most, former
 from service.schemas.search_answers import CandidatesResponse, WeightsResponse
 
 
@@ -161,6 +161,7 @@ class StatisticsResponse(BaseModel):
 
 
 class CollectionList(BaseModel):
-    """All collections, in order of name."""
+    """Collections, in order of name."""
 
     collections: list[CollectionResponse]
+    next: NextPage = None

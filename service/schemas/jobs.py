@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from index.live.adoption import AdoptionMode
 from ingest.sources.checks import OnError
 from service.jobs.store import JobState
-from service.schemas.base import AdapterName, Request, former
+from service.schemas.base import AdapterName, NextPage, Request, former
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=1024)]
 ColumnNames = Annotated[list[ColumnName], Field(min_length=1, max_length=1000, fail_fast=True)]
@@ -101,6 +101,7 @@ class JobResponse(BaseModel):
 
 
 class JobList(BaseModel):
-    """All jobs, the newest first."""
+    """Jobs, the newest first."""
 
     jobs: list[JobResponse]
+    next: NextPage = None

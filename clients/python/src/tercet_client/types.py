@@ -20,11 +20,12 @@ AdapterResponse = TypedDict(
     },
 )
 
-# All aliases, in order of name.
+# Aliases, in order of name.
 AliasList = TypedDict(
     "AliasList",
     {
         "aliases": "list[AliasResponse]",
+        "next": "NotRequired[str | None]",
     },
 )
 
@@ -58,6 +59,7 @@ BackupList = TypedDict(
     "BackupList",
     {
         "backups": "list[BackupResponse]",
+        "next": "NotRequired[str | None]",
     },
 )
 
@@ -97,11 +99,12 @@ CandidatesResponse = TypedDict(
     },
 )
 
-# All collections, in order of name.
+# Collections, in order of name.
 CollectionList = TypedDict(
     "CollectionList",
     {
         "collections": "list[CollectionResponse]",
+        "next": "NotRequired[str | None]",
     },
 )
 
@@ -457,11 +460,12 @@ InfoResponse = TypedDict(
     },
 )
 
-# All jobs, the newest first.
+# Jobs, the newest first.
 JobList = TypedDict(
     "JobList",
     {
         "jobs": "list[JobResponse]",
+        "next": "NotRequired[str | None]",
     },
 )
 
