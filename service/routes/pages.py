@@ -12,7 +12,7 @@ LARGEST, USUAL = 1000, 100
 
 Item = TypeVar("Item")
 Next = dict[str, str | None]
-"""What an answer has beside the items of a page: `next`, which is `after` of the next one; nothing beside all."""
+"""What an answer has beside a page: `next`, which is `after` of the following one; beside all, nothing."""
 
 
 @dataclass(frozen=True, slots=True)
