@@ -62,7 +62,8 @@ class _Line(BaseModel):
     @property
     def granted(self) -> Access:
         """What the key may do."""
-        names = None if self.collections is None else Names(self.collections)
+        everything = self.collections is None or "*" in self.collections
+        names = None if everything else Names(self.collections or ())
         return Access(self.access, self.id or id_of(self.digest), names, self.requests_per_second)
 
 
@@ -155,9 +156,11 @@ class KeyFile:
         self._version, self._asked = version, False
         try:
             keys = read_key_file(self._path)
-        except SettingsError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, later changes are to be taken up
             self.sound = False
-            log.error("%s; the keys of before stay in use", error)
+            known = isinstance(error, SettingsError)  # others might show what they were reading
+            told = error if known else f"keys file {self._path}: {type(error).__name__}"
+            log.error("%s; the keys of before stay in use", told)
             return False
         former, self.keys, self.sound = self.keys, keys, True
         log.info("keys file %s: %d keys", self._path, len(keys))

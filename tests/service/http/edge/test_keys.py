@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from service.access import EVERYTHING, RIGHTS, Access
+from service.app import create_app
 from service.exceptions import UnauthenticatedError
 from service.http.edge.keys import KeyRing, keys_of
 from service.keys import digest_of
@@ -165,6 +166,17 @@ async def test_every_path_with_a_name_is_for_keys_that_may_use_it(make_client: A
         )
         assert refused(answer) == (403, "collection_not_allowed", None)
         assert (await client.get("/collections/demo")).status_code == 200
+
+
+def test_no_other_body_names_a_collection() -> None:
+    """Else the test below is to have it, too, and its route to check it."""
+    schemas = create_app(Settings()).openapi()["components"]["schemas"]
+    named = {name for name, each in schemas.items() if "collection" in each.get("properties", {})}
+    assert {name for name in named if name.endswith("Request")} == {
+        "SearchRequest",
+        "RerankRequest",
+        "AliasRequest",
+    }
 
 
 async def test_names_in_bodies_are_for_keys_that_may_use_them(make_client: Any, limited: Path) -> None:
