@@ -29,7 +29,7 @@ with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
     )
 
     documents = ["Yeast makes gas in the dough.", "Bread is sold by weight."]
-    answer = client.post("/rerank", json={"query": query, "documents": documents})
+    answer = client.post("/rerank", json={"query": query, "inputs": documents})
     answer.raise_for_status()
     for result in answer.json()["results"]:
         print(f"{result['score']:.3f}  {documents[result['index']]}")

@@ -63,10 +63,11 @@ class JsonVocabulary:
         found: str | None = self._library.id_to_token(token_id)
         return found
 
-    def text_of(self, token_ids: Sequence[int]) -> str:
-        """The text of tokens, without special ones."""
+    def text_of(self, token_ids: Sequence[int], *, special: bool = False) -> str:
+        """The text of tokens, without special ones unless asked."""
         text: str
-        (text,) = self._library.decode_batch([list(token_ids)])  # as `spans`, a batch of one
+        # As `spans`, a batch of one.
+        (text,) = self._library.decode_batch([list(token_ids)], skip_special_tokens=not special)
         return text
 
 

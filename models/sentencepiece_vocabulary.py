@@ -81,8 +81,11 @@ class SentencePieceVocabulary:
         piece: str = self._library.id_to_piece(token_id - SHIFT)
         return piece
 
-    def text_of(self, token_ids: Sequence[int]) -> str:
-        """The text of tokens, without special ones."""
+    def text_of(self, token_ids: Sequence[int], *, special: bool = False) -> str:
+        """The text of tokens, without special ones unless asked."""
+        if special:
+            pieces = [self.piece(id) or "" for id in token_ids]
+            return "".join(pieces).replace(WORD_MARK, " ").removeprefix(" ")
         text: str = self._library.decode([id - SHIFT for id in token_ids if id not in self.special_ids])
         return text
 

@@ -146,9 +146,12 @@ class Tokenizer:
         """Where the tokens of a text lie, without special tokens and instruction."""
         return self._vocabulary.spans(valid_text(self._as_read(text)))
 
-    def text_of(self, token_ids: Sequence[int]) -> str:
-        """The text of tokens, without special ones and those that the vocabulary does not have."""
-        return self._vocabulary.text_of([one for one in token_ids if one < self.vocabulary_size])
+    def text_of(self, token_ids: Sequence[int], *, special: bool = False) -> str:
+        """The text of tokens, without those that the vocabulary does not have, and without special ones
+        unless asked.
+        """
+        known = [one for one in token_ids if one < self.vocabulary_size]
+        return self._vocabulary.text_of(known, special=special)
 
     def tail(self, text: str, input_type: InputType = "document") -> str:
         """The last whole words of a text that fit into the length limit; the text where it does."""

@@ -51,6 +51,6 @@ class Vocabulary(Protocol):
         """The piece of an id, None where it has none."""
         ...
 
-    def text_of(self, token_ids: Sequence[int]) -> str:
-        """The text of tokens, without special ones; each id lies below `size`."""
+    def text_of(self, token_ids: Sequence[int], *, special: bool = False) -> str:
+        """The text of tokens, without special ones unless asked; each id lies below `size`."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -21,14 +22,16 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from models.encoder import Encoder
 from service.arenas import share_arenas
 from service.audit import AuditLog
-from service.compat import cohere, jina, openai, tei
+from service.compat import cohere, jina, ollama, openai, tei
 from service.errors import install_error_handlers
 from service.exceptions import SettingsError
 from service.http.direct import direct_routes
 from service.http.edge.bodies import BodyBudget, BodyLimits
+from service.http.edge.cross_origin import CrossOrigin
 from service.http.edge.edge import Edge, EdgeOptions
 from service.http.edge.key_limits import KeyBook, KeyLimits
-from service.http.edge.keys import KeyRing, bearer
+from service.http.edge.keys import KeyRing, bearer, keys_of
+from service.http.edge.marks import Marks
 from service.http.edge.places import Places
 from service.http.edge.records import Records
 from service.http.hosts import ANY, AllowedHosts
@@ -36,6 +39,8 @@ from service.http.wire.connections import ConnectionLimits, Connections, connect
 from service.http.wire.listening import address_of, is_loopback, listening_socket
 from service.http.wire.protocol import HttpProtocol
 from service.http.wire.server import DrainingServer
+from service.key_file import KeyFile
+from service.load.pools import Pool
 from service.logs import configure_logging
 from service.open_files import allow_open_files
 from service.page import description
@@ -81,6 +86,7 @@ TAGS = [
     {"name": "tei", "description": "Routes that clients of Text Embeddings Inference call."},
     {"name": "cohere", "description": "Routes that Cohere's clients call."},
     {"name": "jina", "description": "Routes that Jina's clients call."},
+    {"name": "ollama", "description": "Routes that Ollama's clients call."},
     {"name": "worker", "description": "What encoder workers serve to search servers."},
 ]
 
@@ -107,6 +113,7 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
             tei.open_routes,
             cohere.routes,
             jina.routes,
+            ollama.routes,
             page.routes,
             description.routes,
         ],
@@ -150,7 +157,7 @@ def _run(app: FastAPI, settings: Settings) -> None:
     if not settings.needs_key and not is_loopback(settings.host):
         log.warning(
             "listening on %s without a key: whoever reaches this address may read and change everything; "
-            "set api_keys_file or api_keys (TERCET_API_KEYS_FILE, TERCET_API_KEYS)",
+            "set keys_file, api_keys_file or api_keys (TERCET_KEYS_FILE and so on)",
             settings.host,
         )
         if ANY in _names_of(settings):
@@ -159,6 +166,11 @@ def _run(app: FastAPI, settings: Settings) -> None:
                 "own; set allowed_hosts (TERCET_ALLOWED_HOSTS) to the names that it has",
                 settings.host,
             )
+    if not settings.needs_key and ANY in settings.cors_origins:
+        log.warning(
+            "without a key, and open to pages of any origin: whoever has one open in a browser that reaches "
+            "this server lets it read and change everything; set cors_origins to the origins of your pages"
+        )
     app.openapi()  # here, as it takes half a second, and with it all routes are made
     allow_open_files()
     share_arenas()
@@ -174,6 +186,9 @@ def _run(app: FastAPI, settings: Settings) -> None:
     if threading.current_thread() is threading.main_thread():
         # Uvicorn repeats the signal after a graceful end; being told to end is no failure.
         signal.signal(signal.SIGTERM, lambda *_: None)
+        key_file: KeyFile | None = app.state.key_file
+        if key_file is not None:
+            signal.signal(signal.SIGHUP, lambda *_: key_file.ask())
     with listening_socket(settings.host, settings.port) as listener:
         log.info("listening on %s", address_of(listener))
         server.run(sockets=[listener])
@@ -217,6 +232,7 @@ def server_for(app: FastAPI, settings: Settings) -> uvicorn.Server:
         ),
         runtime.gate,
         app.state.records,
+        app.state.marks,
     )
     runtime.telemetry.connections.set_function(lambda: len(connections.connections))
     runtime.telemetry.connections_allowed.set(connections.limits.connections)
@@ -228,7 +244,8 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         await runtime.start()
         try:
-            yield
+            async with _watched(key_file, keys, runtime.pools.operations):
+                yield
         finally:
             await runtime.stop()
             audit.close()
@@ -259,10 +276,9 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         )
     routes = [route for router in routers for route in router.routes]
     answer = install_error_handlers(app, routes, runtime.telemetry.count_refusal)
-    keys = KeyRing(
-        [key.get_secret_value() for key in settings.api_keys],
-        [key.get_secret_value() for key in settings.read_keys],
-    )
+    key_file = None if settings.keys_file is None else KeyFile(settings.keys_file)
+    keys = KeyRing(keys_of(settings), None if key_file is None else key_file.keys)
+    app.state.key_file = key_file
     budget = BodyBudget(settings.max_bodies_bytes)
     audit = AuditLog(
         settings.audit,
@@ -277,6 +293,8 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         runtime.tracing,
         audit,
     )
+    cross_origin = CrossOrigin(settings.cors_origins)
+    app.state.marks = Marks(cross_origin)
     # The framework's outer layers would answer what is a bug, bound bodies and trace, as the edge does.
     inner = ExceptionMiddleware(AsyncExitStackMiddleware(app.router), handlers=app.exception_handlers)
     app.middleware_stack = Edge(
@@ -284,6 +302,8 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
         EdgeOptions(
             keys=keys,
             hosts=AllowedHosts(_names_of(settings)),
+            cross_origin=cross_origin,
+            marks=app.state.marks,
             places=Places(settings.max_concurrent_requests),
             bodies=BodyLimits(settings.max_body_bytes, settings.body_timeout_seconds),
             budget=budget,
@@ -304,9 +324,25 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
     )
     _watch(runtime)
     runtime.telemetry.watch_number(
+        "tercet_keys_file_sound",
+        "0: the file of keys is broken, and those of before are in use.",
+        lambda: key_file is None or key_file.sound,
+    )
+    runtime.telemetry.watch_number(
         "tercet_bodies_bytes", "Bytes of bodies that are arriving or in work.", lambda: budget.bytes
     )
     return app
+
+
+@asynccontextmanager
+async def _watched(file: KeyFile | None, keys: KeyRing, pool: Pool) -> AsyncIterator[None]:
+    """Meanwhile what changes in the file of keys is taken up."""
+    watch = None if file is None else asyncio.create_task(file.watch(keys.take_up, pool), name="keys")
+    try:
+        yield
+    finally:
+        if watch is not None:
+            watch.cancel()
 
 
 def _tracing(settings: Settings, service: str) -> Tracing:

@@ -107,10 +107,10 @@ class AuditLog:
             self._scope == "all" or state.get("changes") or status in TURNED_AWAY
         ):
             return None
-        client = scope.get("client")
+        client, access = scope.get("client"), state.get("access")
         entry = {
             "request_id": state["request_id"],
-            "key": state.get("key"),
+            "key": None if access is None else access.key,
             "client": client[0] if client else None,
             "method": method,
             "path": path,

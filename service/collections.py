@@ -9,7 +9,7 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -272,10 +272,14 @@ class CollectionRegistry:
         self._live.delete(name)
         self._forget(name)
 
-    def list(self) -> list[CollectionDescription]:
-        """All collections, in order of name."""
+    def names(self) -> list[str]:
+        """Of all collections, in order."""
+        return list_collections(self.root)
+
+    def list(self, names: Iterable[str] | None = None) -> list[CollectionDescription]:
+        """The collections of these names that are there, by default all, in order of name."""
         descriptions = []
-        for name in list_collections(self.root):
+        for name in self.names() if names is None else names:
             try:
                 descriptions.append(self.describe(name))
             except CollectionNotFoundError:

@@ -102,7 +102,7 @@ TABLE: dict[type[Exception], tuple[int, str]] = {
     MalformedBodyError: (400, "invalid_body"),
     BodyTimeoutError: (400, "incomplete_body"),
     UnauthenticatedError: (401, "key_required"),
-    ForbiddenError: (403, "read_only_key"),
+    ForbiddenError: (403, "forbidden"),
     NotFoundError: (404, "not_found"),
     CollectionNotFoundError: (404, "collection_not_found"),
     AliasNotFoundError: (404, "alias_not_found"),

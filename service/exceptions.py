@@ -12,7 +12,7 @@ ServiceError
 ├── AuditError                an audit entry that is required cannot be written
 ├── BrokenAnswerError         an answer that had begun could not be finished
 ├── UnauthenticatedError      no key, or an unknown one
-├── ForbiddenError            a read-only key on a route that changes something
+├── ForbiddenError            a key without the right, or for other collections
 ├── NotFoundError             a document or other resource that does not exist
 ├── DataRootInUseError        another server uses the data root
 ├── AddressError              the server cannot listen where it should
@@ -115,7 +115,15 @@ class UnauthenticatedError(ServiceError):
 
 
 class ForbiddenError(ServiceError):
-    """The key may read but not change anything."""
+    """The key may not do what is asked for.
+
+    code: what it lacks, for programs; param: the field that asks for it, None for the path.
+    """
+
+    def __init__(self, message: str, code: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.param = param
 
 
 class NotFoundError(ServiceError):

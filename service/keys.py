@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from service.exceptions import SettingsError
 
 # Each has a setting NAME_file beside it. None is a flag: every user of a machine can read command lines.
 KEY_SETTINGS = ("api_keys", "read_keys", "encoder_key")
+KEY_ID_DIGITS = 12  # of a key's SHA-256 in hexadecimal: tells keys apart, and gives none away
 
 
 def is_key(text: str) -> bool:
     """Whether the text can stand in an Authorization header: printable ASCII without spaces."""
     return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
+def digest_of(key: str) -> bytes:
+    """The SHA-256 of a key, by which it is looked up."""
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+
+
+def id_of(digest: bytes) -> str:
+    """What a key is called in logs and metrics where it has no id of its own."""
+    return digest.hex()[:KEY_ID_DIGITS]
 
 
 def read_keys(path: Path) -> tuple[str, ...]:

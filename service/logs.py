@@ -101,6 +101,6 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line of one record."""
         line = super().format(record)
-        facts = ("method", "path", "status", "milliseconds", "request_id", "trace_id")
+        facts = ("method", "path", "status", "milliseconds", "key", "request_id", "trace_id")
         shown = [f"{fact}={getattr(record, fact)}" for fact in facts if hasattr(record, fact)]
         return " ".join([line, *shown])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ from service.keys import KEY_SETTINGS, is_key, read_keys
 
 PREFIX = "TERCET_"
 CONFIG_FILE = Path("tercet.toml")
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")  # a scheme, a host, and where it has one a port
 SHORT_NAME = 6  # letters of a setting such as "port"
 
 ENCODER_SETTINGS = (
@@ -103,6 +105,11 @@ class Settings(BaseSettings):
         description="Names that requests may give in Host, beside localhost and addresses; * is any. "
         "By default none on a loopback address, else any.",
     )
+    cors_origins: Names = Field(
+        (),
+        description="Origins of pages elsewhere, such as https://app.example.com, that browsers let call "
+        "this server; * is any. By default none.",
+    )
     checkpoint: str = Field(
         DEFAULT_CHECKPOINT, description="Encoder: multi-m3, minilm-m3, a folder, or a hub id."
     )
@@ -134,6 +141,11 @@ class Settings(BaseSettings):
         None, description="File of more keys that may do everything, one a line."
     )
     read_keys_file: Path | None = Field(None, description="File of more keys that may read only, one a line.")
+    keys_file: Path | None = Field(
+        None,
+        description="File of keys that each have their own access, collections and limit, as JSON lines; "
+        "read again when it changes.",
+    )
 
     encoder_urls: Names = Field((), description="Encoder workers to use instead of a local encoder.")
     encoder_key: SecretStr | None = Field(None, description="Key that is sent to encoder workers.")
@@ -255,7 +267,7 @@ class Settings(BaseSettings):
                 raise SettingsError(f"key file {file} holds {1 + len(more)} keys; workers are sent one")
         return values
 
-    @field_validator("api_keys", "read_keys", "encoder_urls", "allowed_hosts", mode="before")
+    @field_validator("api_keys", "read_keys", "encoder_urls", "allowed_hosts", "cors_origins", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return _items(value)
@@ -264,6 +276,16 @@ class Settings(BaseSettings):
     @classmethod
     def _urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(_url, value))
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in value:
+            if origin != "*" and not ORIGIN.fullmatch(origin.lower()):
+                raise ValueError(
+                    f"{origin!r} is no origin; write it as https://app.example.com, or * for any"
+                )
+        return tuple(map(str.lower, value))
 
     @field_validator("trace_endpoint")
     @classmethod
@@ -302,7 +324,7 @@ class Settings(BaseSettings):
     @property
     def needs_key(self) -> bool:
         """Whether requests must bear a key."""
-        return bool(self.api_keys or self.read_keys)
+        return bool(self.api_keys or self.read_keys or self.keys_file)
 
     @property
     def encoder_environment(self) -> dict[str, str]:
@@ -311,7 +333,8 @@ class Settings(BaseSettings):
         Such a child answers no requests, so they take from it the keys that requests bear.
         """
         values = {name: getattr(self, name) for name in ENCODER_SETTINGS}
-        values |= dict.fromkeys(("api_keys", "api_keys_file", "read_keys", "read_keys_file"), "")
+        keys = ("api_keys", "api_keys_file", "read_keys", "read_keys_file", "keys_file")
+        values |= dict.fromkeys(keys, "")
         if self.encoder_key is not None and self.encoder_key_file is None:
             values["encoder_key"] = self.encoder_key.get_secret_value()
         values["encoder_urls"] = ",".join(self.encoder_urls)

@@ -30,6 +30,9 @@ from service.write_telemetry import WriteTelemetry
 
 Samples = Callable[[], Iterable[tuple[str, float]]]  # label value and number
 
+KEY_LABELS = 500
+OTHER_KEYS = "other"
+
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 TOKENS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
@@ -72,6 +75,14 @@ class Telemetry:
                 self.request_seconds.labels(route, status),
             )
         )
+        self._key_requests = Counter(
+            "tercet_key_requests",
+            f"Requests of each key, by its id; past {KEY_LABELS} ids they count as others.",
+            ["key", "status"],
+            registry=self.registry,
+        )
+        self._key_children: dict[tuple[str, int], Counter] = {}
+        self._key_labels: set[str] = set()
         self._refused = Counter(
             "tercet_refused",
             "Requests answered 429, by what was over its limit.",
@@ -122,11 +133,21 @@ class Telemetry:
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
 
-    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Counts an answer."""
+    def answered(self, route: str, method: str, status: int, seconds: float, key: str | None = None) -> None:
+        """Counts an answer. key: the id of its request's key."""
         counter, histogram = self._children_of(route, method, str(status))
         counter.inc()
         histogram.observe(seconds)
+        if key is not None:
+            (self._key_children.get((key, status)) or self._key_child(key, status)).inc()
+
+    def _key_child(self, key: str, status: int) -> Counter:
+        """That of a key and a status. A server whose file of keys changes again and again sees ever more."""
+        if key not in self._key_labels and len(self._key_labels) >= KEY_LABELS:
+            return self._key_requests.labels(OTHER_KEYS, status)
+        self._key_labels.add(key)
+        child = self._key_children[key, status] = self._key_requests.labels(key, status)
+        return child
 
     def observe_loop(self, late_seconds: float) -> None:
         """Counts how late the event loop was once."""

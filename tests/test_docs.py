@@ -28,7 +28,7 @@ def test_named_paths_exist(page: Path) -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("page", ["quick-start.md", "http-api.md"])
+@pytest.mark.parametrize("page", ["quick-start.md", "http-api.md", "stability.md"])
 def test_korean_pages_have_the_parts_and_the_code_of_the_english_ones(page: str) -> None:
     english, korean = ((ROOT / "docs" / place / page).read_text(encoding="utf-8") for place in (".", "ko"))
     assert CODE.findall(korean) == CODE.findall(english)

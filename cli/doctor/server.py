@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.doctor.findings import Finding
+from service.access import RIGHTS
+from service.exceptions import SettingsError
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -32,6 +36,8 @@ def _access(settings: Settings) -> Iterator[Finding]:
             TOPIC,
             f"{where}: {len(settings.api_keys)} keys for everything, {len(settings.read_keys)} to read",
         )
+        if settings.keys_file is not None:
+            yield _keys_file(settings.keys_file)
     elif is_loopback(settings.host):
         yield Finding("ok", TOPIC, f"{where}: open, for this machine alone")
     else:
@@ -41,12 +47,26 @@ def _access(settings: Settings) -> Iterator[Finding]:
             f"{where}: whoever reaches it may read and change everything",
             "set TERCET_API_KEYS_FILE, or listen on 127.0.0.1",
         )
-    for name in ("api_keys_file", "read_keys_file", "encoder_key_file"):
-        file = getattr(settings, name)
-        if file is not None and stat.S_IMODE(file.stat().st_mode) & stat.S_IROTH:
+    for name in ("api_keys_file", "read_keys_file", "keys_file", "encoder_key_file"):
+        file: Path | None = getattr(settings, name)
+        if file is not None and file.exists() and stat.S_IMODE(file.stat().st_mode) & stat.S_IROTH:
             yield Finding(
                 "warning", TOPIC, f"every user of this machine may read {name} {file}", f"chmod o-r {file}"
             )
+
+
+def _keys_file(path: Path) -> Finding:
+    from service.key_file import read_key_file
+
+    try:
+        keys = read_key_file(path)
+    except SettingsError as error:
+        return Finding(
+            "problem", TOPIC, str(error), "correct that line; a running server keeps the keys of before"
+        )
+    counts = Counter(access.right for access in keys.values())
+    listed = ", ".join(f"{counts[right]} {right}" for right in RIGHTS)
+    return Finding("ok", TOPIC, f"keys_file {path}: {len(keys)} keys ({listed})")
 
 
 def _limits(settings: Settings) -> Iterator[Finding]:

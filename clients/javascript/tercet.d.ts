@@ -81,6 +81,8 @@ export interface SearchRequestOptions {
 export type Query = string | t.RepresentationsQuery | t.StoredDocumentQuery | t.ExamplesQuery;
 
 export interface RerankOptions {
+  topK?: number;
+  /** @deprecated The former name of `topK`. */
   topN?: number;
   collection?: string;
   weights?: t.RerankRequest["weights"];
@@ -163,7 +165,15 @@ export class Client {
   startJob(
     collection: string,
     source: string,
-    options?: { mode?: "replace" | "upsert"; onError?: "stop" | "skip"; encoder?: string; adapter?: string; reading?: t.ReadingRequest },
+    options?: {
+      mode?: "replace" | "upsert";
+      onError?: "stop" | "skip";
+      model?: string;
+      /** @deprecated The former name of `model`. */
+      encoder?: string;
+      adapter?: string;
+      reading?: t.ReadingRequest;
+    },
   ): Promise<t.JobResponse>;
   jobs(): Promise<t.JobResponse[]>;
   job(id: string): Promise<t.JobResponse>;

@@ -67,7 +67,7 @@ export class Client {
   }
 
   rerank(query, documents, options = {}) {
-    return this.#json("POST", "/rerank", { body: { query, documents, ...named(options) } });
+    return this.#json("POST", "/rerank", { body: { query, inputs: documents, ...named(options) } });
   }
 
   async collections() {

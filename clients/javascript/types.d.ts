@@ -13,9 +13,10 @@ export interface AdapterResponse {
   router: Record<string, unknown> | null;
 }
 
-/** All aliases, in order of name. */
+/** Aliases, in order of name. */
 export interface AliasList {
   aliases: Array<AliasResponse>;
+  next?: string | null;
 }
 
 /** What an alias means. */
@@ -37,6 +38,7 @@ export interface AndFilter {
 /** The backups of a collection, the newest first. */
 export interface BackupList {
   backups: Array<BackupResponse>;
+  next?: string | null;
 }
 
 /** A backup of a collection. */
@@ -46,6 +48,7 @@ export interface BackupResponse {
   position: number;
   documents: number;
   size_bytes: number;
+  created_at: string;
   created: string;
 }
 
@@ -69,9 +72,10 @@ export interface CandidatesResponse {
   bm25?: number | null;
 }
 
-/** All collections, in order of name. */
+/** Collections, in order of name. */
 export interface CollectionList {
   collections: Array<CollectionResponse>;
+  next?: string | null;
 }
 
 /** Settings of a new collection; but for more fields, they never change afterwards. */
@@ -83,6 +87,7 @@ export interface CollectionRequest {
   lexical?: "plain" | "idf" | null;
   bm25?: boolean | null;
   bm25_language?: "none" | "arabic" | "armenian" | "basque" | "catalan" | "czech" | "danish" | "dutch" | "english" | "esperanto" | "estonian" | "finnish" | "french" | "german" | "greek" | "hindi" | "hungarian" | "indonesian" | "irish" | "italian" | "lithuanian" | "nepali" | "norwegian" | "persian" | "polish" | "portuguese" | "romanian" | "russian" | "serbian" | "sesotho" | "spanish" | "swedish" | "tamil" | "turkish" | "yiddish" | null;
+  model?: string | null;
   encoder?: string | null;
   adapter?: string | null;
   window?: WindowRequest | false | null;
@@ -96,6 +101,7 @@ export interface CollectionResponse {
   title: string | null;
   snapshot: string | null;
   documents: number;
+  model: string;
   encoder: string;
   adapter: string | null;
   fingerprint: string;
@@ -376,15 +382,17 @@ export interface InfoResponse {
   limits: LimitsResponse;
 }
 
-/** All jobs, the newest first. */
+/** Jobs, the newest first. */
 export interface JobList {
   jobs: Array<JobResponse>;
+  next?: string | null;
 }
 
 /** A batch build of a collection, which takes effect in one step when it is done. */
 export interface JobRequest {
   source: string;
   mode?: "replace" | "upsert" | null;
+  model?: string | null;
   encoder?: string | null;
   adapter?: string | null;
   reading?: ReadingRequest | null;
@@ -565,7 +573,9 @@ export interface RepresentationsQuery {
 /** Documents to order by their scores with a query. */
 export interface RerankRequest {
   query: string;
-  documents: Array<string>;
+  inputs?: Array<string> | null;
+  documents?: Array<string> | null;
+  top_k?: number | null;
   top_n?: number | null;
   collection?: string | null;
   weights?: RerankWeightsRequest | "sum" | "miracl" | "mldr" | "flag" | null;

@@ -1,4 +1,4 @@
-"""What `make outside` tries: packages for frameworks, and examples that use them."""
+"""What `make outside` tries: packages for frameworks, clients of other services, and examples."""
 
 from __future__ import annotations
 
@@ -44,6 +44,15 @@ PARTS = (
     ),
     _package("haystack", "haystack-ai"),
     _package("mteb", "mteb"),
+    Part(
+        "services",
+        CLIENTS / "services",
+        (CLIENTS / "python",),
+        ("openai", "ollama", "huggingface_hub", "cohere"),
+        requirements=(CLIENTS / "services" / "requirements.txt",),
+        tested=False,
+        typed=False,
+    ),
     Part(
         "examples",
         ROOT / "examples",

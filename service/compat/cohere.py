@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -12,11 +12,11 @@ from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.representations import Float32
-from service.answers.embeddings import base64_json, numbers_json
 from service.answers.pieces import response_of
 from service.compat.error_shapes import CohereError
 from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of, token_count, whole
 from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
+from service.compat.vectors import WRITTEN
 from service.exceptions import InvalidRequestError
 from service.routes.common import EDGE, Services, TimeLimit, json_response, router
 from service.routes.texts import Fields, encoded_texts
@@ -165,6 +165,7 @@ async def cohere_rerank(body: CohereRerankRequest, services: Services, deadline:
     return await _reranked(body, services, deadline, "2")
 
 
+@routes.post("/v1/rerank/", include_in_schema=False)
 @routes.post("/v1/rerank", response_model=CohereRerankResponse)
 async def cohere_rerank_v1(body: CohereRerankRequest, services: Services, deadline: TimeLimit) -> Response:
     """The same in the shape of version 1, which can repeat the texts."""
@@ -219,27 +220,6 @@ def _check_offered(body: CohereEmbedRequest, types: Sequence[EmbeddingType]) -> 
             f"output_dimension is {body.output_dimension}; binary vectors take a multiple of 8",
             "output_dimension",
         )
-
-
-def _float(vector: Float32) -> bytes:
-    return b"".join(numbers_json(vector))
-
-
-def _ubinary(vector: Float32) -> bytes:
-    return orjson.dumps(np.packbits(vector > 0), option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-def _binary(vector: Float32) -> bytes:
-    signed = (np.packbits(vector > 0).astype(np.int16) - 128).astype(np.int8)
-    return orjson.dumps(signed, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-WRITTEN: dict[str, Callable[[Float32], bytes]] = {
-    "float": _float,
-    "base64": base64_json,
-    "ubinary": _ubinary,
-    "binary": _binary,
-}
 
 
 async def _embeddings(

@@ -36,6 +36,12 @@ class JinaError(BaseModel):
     code: str
 
 
+class OllamaError(BaseModel):
+    """An error of Ollama."""
+
+    error: str
+
+
 # Text Embeddings Inference has no 400, tells texts that are too long by 413 and a failed encoder by 424.
 TEI_STATUS = {400: 422, 507: 424}
 TEI_STATUS_OF_CODE = {"text_too_long": 413, "encoder_failed": 424, "out_of_memory": 424}
@@ -56,7 +62,17 @@ def _jina(status: int, message: str, code: str) -> tuple[int, dict[str, Any]]:
     return status, {"detail": message, "code": code}
 
 
-SHAPES: dict[str, Shape] = {"/tei": _tei, "/v1/rerank": _cohere, "/v2/": _cohere, "/jina/": _jina}
+def _ollama(status: int, message: str, _code: str) -> tuple[int, dict[str, Any]]:
+    return status, {"error": message}
+
+
+SHAPES: dict[str, Shape] = {
+    "/tei": _tei,
+    "/v1/rerank": _cohere,
+    "/v2/": _cohere,
+    "/jina/": _jina,
+    "/api/": _ollama,
+}
 
 
 def shape_of(path: str) -> Shape | None:

@@ -1,4 +1,7 @@
-"""Jina's `POST /jina/v1/rerank` and `/jina/v1/multi-vector`. https://api.jina.ai/redoc"""
+"""Jina's `POST /jina/v1/embeddings`, `/jina/v1/multi-vector` and `/jina/v1/rerank`.
+
+https://api.jina.ai/redoc
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Annotated, Literal
 
 import orjson
 from fastapi import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, Tag
 
 from models.representations import Representations
 from service.answers.embeddings import base64_json, numbers_json
@@ -16,12 +19,18 @@ from service.answers.pieces import response_of
 from service.compat.error_shapes import JinaError
 from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of
 from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
+from service.compat.vectors import AS_IT_IS, WRITTEN, VectorForm, vectors_json
 from service.exceptions import InvalidRequestError
 from service.routes.common import EDGE, Services, TimeLimit, json_response, router
 from service.routes.texts import Fields, encoded_texts
-from service.schemas.base import WHOLE, counted
+from service.schemas.base import WHOLE, counted, told_apart
 
 FIELDS = Fields("input")
+
+
+def _text_or_texts(value: object) -> str:
+    return "text" if isinstance(value, str) else "texts" if isinstance(value, list) else ""
+
 
 routes = router("jina", *EDGE, 503, shape=JinaError)
 
@@ -63,6 +72,71 @@ class JinaRerankResponse(BaseModel):
     model: str
     usage: JinaUsage
     results: list[RerankedResult]
+
+
+class JinaEmbeddingsRequest(CompatibleRequest):
+    """Texts to embed, as Jina's clients send them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"model": "tercet", "task": "retrieval.passage", "input": ["Tea is brewed with hot water."]}
+            ]
+        }
+    )
+
+    input: Annotated[
+        Annotated[str, Tag("text")]
+        | Annotated[
+            list[TextRequest], Field(min_length=1, fail_fast=True), counted("texts", "texts"), Tag("texts")
+        ],
+        *told_apart(_text_or_texts, "a string or a list of texts"),
+    ] = Field(description="A text or several, or objects with a `text`.")
+    model: ModelName = None
+    task: Annotated[str, Field(max_length=100)] | None = Field(
+        None, description="One that ends in `.query` encodes queries, anything else documents."
+    )
+    dimensions: Dimensions | None = Field(
+        None, description="Keep this many values of each vector, normalized again."
+    )
+    embedding_type: (
+        Annotated[
+            Annotated[VectorForm, Tag("text")]
+            | Annotated[list[VectorForm], Field(min_length=1, max_length=4, fail_fast=True), Tag("texts")],
+            *told_apart(_text_or_texts, "float, base64, binary or ubinary"),
+        ]
+        | None
+    ) = Field("float", description="One of them; `base64`: little-endian float32.")
+    normalized: bool | None = Field(True, description="Without effect: the encoder's vectors have length 1.")
+    truncate: bool | None = Field(True, description="false refuses longer texts, which are cut else.")
+    late_chunking: bool | None = Field(False, description="Refused where true.")
+    return_multivector: bool | None = Field(
+        False, description="Refused where true; `/jina/v1/multi-vector` gives such vectors."
+    )
+
+
+class JinaEmbeddingsUsage(BaseModel):
+    """What a request cost."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class JinaEmbedding(BaseModel):
+    """The dense vector of one text."""
+
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+
+
+class JinaEmbeddingsResponse(BaseModel):
+    """Dense vectors in the order of the texts."""
+
+    model: str
+    object: Literal["list"]
+    usage: JinaEmbeddingsUsage
+    data: list[JinaEmbedding]
 
 
 class JinaMultiVectorRequest(CompatibleRequest):
@@ -109,6 +183,34 @@ class JinaMultiVectorResponse(BaseModel):
     object: Literal["list"]
     data: list[JinaMultiVector]
     usage: JinaUsage
+
+
+@routes.post("/jina/v1/embeddings", response_model=JinaEmbeddingsResponse)
+async def jina_embeddings(body: JinaEmbeddingsRequest, services: Services, deadline: TimeLimit) -> Response:
+    """Dense vectors in the shape of Jina's API."""
+    form = _offered(body)
+    encoding, adapter = await encoder_of(services, body.model)
+    info, slices = await encoded_texts(
+        services,
+        encoding,
+        texts_of([body.input] if isinstance(body.input, str) else body.input, "input"),
+        FIELDS,
+        deadline,
+        input_type="query" if (body.task or "").endswith(".query") else "document",
+        outputs=["dense"],
+        truncate=body.truncate is not False,
+        dimensions=body.dimensions,
+        adapter=adapter,
+    )
+    if form in ("binary", "ubinary") and (body.dimensions or info.dense_dimension) % 8:
+        await slices.aclose()
+        raise InvalidRequestError(
+            f"{body.dimensions or info.dense_dimension} values make no whole bytes: take a multiple of 8",
+            "dimensions",
+        )
+    pieces = vectors_json(slices, adapter or info.name, WRITTEN[form])
+    with services.telemetry.stage("encode"):
+        return await response_of(pieces, headers=AS_IT_IS)
 
 
 @routes.post("/jina/v1/rerank", response_model=JinaRerankResponse)
@@ -161,6 +263,31 @@ async def jina_multi_vector(
     pieces = _multi_vectors(slices, adapter or info.name, packed=body.embedding_type == "base64")
     with services.telemetry.stage("encode"):
         return await response_of(pieces)
+
+
+def _offered(body: JinaEmbeddingsRequest) -> VectorForm:
+    """The form of the vectors. Raises InvalidRequestError for what this server does not do."""
+    if body.late_chunking:
+        raise InvalidRequestError(
+            "late_chunking is true; this server encodes each text by itself: leave it out, or put whole "
+            "documents into a collection with windows",
+            "late_chunking",
+            "unsupported",
+        )
+    if body.return_multivector:
+        raise InvalidRequestError(
+            "return_multivector is true; ask /jina/v1/multi-vector, which gives a vector for each token",
+            "return_multivector",
+            "unsupported",
+        )
+    asked = body.embedding_type or "float"
+    if isinstance(asked, str):
+        return asked
+    if len(asked) > 1:
+        raise InvalidRequestError(
+            f"embedding_type has {len(asked)} forms; ask for one at a time", "embedding_type", "unsupported"
+        )
+    return asked[0]
 
 
 async def _multi_vectors(

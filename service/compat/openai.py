@@ -5,28 +5,22 @@ https://platform.openai.com/docs/api-reference/embeddings
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Annotated, Any, Literal, cast
 
-import orjson
 from fastapi import Depends, Query, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Tag
 from pydantic_core import PydanticCustomError
 
-from models.representations import Representations
-from service.answers.embeddings import base64_json, numbers_json
 from service.answers.pieces import response_of
+from service.compat.names import models_of
 from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of
+from service.compat.vectors import AS_IT_IS, WRITTEN, vectors_json
 from service.exceptions import NotFoundError
 from service.routes.common import Services, TimeLimit, errors, json_response, router
 from service.routes.texts import Fields, encoded_texts
-from service.runtime import Runtime
 from service.schemas.base import TOKEN_IDS, counted, told_apart
 
 FIELDS = Fields("input")
-# Vectors shrink by a quarter as base64, by a half as digits: that takes longer than sending it at a gigabit.
-AS_IT_IS = {"Cache-Control": "no-transform"}
 IDS_REFUSED = (
     "it has token ids, and this server takes texts: it has another vocabulary. LangChain's "
     "OpenAIEmbeddings sends texts with check_embedding_ctx_length=False"
@@ -129,6 +123,8 @@ class OpenAIModelsResponse(BaseModel):
     data: list[OpenAIModel]
 
 
+# Some clients join paths with a slash at the end.
+@routes.post("/v1/embeddings/", include_in_schema=False)
 @routes.post("/v1/embeddings", response_model=OpenAIEmbeddingsResponse, responses=errors(422))
 async def openai_embeddings(
     body: OpenAIEmbeddingsRequest, services: Services, deadline: TimeLimit
@@ -145,21 +141,23 @@ async def openai_embeddings(
         dimensions=body.dimensions,
         adapter=adapter,
     )
-    pieces = _embeddings(slices, adapter or info.name, packed=body.encoding_format == "base64")
+    form = WRITTEN["base64" if body.encoding_format == "base64" else "float"]
+    pieces = vectors_json(slices, adapter or info.name, form)
     with services.telemetry.stage("encode"):
         return await response_of(pieces, headers=AS_IT_IS)
 
 
+@routes.get("/v1/models/", include_in_schema=False)
 @routes.get("/v1/models", response_model=OpenAIModelsResponse)
 async def openai_models(services: Services) -> Response:
     """The server's own encoder, its adapters and routers, and the other encoders that it opens when asked."""
-    return json_response({"object": "list", "data": [_model(name) for name in await _names(services)]})
+    return json_response({"object": "list", "data": [_model(name) for name in await models_of(services)]})
 
 
 @routes.get("/v1/models/{model:path}", response_model=OpenAIModel, responses=errors(404, 422))
 async def openai_model(model: str, services: Services) -> Response:
     """One of them."""
-    if model not in await _names(services):
+    if model not in await models_of(services):
         raise NotFoundError(
             f"there is no model {model[:100]!r}; GET /v1/models lists those there are", "model_not_found"
         )
@@ -168,32 +166,6 @@ async def openai_model(model: str, services: Services) -> Response:
 
 def _texts(given: str | list[str] | list[int] | list[list[int]]) -> list[str]:
     return [given] if isinstance(given, str) else cast("list[str]", given)  # ids are refused before
-
-
-async def _embeddings(
-    slices: AsyncGenerator[Representations], model: str, *, packed: bool
-) -> AsyncGenerator[bytes]:
-    """The answer's body, some texts at a time."""
-    yield b'{"object":"list","data":['
-    index = tokens = 0
-    async with aclosing(slices):
-        async for part in slices:
-            assert part.dense is not None  # noqa: S101 - asked for
-            for vector in part.dense:
-                values = base64_json(vector) if packed else b"".join(numbers_json(vector))
-                comma = b"," if index else b""
-                yield b'%b{"object":"embedding","index":%d,"embedding":%b}' % (comma, index, values)
-                index += 1
-            tokens += int(part.tokens.sum())
-    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-    yield b'],"model":' + orjson.dumps(model) + b',"usage":' + orjson.dumps(usage) + b"}"
-
-
-async def _names(services: Runtime) -> list[str]:
-    adapters = await services.encoding.adapters()
-    usable = (one.name for one in adapters if one.fingerprint is not None)
-    own, *others = await services.encoders.names()
-    return [own, *usable, *others]
 
 
 def _model(name: str) -> dict[str, Any]:

@@ -8,179 +8,49 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from importlib.metadata import version
-from typing import Annotated, Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 import orjson
 from fastapi import Response
-from pydantic import BaseModel, ConfigDict, Field, Tag
 
-from models.representations import InputType, Output, Representations
+from models.representations import Float32, InputType, Output, Representations
 from models.tokenizer import Tokenizer
 from service.answers.embeddings import numbers_json
 from service.answers.pieces import response_of
 from service.compat.error_shapes import TeiError
 from service.compat.relevance import relevance
-from service.compat.request import CompatibleRequest
+from service.compat.request import whole
 from service.compat.rerank import ranked_texts
+from service.compat.tei_shapes import (
+    NO_PARAMETERS,
+    Inputs,
+    TeiDecodeRequest,
+    TeiEmbedRequest,
+    TeiInfo,
+    TeiInputs,
+    TeiRank,
+    TeiRerankRequest,
+    TeiSimilarityRequest,
+    TeiSparseValue,
+    TeiToken,
+    TeiTokenizeRequest,
+    TeiTruncation,
+)
 from service.exceptions import InvalidRequestError
 from service.load.deadlines import Deadline
 from service.load.pools import Pool
 from service.routes.common import Services, TimeLimit, check_characters, json_response, router
 from service.routes.texts import Fields, encoded_texts
 from service.runtime import Runtime
-from service.schemas.base import WHOLE, counted, told_apart
-from service.schemas.search import TokenId
 
 FIELDS = Fields("inputs")
+SENTENCES = Fields("inputs.sentences")
 GROUP_CHARACTERS = 2**14  # of the texts whose tokens are made at once
 TOKENS_AT_ONCE = 2**12  # written by one call, which holds the interpreter's lock
 
 routes = router("tei", 401, 403, 413, 422, 424, 429, 503, shape=TeiError)
 open_routes = router("tei", 403, 413, 422, 503, shape=TeiError)
-
-
-Direction = Literal["Left", "Right", "left", "right"]
-TokenIds = Annotated[list[TokenId], Field(fail_fast=True)]
-
-
-def _text_or_ids(value: object) -> str:
-    return "text" if isinstance(value, str) else "ids" if isinstance(value, list) else ""
-
-
-def _kind(value: object) -> str:
-    """Ids of one text are a list of numbers."""
-    if isinstance(value, list) and value and isinstance(value[0], int | float):
-        return "ids"
-    return "text" if isinstance(value, str) else "several" if isinstance(value, list) else ""
-
-
-OneInput = Annotated[
-    Annotated[str, Tag("text")] | Annotated[TokenIds, Tag("ids")],
-    *told_apart(_text_or_ids, "a string or a list of token ids"),
-]
-Inputs = Annotated[
-    Annotated[str, Tag("text")]
-    | Annotated[TokenIds, Tag("ids")]
-    | Annotated[list[OneInput], Field(fail_fast=True), counted("texts", "texts"), Tag("several")],
-    *told_apart(_kind, "a string, a list of strings, or token ids"),
-]
-TextList = Annotated[list[str], Field(fail_fast=True)]
-
-
-class TeiTruncation(CompatibleRequest):
-    """How longer texts are treated."""
-
-    truncate: bool | None = Field(
-        None, description="false refuses texts that are too long, instead of a cut."
-    )
-    truncation_direction: Direction | None = Field(
-        "Right", description="The end of a longer text that is cut; `Left` keeps its last words."
-    )
-
-
-class TeiInputs(TeiTruncation):
-    """Texts to encode, as clients of Text Embeddings Inference send them."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"inputs": ["Tea is brewed with hot water."]}]})
-
-    inputs: Inputs = Field(
-        description="One text or several, or their token ids in this encoder's vocabulary, which are read "
-        "back as text."
-    )
-    prompt_name: str | None = Field(None, description="`query` is a query, anything else a document.")
-
-
-class TeiEmbedRequest(TeiInputs):
-    """Texts whose dense vectors are wanted."""
-
-    normalize: bool | None = Field(True, description="Without effect: the encoder's vectors have length 1.")
-    dimensions: Annotated[int, Field(ge=0), WHOLE] | None = Field(
-        None,
-        description="Keep this many values of each vector, normalized again; 0, or more than there are, "
-        "keeps all.",
-    )
-
-
-class TeiSparseValue(BaseModel):
-    """A lexical weight."""
-
-    index: int
-    value: float
-
-
-class TeiRerankRequest(TeiTruncation):
-    """Texts to order, as clients of Text Embeddings Inference send them."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"query": "how is tea made", "texts": ["Tea is brewed with hot water.", "Coffee is ground."]}
-            ]
-        }
-    )
-
-    query: str
-    texts: Annotated[TextList, counted("documents", "texts")]
-    raw_scores: bool | None = Field(
-        False, description="The three-way sum itself, instead of a value from 0 to 1."
-    )
-    return_text: bool | None = Field(False, description="Repeat each text in the answer.")
-
-
-class TeiRank(BaseModel):
-    """A text of the request by its place."""
-
-    index: int
-    score: float
-    text: str | None = None
-
-
-def _text_or_texts(value: object) -> str:
-    return "text" if isinstance(value, str) else "texts" if isinstance(value, list) else ""
-
-
-class TeiTokenizeRequest(CompatibleRequest):
-    """Texts to split into tokens."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"inputs": "Tea is brewed."}]})
-
-    inputs: Annotated[
-        Annotated[str, Tag("text")] | Annotated[TextList, counted("texts", "texts"), Tag("texts")],
-        *told_apart(_text_or_texts, "a string or a list of strings"),
-    ]
-    add_special_tokens: bool | None = True
-    prompt_name: str | None = Field(None, description="`query` is a query, anything else a document.")
-
-
-class TeiToken(BaseModel):
-    """A token; start and stop are characters of its text, null for a special token."""
-
-    id: int
-    text: str
-    special: bool
-    start: int | None
-    stop: int | None
-
-
-class TeiInfo(BaseModel):
-    """What this server is, as Text Embeddings Inference says it."""
-
-    model_id: str
-    model_sha: str | None
-    model_dtype: str
-    served_model_name: str
-    model_type: dict[str, Any]
-    max_concurrent_requests: int
-    max_input_length: int
-    max_batch_tokens: int
-    max_batch_requests: int | None
-    max_client_batch_size: int
-    auto_truncate: bool
-    tokenization_workers: int
-    version: str
-    sha: str | None
-    docker_label: str | None
 
 
 # Clients that are given the base address alone ask it for dense vectors.
@@ -233,6 +103,38 @@ async def tei_rerank(body: TeiRerankRequest, services: Services, deadline: TimeL
             for one in outcome.results
         ]
     )
+
+
+@routes.post("/tei/similarity", response_model=list[float])
+async def tei_similarity(body: TeiSimilarityRequest, services: Services, deadline: TimeLimit) -> Response:
+    """The cosine of the dense vectors of a sentence and of each of the others."""
+    asked = body.parameters or NO_PARAMETERS
+    kind = _input_type(asked.prompt_name)
+    check_characters([body.inputs.source_sentence], services.limits.characters, "inputs.source_sentence")
+    texts = [*body.inputs.sentences, body.inputs.source_sentence]
+    texts = await _kept(services, asked, texts, kind, "inputs.sentences")
+    _, slices = await encoded_texts(
+        services,
+        services.encoding,
+        texts,
+        SENTENCES,
+        deadline,
+        input_type=kind,
+        outputs=["dense"],
+        truncate=asked.truncate is not False,
+    )
+    with services.telemetry.stage("encode"):
+        parts = await whole(slices)
+    vectors = np.concatenate([part.dense for part in parts if part.dense is not None])
+    return await response_of(_similarities(vectors))
+
+
+@routes.post("/tei/decode", response_model=list[str])
+async def tei_decode(body: TeiDecodeRequest, services: Services) -> Response:
+    """The texts of token ids in this encoder's vocabulary."""
+    special = body.skip_special_tokens is False
+    tokenizer = services.encoding.tokenizer
+    return json_response(await services.pools.bodies.run(_decoded, body.ids, tokenizer, special=special))
 
 
 @routes.post("/tei/tokenize", response_model=list[list[TeiToken]])
@@ -329,6 +231,17 @@ def _texts(inputs: Inputs, tokenizer: Tokenizer) -> list[str]:
         text if isinstance(text, str) else tokenizer.text_of(text)
         for text in cast("list[str | list[int]]", inputs)
     ]
+
+
+async def _similarities(vectors: Float32) -> AsyncGenerator[bytes]:
+    """Of the last and each of the others; all have length 1."""
+    for piece in numbers_json(vectors[:-1] @ vectors[-1]):
+        yield piece
+
+
+def _decoded(ids: list[int] | list[list[int]], tokenizer: Tokenizer, *, special: bool) -> list[str]:
+    rows = ids if ids and isinstance(ids[0], list) else [ids]
+    return [tokenizer.text_of(row, special=special) for row in cast("list[list[int]]", rows)]
 
 
 def _input_type(prompt_name: str | None) -> InputType:

@@ -9,6 +9,7 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+RawHeaders = tuple[tuple[bytes, bytes], ...]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 READING = {"GET", "HEAD", "OPTIONS"}  # methods that change nothing

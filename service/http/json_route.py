@@ -19,9 +19,12 @@ from service.http.query_parameters import QueryParameters
 from service.load.pools import Pool
 from service.runtime import Runtime
 
-REQUEST_ID = {
-    "description": "The request's id in the server's log: the one that the request brought, or a new one.",
-    "schema": {"type": "string"},
+BORNE = {
+    "X-Request-Id": {
+        "description": "The request's id in the server's log: the one that it brought, or a new one.",
+        "schema": {"type": "string"},
+    },
+    "Tercet-Version": {"description": "The server's version.", "schema": {"type": "string"}},
 }
 
 
@@ -81,11 +84,11 @@ class JsonRoute(APIRoute):
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        """options: those of `APIRoute`. Every documented answer gets the header that every answer bears."""
+        """options: those of `APIRoute`. Every documented answer gets the headers that every answer bears."""
         super().__init__(path, endpoint, **options)
         answers = {self.status_code or 200: {}, **self.responses}
         self.responses = {
-            status: {**answer, "headers": {"X-Request-Id": REQUEST_ID, **answer.get("headers", {})}}
+            status: {**answer, "headers": {**BORNE, **answer.get("headers", {})}}
             for status, answer in answers.items()
         }
 

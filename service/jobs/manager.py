@@ -46,6 +46,11 @@ _LEFTOVER_PAUSE_SECONDS = 0.2
 log = logging.getLogger("tercet")
 
 
+def no_job(job_id: str) -> NotFoundError:
+    """What is raised where there is no such job, or it is nobody's business."""
+    return NotFoundError(f"no job {job_id!r}; GET /jobs lists them", "job_not_found")
+
+
 class JobManager:
     """Runs submitted builds one after the other, in order of submission.
 
@@ -140,7 +145,7 @@ class JobManager:
         """Raises NotFoundError."""
         job = self._store.get(job_id)
         if job is None:
-            raise NotFoundError(f"no job {job_id!r}; GET /jobs lists them", "job_not_found")
+            raise no_job(job_id)
         return job
 
     def list(self) -> list[Job]:

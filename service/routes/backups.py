@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from operator import attrgetter
+from typing import Annotated, Any
 
 from fastapi import Path, Response
 
+from index.backups.records import Backup
 from service.routes.collections import Name, collection_record
-from service.routes.common import WRITE, Services, errors, json_response, router
+from service.routes.common import ADMIN, Allowed, Services, errors, json_response, router
+from service.routes.pages import Paged
 from service.schemas.backups import BackupList, BackupResponse, RestoreRequest
 from service.schemas.collections import CollectionResponse
 
@@ -24,7 +27,7 @@ routes = router("backups")
     status_code=201,
     response_model=BackupResponse,
     responses=errors(404, 409, 422, 507),
-    dependencies=WRITE,
+    dependencies=ADMIN,
 )
 async def make_backup(name: Name, services: Services) -> Response:
     """Back a collection up, with every write that was acknowledged before.
@@ -32,30 +35,39 @@ async def make_backup(name: Name, services: Services) -> Response:
     Searches and writes go on meanwhile. The backup is verified before the answer, so every byte of the
     collection is read.
     """
-    return json_response(asdict(await services.pools.backups.run(services.backups.make, name)), 201)
+    return json_response(_record(await services.pools.backups.run(services.backups.make, name)), 201)
 
 
 @routes.get(BACKUPS, response_model=BackupList, responses=errors(404, 422))
-async def list_backups(name: Name, services: Services) -> Response:
+async def list_backups(name: Name, services: Services, page: Paged) -> Response:
     """The backups of a collection, the newest first; also of one that was deleted."""
     found = await services.pools.operations.run(services.backups.list, name)
-    return json_response({"backups": [asdict(backup) for backup in found]})
+    # Ids begin with the time, so that one which is gone still has its place.
+    behind = [each for each in found if page.after is None or each.id < page.after]
+    shown, more = page.of(behind, attrgetter("id"))
+    return json_response({"backups": [_record(backup) for backup in shown], **more})
 
 
 @routes.post(
     f"{BACKUPS}/{{backup_id}}/restore",
     response_model=CollectionResponse,
     responses=errors(404, 409, 422, 507),
-    dependencies=WRITE,
+    dependencies=ADMIN,
 )
 async def restore_backup(
-    name: Name, backup_id: BackupId, services: Services, body: RestoreRequest | None = None
+    name: Name,
+    backup_id: BackupId,
+    services: Services,
+    access: Allowed,
+    body: RestoreRequest | None = None,
 ) -> Response:
     """Replace a collection's documents and defaults by those of a backup, or restore it under a new name.
 
     The backup is verified before anything changes, and stays. Searches go on, and see what was before or what
     the backup has. Writes that are acknowledged after the restore began survive it.
     """
+    if body is not None and body.name is not None:
+        access.require_name(body.name, "name")
     restored = await services.pools.backups.run(
         services.backups.restore, name, backup_id, None if body is None else body.name
     )
@@ -63,9 +75,13 @@ async def restore_backup(
 
 
 @routes.delete(
-    f"{BACKUPS}/{{backup_id}}", status_code=204, responses=errors(404, 409, 422, 507), dependencies=WRITE
+    f"{BACKUPS}/{{backup_id}}", status_code=204, responses=errors(404, 409, 422, 507), dependencies=ADMIN
 )
 async def delete_backup(name: Name, backup_id: BackupId, services: Services) -> Response:
     """Remove a backup; the collection stays."""
     await services.pools.operations.run(services.backups.delete, name, backup_id)
     return Response(status_code=204)
+
+
+def _record(backup: Backup) -> dict[str, Any]:
+    return {**asdict(backup), "created_at": backup.created}

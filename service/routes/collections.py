@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Response
+from fastapi import Depends, Path, Request, Response
 
 from index.bm25.languages import DEFAULT_LANGUAGE
 from index.catalog.settings import check_title
@@ -18,7 +18,9 @@ from models.errors import UnsupportedWindowError
 from service.answers.statistics import statistics_record
 from service.collections import CollectionDescription, CollectionRegistry
 from service.exceptions import InvalidRequestError
-from service.routes.common import WRITE, Services, encoder_named, errors, json_response, router
+from service.routes.common import ADMIN, Allowed, Services, encoder_named, errors, json_response, router
+from service.routes.pages import Paged
+from service.routes.renamed import given
 from service.schemas.base import NAME_PATTERN
 from service.schemas.collections import (
     CollectionList,
@@ -30,7 +32,17 @@ from service.schemas.collections import (
 )
 from service.search.answers import sides_record
 
-Name = Annotated[str, Path(pattern=NAME_PATTERN, description="A collection's name, or an alias.")]
+
+async def _name(
+    access: Allowed,
+    name: Annotated[str, Path(pattern=NAME_PATTERN, description="A collection's name, or an alias.")],
+) -> str:
+    access.require_name(name)
+    return name
+
+
+Name = Annotated[str, Depends(_name)]
+"""That of a path, which the key may use."""
 
 EMPTY = CollectionRequest.model_validate({})
 
@@ -38,10 +50,13 @@ routes = router("collections")
 
 
 @routes.get("/collections", response_model=CollectionList)
-async def list_collections(services: Services) -> Response:
-    """All collections, in order of name."""
-    found = await services.pools.operations.run(services.collections.list)
-    return json_response({"collections": [collection_record(description) for description in found]})
+async def list_collections(services: Services, access: Allowed, page: Paged) -> Response:
+    """Collections that the key may use, in order of name."""
+    names = await services.pools.operations.run(services.collections.names)
+    seen = [name for name in names if access.sees(name) and name > (page.after or "")]
+    shown, more = page.of(seen, str)
+    found = await services.pools.operations.run(services.collections.list, shown)
+    return json_response({"collections": [collection_record(each) for each in found], **more})
 
 
 @routes.get("/collections/{name}", response_model=CollectionResponse, responses=errors(404, 422))
@@ -64,10 +79,10 @@ async def get_statistics(name: Name, services: Services) -> Response:
     status_code=201,
     response_model=CollectionResponse,
     responses=errors(404, 409, 422, 507),
-    dependencies=WRITE,
+    dependencies=ADMIN,
 )
 async def create_collection(
-    name: Name, services: Services, body: CollectionRequest | None = None
+    name: Name, request: Request, services: Services, body: CollectionRequest | None = None
 ) -> Response:
     """Create an empty collection for this server's own encoder, or for another one that it opens.
 
@@ -81,7 +96,8 @@ async def create_collection(
             check_title(wanted.title)
         except InvalidNameError as error:
             raise InvalidRequestError(str(error), "title") from error
-    encoding = await encoder_named(services, wanted.encoder, "encoder")
+    param, model = given(request, wanted, "model", "encoder")
+    encoding = await encoder_named(services, model, param)
     info = await encoding.info_of(wanted.adapter, name)
     try:
         settings = settings_for(
@@ -122,7 +138,7 @@ async def create_collection(
     "/collections/{name}/fields",
     response_model=CollectionResponse,
     responses=errors(404, 409, 422, 507),
-    dependencies=WRITE,
+    dependencies=ADMIN,
 )
 async def declare_fields(name: Name, body: FieldsRequest, services: Services) -> Response:
     """Declare more metadata fields, over what is stored; those that are declared already stay.
@@ -149,7 +165,7 @@ def _declare(
     "/collections/{name}",
     status_code=204,
     responses=errors(404, 409, 422, 507),
-    dependencies=WRITE,
+    dependencies=ADMIN,
 )
 async def delete_collection(name: Name, services: Services) -> Response:
     """Delete a collection and all it holds. While an alias means it, that is a conflict, 409."""
@@ -174,6 +190,7 @@ def collection_record(description: CollectionDescription) -> dict[str, Any]:
         "title": settings.title,
         "snapshot": description.snapshot,
         "documents": description.documents,
+        "model": settings.encoder,
         "encoder": settings.encoder,
         "adapter": settings.adapter,
         "fingerprint": settings.fingerprint,

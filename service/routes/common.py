@@ -12,9 +12,10 @@ from pydantic import BaseModel
 
 from index.candidates import Weights
 from index.fusion import weights_preset
+from service.access import Access
 from service.encoding.service import EncodingService
 from service.exceptions import InvalidRequestError, NotFoundError
-from service.http.edge.keys import require_write
+from service.http.edge.keys import access_of, require_admin, require_write
 from service.http.json_route import JsonRoute
 from service.load.deadlines import Deadline
 from service.runtime import Runtime
@@ -24,7 +25,7 @@ from service.schemas.search import PresetName, SearchWeightsRequest, WeightsRequ
 DESCRIPTIONS = {
     400: "The request is malformed.",
     401: "A key is needed, or not known.",
-    403: "The key may only read, or the request comes by a foreign name or from a foreign page.",
+    403: "The key may not do this, or the request comes by a foreign name or from a foreign page.",
     404: "There is no such thing.",
     409: "It conflicts with what exists.",
     413: "The request is too large.",
@@ -71,6 +72,15 @@ async def _deadline(
 
 TimeLimit = Annotated[Deadline, Depends(_deadline)]
 WRITE = [Depends(require_write)]
+ADMIN = [Depends(require_admin)]
+
+
+async def _access(request: Request) -> Access:
+    return access_of(request)
+
+
+Allowed = Annotated[Access, Depends(_access)]
+"""What whoever asks may do."""
 
 
 def router(

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Annotated
 
-from fastapi import Path, Response
+import orjson
+from fastapi import Path, Request, Response
 
+from index.catalog.aliases import Aliases
+from service.access import Access
+from service.exceptions import InvalidRequestError
+from service.jobs.manager import no_job
 from service.jobs.store import Job
 from service.routes.collections import Name
-from service.routes.common import WRITE, Services, errors, router
+from service.routes.common import ADMIN, Allowed, Services, errors, router
+from service.routes.pages import ListPage, Paged
+from service.routes.renamed import given
+from service.runtime import Runtime
 from service.schemas.jobs import JobList, JobRequest, JobResponse
 
 JobId = Annotated[str, Path(description="A job's id.")]
@@ -22,9 +31,9 @@ routes = router("jobs")
     status_code=202,
     response_model=JobResponse,
     responses=errors(404, 409, 422, 507),
-    dependencies=WRITE,
+    dependencies=ADMIN,
 )
-async def submit_job(name: Name, body: JobRequest, services: Services) -> Response:
+async def submit_job(name: Name, body: JobRequest, request: Request, services: Services) -> Response:
     """Build a collection from a source below the data root; searches see the old documents until it is done.
 
     A collection that does not exist is created. Documents may be written and deleted meanwhile, and stay so.
@@ -32,10 +41,11 @@ async def submit_job(name: Name, body: JobRequest, services: Services) -> Respon
     reading = (
         {} if body.reading is None else body.reading.model_dump(exclude_none=True, exclude_defaults=True)
     )
+    _, model = given(request, body, "model", "encoder")
     job = await services.jobs.submit(
         name,
         body.source,
-        body.encoder,
+        model,
         body.on_error or "stop",
         body.adapter,
         body.mode or "replace",
@@ -45,30 +55,60 @@ async def submit_job(name: Name, body: JobRequest, services: Services) -> Respon
 
 
 @routes.get("/jobs", response_model=JobList)
-async def list_jobs(services: Services) -> Response:
-    """All jobs, the newest first."""
-    return _response(await services.pools.operations.run(_listed, services.jobs.list()))
+async def list_jobs(services: Services, access: Allowed, page: Paged) -> Response:
+    """Jobs of collections that the key may use, the newest first."""
+    jobs, aliases = services.jobs.list(), services.collections.aliases
+    return _response(await services.pools.operations.run(_listed, jobs, aliases, access, page))
 
 
 @routes.get("/jobs/{job_id}", response_model=JobResponse, responses=errors(404, 422))
-async def get_job(job_id: JobId, services: Services) -> Response:
+async def get_job(job_id: JobId, services: Services, access: Allowed) -> Response:
     """A job's progress and outcome."""
-    return _response(services.jobs.get(job_id).to_json())
+    return _response((await _seen(services, access, job_id)).to_json())
 
 
 @routes.delete(
     "/jobs/{job_id}",
     response_model=JobResponse,
     responses=errors(404, 422, 507),
-    dependencies=WRITE,
+    dependencies=ADMIN,
 )
-async def cancel_job(job_id: JobId, services: Services) -> Response:
+async def cancel_job(job_id: JobId, services: Services, access: Allowed) -> Response:
     """Cancel a queued or running job and return it; a finished one stays as it is."""
+    await _seen(services, access, job_id)
     return _response((await services.jobs.cancel(job_id)).to_json())
 
 
-def _listed(jobs: Iterable[Job]) -> bytes:
-    return b'{"jobs":[%b]}' % b",".join(job.to_json() for job in jobs)
+async def _seen(services: Runtime, access: Access, job_id: str) -> Job:
+    """Raises NotFoundError, also for a job of a collection that the key may not use."""
+    job = services.jobs.get(job_id)
+    seen = await services.pools.operations.run(_visible, [job], services.collections.aliases, access)
+    if not seen:
+        raise no_job(job_id)
+    return job
+
+
+def _visible(jobs: Sequence[Job], aliases: Aliases, access: Access) -> Sequence[Job]:
+    """Those of collections that the key may use, by their own name or by an alias of now."""
+    if access.collections is None:
+        return jobs
+    meant = {collection for alias, collection in aliases.all().items() if access.sees(alias)}
+    return [job for job in jobs if job.collection in meant or access.sees(job.collection)]
+
+
+def _listed(jobs: Sequence[Job], aliases: Aliases, access: Access, page: ListPage) -> bytes:
+    """Raises InvalidRequestError where the page is to follow a job that is not kept."""
+    visible = _visible(jobs, aliases, access)
+    if page.after is not None:
+        places = {job.id: place for place, job in enumerate(visible)}
+        if page.after not in places:
+            raise InvalidRequestError(
+                "after is no job of this list, or one that is kept no more: begin again without it", "after"
+            )
+        visible = visible[places[page.after] + 1 :]
+    shown, more = page.of(visible, attrgetter("id"))
+    end = b",%b" % orjson.dumps(more)[1:] if more else b"}"
+    return b'{"jobs":[%b]%b' % (b",".join(job.to_json() for job in shown), end)
 
 
 def _response(content: bytes, status: int = 200) -> Response:

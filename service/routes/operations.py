@@ -8,7 +8,7 @@ from importlib.metadata import version
 from fastapi import Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from service.routes.common import Services, errors, json_response, router
+from service.routes.common import Allowed, Services, errors, json_response, router
 from service.schemas.operations import InfoResponse, ReadyResponse, StatusResponse
 
 open_routes = router("operations", 400, 403, 413, 422)
@@ -58,7 +58,8 @@ async def info(services: Services) -> Response:
         200: {"description": "Metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}},
     },
 )
-async def metrics(services: Services) -> Response:
-    """Counters and timers in Prometheus' text format."""
+async def metrics(services: Services, access: Allowed) -> Response:
+    """Counters and timers in Prometheus' text format. They tell of all collections."""
+    access.require_all("/metrics")
     content = await services.pools.metrics.run(services.telemetry.render)
     return Response(content, media_type=CONTENT_TYPE_LATEST)

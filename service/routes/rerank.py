@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fastapi import Response
+from fastapi import Request, Response
 
+from service.exceptions import InvalidRequestError
+from service.http.edge.keys import access_of
 from service.routes.common import (
     Services,
     TimeLimit,
@@ -14,6 +16,7 @@ from service.routes.common import (
     router,
     weights_of,
 )
+from service.routes.renamed import given
 from service.schemas.rerank import RerankRequest, RerankResponse
 from service.search.answers import answer_query, sides_record
 from service.search.defaults import rerank_weights
@@ -24,11 +27,17 @@ routes = router("rerank")
 
 
 @routes.post("/rerank", response_model=RerankResponse, responses=errors(404, 409, 422))
-async def rerank(body: RerankRequest, services: Services, deadline: TimeLimit) -> Response:
+async def rerank(body: RerankRequest, request: Request, services: Services, deadline: TimeLimit) -> Response:
     """Order texts by their three-way score with a query, of themselves or as documents of a collection."""
+    if body.collection is not None:
+        access_of(request).require_name(body.collection, "collection")
     limits = services.limits
     check_characters([body.query], limits.characters, "query")
-    check_characters(body.documents, limits.characters, "documents")
+    param, texts = given(request, body, "inputs", "documents")
+    if texts is None:
+        raise InvalidRequestError("inputs is missing; give the texts to order", "inputs", "missing_field")
+    check_characters(texts, limits.characters, param)
+    _, top_k = given(request, body, "top_k", "top_n")
     weights = None if body.weights is None else weights_of(body.weights)
     defaults, idf, adapter = None, None, body.adapter
     if body.collection is None:
@@ -49,10 +58,10 @@ async def rerank(body: RerankRequest, services: Services, deadline: TimeLimit) -
             encoding,
             services.pools.search,
             body.query,
-            body.documents,
+            texts,
             weights=rerank_weights(weights, defaults),
             request_tokens=limits.request_tokens,
-            top_n=body.top_n,
+            top_n=top_k,
             idf=idf,
             adapter=adapter,
             deadline=deadline,

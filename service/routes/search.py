@@ -17,6 +17,7 @@ from index.errors import InvalidQueryError
 from models.representations import OUTPUTS, Float32, Output
 from service.answers.pieces import BegunAnswer, response_of
 from service.exceptions import InvalidRequestError
+from service.http.edge.keys import access_of
 from service.load.relay import on_loop
 from service.ready_representations import unpacked
 from service.routes.common import (
@@ -62,6 +63,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
     `score` is the weighted sum of the scores, or what `fusion` makes of them; every part is in the answer. To
     `queries` the answer has `results`, one for each, in the place of `query` and `hits`.
     """
+    access_of(request).require_name(body.collection, "collection")
     asked = _queries(body)
     top_k = _top_k(body.top_k, len(asked), services.limits)
     limits = services.limits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import Response
 
 from service.routes.collections import Name
-from service.routes.common import WRITE, Services, errors, json_response, router
+from service.routes.common import ADMIN, Services, errors, json_response, router
 from service.runtime import Runtime
 from service.schemas.upkeep import MergeResponse
 
@@ -17,7 +17,7 @@ routes = router("collections")
     status_code=202,
     response_model=MergeResponse,
     responses=errors(404, 409, 422, 507),
-    dependencies=WRITE,
+    dependencies=ADMIN,
 )
 async def merge_collection(name: Name, services: Services) -> Response:
     """Flush what was written, and join segments of which there are many of a size.

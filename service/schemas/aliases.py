@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.schemas.base import NAME_PATTERN, Request
+from service.schemas.base import NAME_PATTERN, NextPage, Request
 
 
 class AliasRequest(Request):
@@ -27,6 +27,7 @@ class AliasResponse(BaseModel):
 
 
 class AliasList(BaseModel):
-    """All aliases, in order of name."""
+    """Aliases, in order of name."""
 
     aliases: list[AliasResponse]
+    next: NextPage = None

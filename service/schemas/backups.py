@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from service.schemas.base import NAME_PATTERN, Request
+from service.schemas.base import NAME_PATTERN, NextPage, Request, former
 
 BACKUP: JsonDict = {
     "id": "20261123t024501-ab12",
@@ -15,6 +15,7 @@ BACKUP: JsonDict = {
     "position": 17,
     "documents": 1400,
     "size_bytes": 9_400_000,
+    "created_at": "2026-11-23T02:45:01.123Z",
     "created": "2026-11-23T02:45:01.123Z",
 }
 
@@ -44,10 +45,12 @@ class BackupResponse(BaseModel):
         description="Bytes of all its files. Most share their room on the disk with the collection, where "
         "the file system has hard links."
     )
-    created: str = Field(description="ISO 8601, in UTC.")
+    created_at: str = Field(description="ISO 8601, in UTC.")
+    created: str = former("created_at")
 
 
 class BackupList(BaseModel):
     """The backups of a collection, the newest first."""
 
     backups: list[BackupResponse]
+    next: NextPage = None

@@ -101,6 +101,16 @@ def told_apart(kind: Callable[[Any], str], use: str) -> tuple[Discriminator, _An
     return Discriminator(kind, NONE_OF_THESE, use), _AnyOf()
 
 
+def former(name: str, *default: None) -> Any:
+    """A field that is called otherwise now: `name`. default: None where it need not be given."""
+    description = f"Deprecated: the former name of `{name}`."
+    return Field(*default, description=description, json_schema_extra={"deprecated": True})
+
+
+NextPage = Annotated[
+    str | None,
+    Field(description="`after` of the next page, null on the last; only where `limit` or `after` was given."),
+]
 ADAPTER_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}(:[A-Za-z0-9][A-Za-z0-9_-]{0,63})?$"
 AdapterName = Annotated[
     str,

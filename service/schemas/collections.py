@@ -13,7 +13,7 @@ from index.documents.fields import FieldType
 from index.token_vectors.codecs import LARGEST_POOLING, TokenCodec
 from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
-from service.schemas.base import WHOLE, AdapterName, ModelName, Request, at_most
+from service.schemas.base import WHOLE, AdapterName, ModelName, NextPage, Request, at_most, former
 from service.schemas.search_answers import CandidatesResponse, WeightsResponse
 
 
@@ -70,9 +70,10 @@ class CollectionRequest(Request):
         "Chinese, Thai, Lao, Khmer and Myanmar are read in pairs of characters. `none` leaves words as they "
         "are.",
     )
-    encoder: ModelName | None = Field(
-        None, description="One that `/v1/models` lists; by default the server's own."
+    model: ModelName | None = Field(
+        None, description="Its encoder, one that `/v1/models` lists; by default the server's own."
     )
+    encoder: ModelName | None = former("model", None)
     adapter: AdapterName | None = Field(
         None,
         description="An adapter or router for its documents and queries; by default none. Of a fixed router "
@@ -125,7 +126,8 @@ class CollectionResponse(BaseModel):
     title: str | None = Field(description="What people call it, if that was said.")
     snapshot: str | None
     documents: int
-    encoder: str
+    model: str = Field(description="Its encoder.")
+    encoder: str = former("model")
     adapter: str | None
     fingerprint: str
     dense_dimension: int
@@ -174,6 +176,7 @@ class StatisticsResponse(BaseModel):
 
 
 class CollectionList(BaseModel):
-    """All collections, in order of name."""
+    """Collections, in order of name."""
 
     collections: list[CollectionResponse]
+    next: NextPage = None

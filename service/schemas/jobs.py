@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from index.live.adoption import AdoptionMode
 from ingest.sources.checks import OnError
 from service.jobs.store import JobState
-from service.schemas.base import AdapterName, Request
+from service.schemas.base import AdapterName, NextPage, Request, former
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=1024)]
 ColumnNames = Annotated[list[ColumnName], Field(min_length=1, max_length=1000, fail_fast=True)]
@@ -57,11 +57,12 @@ class JobRequest(Request):
         description="`replace`: the source's documents take the place of all others; `upsert`: of those with "
         "the same ids. What is written or deleted after the job has begun stays so.",
     )
-    encoder: str | None = Field(
+    model: str | None = Field(
         None,
-        description="Of a collection that is new: one that `/v1/models` lists; by default the server's own. "
-        "One that exists has its own, and another than that is a conflict, 409.",
+        description="The encoder of a collection that is new: one that `/v1/models` lists; by default the "
+        "server's own. One that exists has its own, and another than that is a conflict, 409.",
     )
+    encoder: str | None = former("model", None)
     adapter: AdapterName | None = Field(
         None, description="For a collection that is new; by default none. One that exists has its own."
     )
@@ -100,6 +101,7 @@ class JobResponse(BaseModel):
 
 
 class JobList(BaseModel):
-    """All jobs, the newest first."""
+    """Jobs, the newest first."""
 
     jobs: list[JobResponse]
+    next: NextPage = None

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
-from service.schemas.base import WHOLE, AdapterName, ModelName, Request, Text, Texts, Usage, counted
+from service.schemas.base import WHOLE, AdapterName, ModelName, Request, Text, Texts, Usage, counted, former
 from service.schemas.search import CollectionName, PresetName, WeightsRequest
 from service.schemas.search_answers import QueryUsage, ScoresResponse
 
@@ -32,15 +32,17 @@ class RerankRequest(Request):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"query": "how is tea made", "documents": ["Brewing tea.", "A history of rail."]}]
+            "examples": [{"query": "how is tea made", "inputs": ["Brewing tea.", "A history of rail."]}]
         }
     )
 
     query: Text
-    documents: Annotated[Texts, counted("documents", "texts")] = Field(
-        description="Their number is limited by the setting `max_documents`."
+    inputs: Annotated[Texts, counted("documents", "texts")] | None = Field(
+        None, description="To be given; their number is limited by the setting `max_documents`."
     )
-    top_n: Annotated[int, Field(ge=1), WHOLE] | None = Field(None, description="Results; all by default.")
+    documents: Annotated[Texts, counted("documents", "texts")] | None = former("inputs", None)
+    top_k: Annotated[int, Field(ge=1), WHOLE] | None = Field(None, description="Results; all by default.")
+    top_n: Annotated[int, Field(ge=1), WHOLE] | None = former("top_k", None)
     collection: CollectionName | None = Field(
         None,
         description="Score the texts as documents of this collection: with its idf, its adapter and its "

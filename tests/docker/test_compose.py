@@ -178,12 +178,14 @@ def test_keys_from_files_of_the_host_are_secrets_inside(raw: dict[str, Any]) -> 
     host = {
         "TERCET_API_KEYS_FILE": "./keys",
         "TERCET_READ_KEYS_FILE": "./read",
+        "TERCET_KEYS_FILE": "./keys.jsonl",
         "TERCET_ENCODER_KEY_FILE": "./encoder",
     }
     given = interpolate(raw, host)
     assert {name: secret["file"] for name, secret in given["secrets"].items()} == {
         "api_keys": "./keys",
         "read_keys": "./read",
+        "keys": "./keys.jsonl",
         "encoder_key": "./encoder",
     }
     for name, service in given["services"].items():

@@ -131,7 +131,9 @@ def test_a_special_token_in_a_text_is_text(vocabulary: SentencePieceVocabulary) 
 
 def test_special_tokens_are_left_out_of_a_text(vocabulary: SentencePieceVocabulary) -> None:
     (ids,) = vocabulary.token_ids(["hot tea"])
-    assert vocabulary.text_of([BEGIN, *ids.tolist(), END, PAD, 31]) == "hot tea"
+    framed = [BEGIN, *ids.tolist(), END, PAD, 31]
+    assert vocabulary.text_of(framed) == "hot tea"
+    assert vocabulary.text_of(framed, special=True) == "<s> hot tea</s><pad><mask>"
 
 
 def test_another_file_is_refused() -> None:

@@ -22,6 +22,7 @@ async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any)
         "name": "mine",
         "snapshot": None,
         "documents": 0,
+        "model": "tiny",
         "encoder": "tiny",
         "adapter": None,
         "fingerprint": tiny.info.fingerprint,

@@ -23,7 +23,7 @@ WRITER = {"Authorization": "Bearer writer"}
 BODIES: dict[str, Any] = {
     "POST /embed": {"inputs": "tea"},
     "POST /search": {"collection": "demo", "query": "tea"},
-    "POST /rerank": {"query": "tea", "documents": ["tea"]},
+    "POST /rerank": {"query": "tea", "inputs": ["tea"]},
     "POST /collections/{name}/jobs": {"source": "tea.jsonl"},
     "PUT /aliases/{alias}": {"collection": "demo"},
     "PUT /collections/{name}/documents": {"documents": [{"id": "tea", "text": "tea"}]},
@@ -38,15 +38,21 @@ BODIES: dict[str, Any] = {
     "POST /tei/embed_all": {"inputs": "tea"},
     "POST /tei/rerank": {"query": "tea", "texts": ["tea"]},
     "POST /tei/tokenize": {"inputs": "tea"},
+    "POST /tei/similarity": {"inputs": {"source_sentence": "tea", "sentences": ["tea"]}},
+    "POST /tei/decode": {"ids": [5]},
     "POST /v2/embed": {"texts": ["tea"]},
     "POST /v2/rerank": {"query": "tea", "documents": ["tea"]},
     "POST /v1/rerank": {"query": "tea", "documents": ["tea"]},
+    "POST /jina/v1/embeddings": {"input": ["tea"]},
+    "POST /api/embed": {"input": "tea"},
+    "POST /api/embeddings": {"prompt": "tea"},
+    "POST /api/show": {"model": "tiny"},
     "POST /jina/v1/rerank": {"query": "tea", "documents": ["tea"]},
     "POST /jina/v1/multi-vector": {"input": ["tea"]},
 }
 OPEN = ("GET /health", "GET /ready", "GET /tei/health")
 STORING = ("collections", "documents", "aliases", "backups", "jobs")
-ERRORS = {"tei": "TeiError", "cohere": "CohereError", "jina": "JinaError"}
+ERRORS = {"tei": "TeiError", "cohere": "CohereError", "jina": "JinaError", "ollama": "OllamaError"}
 
 
 @pytest.fixture(scope="module")
@@ -109,13 +115,21 @@ def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> No
         "POST /tei/embed_all",
         "POST /tei/rerank",
         "POST /tei/tokenize",
+        "POST /tei/similarity",
+        "POST /tei/decode",
         "GET /tei/info",
         "GET /tei/health",
         "POST /v2/embed",
         "POST /v2/rerank",
         "POST /v1/rerank",
+        "POST /jina/v1/embeddings",
         "POST /jina/v1/rerank",
         "POST /jina/v1/multi-vector",
+        "POST /api/embed",
+        "POST /api/embeddings",
+        "GET /api/tags",
+        "POST /api/show",
+        "GET /api/version",
     }
     worker = {name for name, _ in operations(make_app(create=create_worker_app).openapi())}
     assert worker == {
@@ -139,7 +153,7 @@ def test_every_route_is_described_with_its_errors_and_key(make_app: Any) -> None
             error = ERRORS.get(operation["tags"][0], "ErrorResponse")
             assert ("security" in operation) != is_open, name
             for status, response in operation["responses"].items():
-                assert "X-Request-Id" in response["headers"], name
+                assert {"X-Request-Id", "Tercet-Version"} <= set(response["headers"]), name
                 assert ("Retry-After" in response["headers"]) == (status == "429"), name
                 if int(status) >= 400:
                     schema = response["content"]["application/json"]["schema"]
@@ -169,7 +183,7 @@ async def test_the_examples_of_the_description_are_valid(client: httpx.AsyncClie
             if response.status_code == 202:
                 await client.delete(f"/jobs/{response.json()['id']}")
             seen += 1
-    assert seen == 12 + 16
+    assert seen == 12 + 22
 
 
 def schemas_of(value: Any) -> Iterator[dict[str, Any]]:

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import sqlite3
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
     """The error of an answer, after checking its shape."""
     assert response.headers["content-type"] == "application/json"
     assert response.headers["x-request-id"]
+    assert response.headers["tercet-version"] == version("tercet")
     body = response.json()
     assert set(body) == {"error"}
     assert set(body["error"]) == {"type", "message", "param", "code"}

@@ -401,6 +401,28 @@ def test_a_killed_server_comes_back_with_every_write(serve: Serve) -> None:
 
 
 @pytest.mark.slow
+def test_a_keys_file_is_read_again_at_sighup_and_a_broken_one_starts_nothing(
+    serve: Serve, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys.jsonl"
+    keys.write_text('{"key": "old", "access": "read"}\n')
+    process, client = serve("serve", "--keys-file", str(keys))
+    wait_ready(process, client)
+    assert client.get("/info", headers={"Authorization": "Bearer old"}).status_code == 200
+    keys.write_text('{"key": "new", "access": "read"}\n')
+    process.send_signal(signal.SIGHUP)
+    while client.get("/info", headers={"Authorization": "Bearer new"}).status_code != 200:
+        assert process.poll() is None
+        time.sleep(PAUSE_SECONDS)
+    assert client.get("/info", headers={"Authorization": "Bearer old"}).status_code == 401
+    keys.write_text('{"key": "new", "access": "read"}\n{"key": "other"}\n')
+    process, client = serve("serve", "--keys-file", str(keys))
+    assert process.wait(30) == 2
+    log = (tmp_path / f"log-{client.base_url.port}").read_text()
+    assert "line 2: access is missing; give it" in log
+    assert "other" not in log
+
+
 def test_a_reader_of_the_log_who_stalls_stops_nothing(tmp_path: Path, repository: Path) -> None:
     """Nobody reads its standard error: 1,500 requests are answered, and the server ends when told."""
     port = free_port()

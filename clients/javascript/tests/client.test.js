@@ -137,7 +137,7 @@ test("collections, aliases and backups", server, () =>
   }));
 
 test("re-ranking, jobs and operations", server, async () => {
-  const { results } = await client.rerank("how is tea made", TEXTS, { topN: 1 });
+  const { results } = await client.rerank("how is tea made", TEXTS, { topK: 1 });
   assert.deepEqual(results.map((one) => one.index), [0]);
   assert.ok(Array.isArray(await client.jobs()));
   await assert.rejects(client.job("none"), NotFoundError);

@@ -193,7 +193,7 @@ def test_jobs(client: Client, collection: str) -> None:
 
 
 def test_reranking_and_operations(client: Client) -> None:
-    results = client.rerank("how is tea made", TEXTS, top_n=1)["results"]
+    results = client.rerank("how is tea made", TEXTS, top_k=1)["results"]
     assert [one["index"] for one in results] == [0]
     assert client.info()["name"] == "tercet"
     assert client.healthy()

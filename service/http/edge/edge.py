@@ -1,8 +1,9 @@
 """The edge: reads the head and the body of each request once, and lets the application answer it.
 
-In this order: its record begins, its head is judged, its key, the key's limits, and whether a place is free.
+In this order: its record begins, its head is judged, a browser that asks before a page's request is answered,
+its key is judged, the key's limits, and whether a place is free.
 Then the application runs; when it asks for the body, all of it is read, and from then on the request ends
-where its client leaves. The answer gets the request's id, is audited before it leaves, and is encoded as the
+where its client leaves. The answer gets its marks, is audited before it leaves, and is encoded as the
 client prefers.
 """
 
@@ -26,9 +27,11 @@ from service.http.departure import Departure
 from service.http.direct import DirectRoute
 from service.http.edge.answers import AnswerCoding
 from service.http.edge.bodies import Body, BodyBudget, BodyLimits
+from service.http.edge.cross_origin import CrossOrigin
 from service.http.edge.heads import refusal_of_head
 from service.http.edge.key_limits import KeyBook, KeyUse
 from service.http.edge.keys import KeyRing, is_open
+from service.http.edge.marks import Marks
 from service.http.edge.places import ALWAYS_SERVED, Places
 from service.http.edge.records import Record, Records
 from service.http.hosts import AllowedHosts
@@ -54,6 +57,8 @@ class EdgeOptions:
 
     keys: KeyRing
     hosts: AllowedHosts
+    cross_origin: CrossOrigin
+    marks: Marks
     places: Places
     bodies: BodyLimits
     budget: BodyBudget
@@ -114,7 +119,12 @@ class _Exchange:
         departure: Departure | None = scope["state"].get(DEPARTURE)
         work = asyncio.current_task()
         try:
-            failure = self._refusal()
+            failure = refusal_of_head(scope, self._options.hosts, self._options.cross_origin)
+            asked_before = None if failure is not None else self._options.cross_origin.preflight(scope)
+            if asked_before is not None:
+                await asked_before(scope, self.receive, self.send)
+                return
+            failure = failure or self._refusal()
             if failure is not None:
                 await self._fail(failure)
                 return
@@ -209,17 +219,14 @@ class _Exchange:
         return True
 
     def _refusal(self) -> Failure | None:
-        """The answer to who is turned away before anything else is read."""
+        """The answer to whose key, or whose number of requests, does not let it in."""
         options, scope = self._options, self._scope
-        failure = refusal_of_head(scope, options.hosts)
-        if failure is not None:
-            return failure
         try:
             if not is_open(scope["path"]):
-                access, key = options.keys.access(header(scope, b"authorization"))
-                scope["state"].update(access=access, key=key)
-                if key is not None:
-                    self._key_use = options.key_limits.begin(key)
+                access = options.keys.access(header(scope, b"authorization"))
+                scope["state"]["access"] = access
+                if access.key is not None:
+                    self._key_use = options.key_limits.begin(access.key, access.requests_per_second)
             if scope["path"] not in ALWAYS_SERVED:
                 options.places.require_free()
                 self._has_place = True
@@ -245,10 +252,11 @@ class _Exchange:
                 more, self._replaced = False, True
                 head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
                 start = {"type": "http.response.start", "status": self._record.status, "headers": head}
-        start["headers"] = [*start.get("headers", ()), (b"x-request-id", self._record.id.encode())]
+        start["headers"] = list(start.get("headers", ()))
         if self._options.compression:
             self._coding = AnswerCoding(headers(self._scope, b"accept-encoding"), self._options.codings)
             body = await self._coding.begin(start, body, more=more)
+        start["headers"] = [*start["headers"], *self._options.marks.of(self._scope, self._record.id)]
         if self._body.arriving:
             # Whoever waits for 100 Continue was not asked for the body, and must not be now.
             self._closing = header(self._scope, b"expect") is not None or not await self._discard(0)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from service.errors import Failure
 from service.http.asgi import READING, Scope, header, headers
+from service.http.edge.cross_origin import CrossOrigin
 from service.http.hosts import AllowedHosts
 from service.http.paths import problem_of_target
 
 
-def refusal_of_head(scope: Scope, hosts: AllowedHosts) -> Failure | None:
+def refusal_of_head(scope: Scope, hosts: AllowedHosts, cross_origin: CrossOrigin) -> Failure | None:
     """The answer to a target that is no text, to a foreign host or a foreign page that would write, and to a
     head without a host.
 
@@ -26,9 +27,10 @@ def refusal_of_head(scope: Scope, hosts: AllowedHosts) -> Failure | None:
         return Failure(403, problem, "host_not_allowed")
     if scope["method"] not in READING:
         origin = header(scope, b"origin")
-        if origin is not None and not hosts.trusts(origin, host):
+        if origin is not None and not hosts.trusts(origin, host) and not cross_origin.allows(origin):
             problem = (
-                f"pages of {origin[:200]!r} may not do this; name their host in the setting allowed_hosts"
+                f"pages of {origin[:200]!r} may not do this; name their host in the setting allowed_hosts, "
+                "or the origin in cors_origins"
             )
             return Failure(403, problem, "origin_not_allowed")
     return None

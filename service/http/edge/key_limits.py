@@ -28,15 +28,18 @@ class KeyBook:
         self._limits = limits
         self._accounts: OrderedDict[str, _Account] = OrderedDict()
 
-    def begin(self, key: str) -> KeyUse:
-        """Counts a request of a key. Raises OverloadedError, which names the limit that it is over."""
+    def begin(self, key: str, requests_per_second: float | None = None) -> KeyUse:
+        """Counts a request of a key. requests_per_second: its own limit, None for that of all.
+
+        Raises OverloadedError, which names the limit that it is over.
+        """
         account = self._accounts.get(key)
         if account is None:
             account = self._accounts[key] = _Account(self._limits)
             if len(self._accounts) > KEPT_KEYS:
                 self._accounts.popitem(last=False)
         self._accounts.move_to_end(key)
-        account.require()
+        account.require(requests_per_second)
         return KeyUse(account)
 
 
@@ -67,19 +70,27 @@ class _Account:
         self._begun = _Allowance(limits.requests_per_second)
         self.bytes = _Allowance(limits.bytes_per_second)
 
-    def require(self) -> None:
+    def require(self, requests_per_second: float | None) -> None:
         """Raises OverloadedError where another request is over a limit."""
         limits = self._limits
+        named = "setting key_requests_per_second" if requests_per_second is None else "of the keys file"
+        most = limits.requests_per_second if requests_per_second is None else requests_per_second
+        if self._begun.per_second != most:  # the file of keys has changed
+            self._begun = _Allowance(most)
         if limits.requests is not None and self.requests >= limits.requests:
             raise _over(
-                f"this key has {self.requests} requests in work", "max_key_requests", limits.requests, 1
+                f"this key has {self.requests} requests in work",
+                "setting max_key_requests",
+                limits.requests,
+                1,
             )
-        for allowance, what, setting, limit in (
-            (self._begun, "requests", "key_requests_per_second", limits.requests_per_second),
-            (self.bytes, "bytes of bodies", "key_bytes_per_second", limits.bytes_per_second),
+        for allowance, what, source in (
+            (self._begun, "requests", named),
+            (self.bytes, "bytes of bodies", "setting key_bytes_per_second"),
         ):
             if (seconds := allowance.wait_seconds()) > 0:
-                raise _over(f"this key has used up its {what} of this second", setting, limit, seconds)
+                problem = f"this key has used up its {what} of this second"
+                raise _over(problem, source, allowance.per_second, seconds)
         self._begun.take(1)
 
 
@@ -90,26 +101,26 @@ class _Allowance:
     """
 
     def __init__(self, per_second: float | None) -> None:
-        self._per_second = per_second
+        self.per_second = per_second
         self._left = math.inf if per_second is None else max(1.0, per_second)
         self._looked = time.monotonic()
 
     def wait_seconds(self) -> float:
         """How long until something is left."""
-        if self._per_second is None:
+        if self.per_second is None:
             return 0.0
         now = time.monotonic()
-        saved = self._left + (now - self._looked) * self._per_second
-        self._left, self._looked = min(max(1.0, self._per_second), saved), now
-        return max(0.0, (1.0 - self._left) / self._per_second)
+        saved = self._left + (now - self._looked) * self.per_second
+        self._left, self._looked = min(max(1.0, self.per_second), saved), now
+        return max(0.0, (1.0 - self._left) / self.per_second)
 
     def take(self, amount: float) -> None:
         """Takes it."""
         self._left -= amount
 
 
-def _over(problem: str, setting: str, limit: float | None, seconds: float) -> OverloadedError:
+def _over(problem: str, source: str, limit: float | None, seconds: float) -> OverloadedError:
     wait = math.ceil(seconds)
     return OverloadedError(
-        f"{problem}; the limit is {limit:g} (setting {setting}): try again in {wait} s", seconds, "key"
+        f"{problem}; the limit is {limit:g} ({source}): try again in {wait} s", seconds, "key"
     )

@@ -1,59 +1,70 @@
-"""Keys: who may read, who may change. Without configured keys the service is open."""
+"""Keys: who asks, and what they may do. Without configured keys the service is open."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
 
 from fastapi import Request
 from fastapi.security import HTTPBearer
+from pydantic import SecretStr
 
+from service.access import EVERYTHING, Access, Right
 from service.audit import AuditLog
-from service.exceptions import ForbiddenError, UnauthenticatedError
+from service.exceptions import UnauthenticatedError
+from service.keys import digest_of, id_of
+from service.settings import Settings
 
-Access = Literal["read", "write"]
 OPEN_PATHS = {"/", "/health", "/ready", "/tei/health", "/docs"}
 OPEN_FILES = ("/page/", "/docs/static/")  # of the pages, which have no data
-
-KEY_ID_DIGITS = 12  # of a key's SHA-256 in hexadecimal: tells keys apart, and gives none away
 
 bearer = HTTPBearer(
     auto_error=False,
     scheme_name="key",
-    description="A key of the setting `api_keys`, or of `read_keys` for routes that change nothing. "
-    "Without configured keys none is needed.",
+    description="A key of the settings `api_keys` or `keys_file`, or of `read_keys` for routes that change "
+    "nothing. Without configured keys none is needed.",
 )
 
 
 class KeyRing:
-    """The configured keys as digests, so that a comparison takes the same time whatever is given."""
+    """The configured keys, by their digests."""
 
-    def __init__(self, write_keys: Iterable[str], read_keys: Iterable[str]) -> None:
-        self._digests: list[tuple[bytes, Access]] = [(_digest(key), "read") for key in read_keys]
-        self._digests += [(_digest(key), "write") for key in write_keys]
+    def __init__(self, known: Mapping[bytes, Access], file: Mapping[bytes, Access] | None = None) -> None:
+        """known: of the settings. file: of the file of keys, None where there is none; its access counts
+        for a key that both have.
+        """
+        self.is_open = not known and file is None
+        self._known = dict(known)
+        self._all = self._known | dict(file or {})
 
-    @property
-    def is_open(self) -> bool:
-        """Whether no key is configured, so that everyone may do everything."""
-        return not self._digests
+    def take_up(self, file: Mapping[bytes, Access]) -> None:
+        """From now on the file has these keys."""
+        self._all = self._known | dict(file)
 
-    def access(self, authorization: str | None) -> tuple[Access, str | None]:
-        """What the `Authorization` header allows, and the id of its key. Raises UnauthenticatedError."""
+    def access(self, authorization: str | None) -> Access:
+        """What the `Authorization` header allows. Raises UnauthenticatedError."""
         if self.is_open:
-            return "write", None
+            return EVERYTHING
         scheme, _, key = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             raise UnauthenticatedError("this server needs a key: send the header Authorization: Bearer KEY")
-        digest = _digest(key.strip())
-        found: Access | None = None
-        for known, access in self._digests:  # all of them: the time must not tell which one matched
-            if hmac.compare_digest(known, digest):
-                found = access
+        # The time of this tells nothing of a key: a dictionary compares what has the same hash alone, and
+        # nobody else knows the hash of a digest, which has a secret of this process in it.
+        found = self._all.get(digest_of(key.strip()))
         if found is None:
-            raise UnauthenticatedError("the key is not known to this server; check the setting api_keys")
-        return found, digest.hex()[:KEY_ID_DIGITS]
+            raise UnauthenticatedError(
+                "the key is not known to this server; check the settings api_keys and keys_file"
+            )
+        return found
+
+
+def keys_of(settings: Settings) -> dict[bytes, Access]:
+    """The keys of the settings `api_keys` and `read_keys`; one that is in both may do everything."""
+    return _granted(settings.read_keys, "read") | _granted(settings.api_keys, "admin")
+
+
+def _granted(keys: Iterable[SecretStr], right: Right) -> dict[bytes, Access]:
+    digests = [digest_of(key.get_secret_value()) for key in keys]
+    return {digest: Access(right, id_of(digest)) for digest in digests}
 
 
 def is_open(path: str) -> bool:
@@ -61,14 +72,26 @@ def is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(OPEN_FILES)
 
 
+def access_of(request: Request) -> Access:
+    """What whoever sent a request may do."""
+    access: Access = request.state.access
+    return access
+
+
 async def require_write(request: Request) -> None:
-    """A dependency of routes that change something. Raises ForbiddenError for a read-only key."""
+    """A dependency of routes that change documents. Raises ForbiddenError where the key may not."""
+    _note_change(request)
+    access_of(request).require("write", "change documents")
+
+
+async def require_admin(request: Request) -> None:
+    """A dependency of routes that change anything else. Raises ForbiddenError where the key may not."""
+    _note_change(request)
+    access_of(request).require("admin", "change collections, aliases, jobs or backups")
+
+
+def _note_change(request: Request) -> None:
+    """Raises AuditError where nothing may be changed."""
     request.state.changes = True
     audit: AuditLog = request.app.state.audit
     audit.require_room()
-    if request.state.access != "write":
-        raise ForbiddenError("this key may only read; use a key of the setting api_keys")
-
-
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()

@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 
 from starlette.routing import BaseRoute, Match
 
+from service.access import Access
 from service.audit import AuditLog
 from service.exceptions import RefusalReason
 from service.facts import Facts
@@ -110,7 +111,9 @@ class Records:
             else self._route_of(scope["path"], scope["method"])
         )
         seconds = ended - record.started
-        self._telemetry.answered(route, record.method, record.status, seconds)
+        access: Access | None = scope["state"].get("access")
+        key = None if access is None else access.key
+        self._telemetry.answered(route, record.method, record.status, seconds, key)
         if log.isEnabledFor(logging.INFO):
             log.info(
                 "request",
@@ -120,6 +123,7 @@ class Records:
                     "path": record.path,
                     "status": record.status,
                     "milliseconds": round(seconds * 1000, 2),
+                    **({} if key is None else {"key": key}),
                 },
             )
         if record.trace is not None:

@@ -10,6 +10,7 @@ from uvicorn.server import ServerState
 
 from service.exceptions import RefusalReason
 from service.http.asgi import Scope
+from service.http.edge.marks import Marks
 from service.http.edge.records import Records
 from service.load.gate import Gate
 
@@ -28,9 +29,10 @@ class ConnectionLimits:
 class Connections(ServerState):
     """Uvicorn's record of a server's connections, within limits, and who of them is let in."""
 
-    def __init__(self, limits: ConnectionLimits, gate: Gate, records: Records) -> None:
+    def __init__(self, limits: ConnectionLimits, gate: Gate, records: Records, marks: Marks) -> None:
         super().__init__()
         self.limits = limits
+        self.marks = marks
         self.gate = gate
         self._records = records
         # Those that can do nothing until their clients send or take something, the longest waiting first.

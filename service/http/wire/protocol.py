@@ -14,9 +14,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from service.errors import Failure, failure_of
 from service.exceptions import OverloadedError
-from service.http.asgi import Application, Scope, header
+from service.http.asgi import Application, RawHeaders, Scope, header
 from service.http.departure import STATE as DEPARTURE
 from service.http.departure import Departure
+from service.http.edge.cross_origin import is_preflight
 from service.http.edge.keys import OPEN_FILES
 from service.http.edge.places import ALWAYS_SERVED
 from service.http.wire.connections import Connections
@@ -217,9 +218,9 @@ class HttpProtocol(HttpToolsProtocol):
             self._here.append((cycle, app))
             return
         gate, path = self._shared.gate, cycle.scope["path"]
-        if path not in ALWAYS_SERVED and not path.startswith(
-            OPEN_FILES
-        ):  # which browsers do not ask for again
+        # What browsers do not ask for again is served, and their question before a page's request.
+        served = path in ALWAYS_SERVED or path.startswith(OPEN_FILES) or is_preflight(_scope(cycle))
+        if not served:
             try:
                 gate.require(path, self._waited_seconds, header(_scope(cycle), b"x-request-timeout"))
             except OverloadedError as error:
@@ -244,7 +245,8 @@ class HttpProtocol(HttpToolsProtocol):
         keeps = cycle.keep_alive and not cycle.more_body and not self.pipeline
         failure = failure_of(error)
         request_id = self._shared.turned_away(_scope(cycle), failure.status, error.reason)
-        self.transport.write(failure_bytes(failure, cycle.scope["path"], request_id, close=not keeps))
+        marks = self._shared.marks.of(_scope(cycle), request_id)
+        self.transport.write(failure_bytes(failure, cycle.scope["path"], marks, close=not keeps))
         cycle.response_started = cycle.response_complete = True
         cycle.keep_alive = keeps
         if keeps:
@@ -269,7 +271,8 @@ class HttpProtocol(HttpToolsProtocol):
             # In the shape of the path, where the head was whole and what came of the body was not.
             path = "" if self.cycle is None or self.cycle.response_complete else self.cycle.scope["path"]
             request_id = self._shared.refused(self.client, failure.status)
-            self.transport.write(failure_bytes(failure, path, request_id, close=True))
+            marks = self._shared.marks.of_none(request_id)
+            self.transport.write(failure_bytes(failure, path, marks, close=True))
         self.transport.close()
         self._bound_closing()
 
@@ -320,16 +323,16 @@ def _scope(cycle: RequestResponseCycle) -> Scope:
     return cast(Scope, cycle.scope)
 
 
-def failure_bytes(failure: Failure, path: str, request_id: str, *, close: bool) -> bytes:
-    """A whole answer in the shape of errors below a path."""
+def failure_bytes(failure: Failure, path: str, marks: RawHeaders, *, close: bool) -> bytes:
+    """A whole answer in the shape of errors below a path. marks: headers that every answer bears."""
     status, body = failure.rendered(path)
     headers = {
         "content-type": "application/json",
         "content-length": len(body),
-        "x-request-id": request_id,
+        **{name.decode("ascii"): value.decode("latin-1") for name, value in marks},
         **dict(failure.headers),
         **({"connection": "close"} if close else {}),
     }
     lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body

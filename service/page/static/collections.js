@@ -71,7 +71,7 @@ class CollectionCard {
     this._problem = h("div");
     const fields = Object.entries(collection.fields);
     const facts = [
-      [t("collections.encoder"), collection.adapter ? `${collection.encoder} + ${collection.adapter}` : collection.encoder],
+      [t("collections.encoder"), collection.adapter ? `${collection.model} + ${collection.adapter}` : collection.model],
       [t("collections.kind"), collection.dense_kind],
       [t("collections.lexical"), collection.lexical + (collection.bm25 ? ` + BM25 (${collection.bm25_language})` : "")],
       [t("collections.declared"), fields.length ? fields.map(([name, kind]) => `${name}: ${kind}`).join(", ") : "–"],
@@ -115,7 +115,7 @@ class CollectionCard {
         h(
           "li",
           { class: "row spread" },
-          h("span", {}, `${moment(each.created)} · ${t("jobs.documents", { done: number(each.documents) })} · ${bytes(each.size_bytes)}`),
+          h("span", {}, `${moment(each.created_at)} · ${t("jobs.documents", { done: number(each.documents) })} · ${bytes(each.size_bytes)}`),
           h("span", { class: "row" }, button(t("collections.restore"), () => this._restore(each), { class: "quiet", "aria-label": `${t("collections.restore")}: ${each.id}` }), button(t("delete"), () => this._remove(each), { class: "quiet", "aria-label": `${t("delete")}: ${each.id}` })),
         ),
       );

@@ -97,3 +97,12 @@ def test_an_open_server_and_limits_that_do_not_fit_are_warned_of(tercet: Run, tm
     _, findings = found(tercet, TERCET_READ_KEYS_FILE=str(keys))
     assert texts(findings, "warning") == [f"every user of this machine may read read_keys_file {keys}"]
     assert "secret" not in json.dumps(findings)
+    keys.write_text('{"key": "secret", "access": "read"}\n{"key": "secret-2", "access": "all"}\n', "utf-8")
+    _, findings = found(tercet, TERCET_KEYS_FILE=str(keys))
+    assert texts(findings, "problem") == [
+        f"keys file {keys}, line 2: access is 'all'; use 'read', 'write' or 'admin'"
+    ]
+    keys.write_text('{"key": "secret", "access": "read"}\n', "utf-8")
+    _, findings = found(tercet, TERCET_KEYS_FILE=str(keys))
+    assert f"keys_file {keys}: 1 keys (1 read, 0 write, 0 admin)" in texts(findings, "ok")
+    assert "secret" not in json.dumps(findings)

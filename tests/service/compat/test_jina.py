@@ -12,6 +12,59 @@ from models.encoder import encode
 TEXTS = ["hot water", "the green tea leaf"]
 
 
+@pytest.mark.parametrize("task", [None, "retrieval.passage", "text-matching", "retrieval.query"])
+async def test_embeddings_are_the_dense_vectors_of_the_task(
+    client: httpx.AsyncClient, tiny: Any, task: str | None
+) -> None:
+    body = {"model": "tiny", "task": task, "input": [TEXTS[0], {"text": TEXTS[1]}], "late_chunking": False}
+    answer = (await client.post("/jina/v1/embeddings", json=body)).json()
+    expected = encode(tiny, TEXTS, "query" if task == "retrieval.query" else "document")
+    assert answer["model"] == "tiny"
+    assert answer["usage"] == dict.fromkeys(("prompt_tokens", "total_tokens"), int(expected.tokens.sum()))
+    assert [one["index"] for one in answer["data"]] == [0, 1]
+    found = np.array([one["embedding"] for one in answer["data"]], np.float32)
+    assert np.array_equal(found, expected.dense)
+
+
+async def test_embeddings_come_in_jinas_forms(client: httpx.AsyncClient, tiny: Any) -> None:
+    (dense,) = encode(tiny, TEXTS[:1]).dense
+
+    async def one(form: Any) -> Any:
+        body = {"input": TEXTS[0], "embedding_type": form}
+        answer = await client.post("/jina/v1/embeddings", json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"][0]["embedding"]
+
+    assert np.array_equal(np.frombuffer(base64.b64decode(await one("base64")), "<f4"), dense)
+    assert await one(["ubinary"]) == np.packbits(dense > 0).tolist()
+    assert await one("binary") == (np.packbits(dense > 0).astype(int) - 128).tolist()
+    short = await client.post("/jina/v1/embeddings", json={"input": TEXTS[0], "dimensions": 4})
+    assert np.linalg.norm(short.json()["data"][0]["embedding"]) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        ({"late_chunking": True}, "late_chunking is true"),
+        ({"return_multivector": True}, "/jina/v1/multi-vector"),
+        ({"embedding_type": ["float", "base64"]}, "embedding_type has 2 forms"),
+        ({"embedding_type": "int8"}, "embedding_type is 'int8'"),
+        ({"embedding_type": "binary", "dimensions": 4}, "multiple of 8"),
+        ({"dimensions": 10_000}, "dimensions is 10000"),
+        ({"input": [{"image": "https://example.com/a.png"}]}, "input.0 has no text"),
+        ({"input": []}, "input"),
+        ({"input": ["tea " * 100], "truncate": False}, "tokens"),
+    ],
+)
+async def test_embeddings_that_are_not_offered_are_refused_by_name(
+    client: httpx.AsyncClient, more: dict[str, Any], word: str
+) -> None:
+    answer = await client.post("/jina/v1/embeddings", json={"input": ["tea"], **more})
+    assert answer.status_code == 422
+    assert set(answer.json()) == {"detail", "code"}
+    assert word in answer.json()["detail"]
+
+
 async def test_multi_vectors_are_the_colbert_vectors(client: httpx.AsyncClient, tiny: Any) -> None:
     body = {"model": "tiny", "input": [TEXTS[0], {"text": TEXTS[1]}]}
     answer = (await client.post("/jina/v1/multi-vector", json=body)).json()

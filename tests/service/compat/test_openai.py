@@ -91,3 +91,13 @@ async def test_models_are_listed_and_found(client: httpx.AsyncClient) -> None:
     missing = await client.get("/v1/models/gpt")
     assert missing.status_code == 404
     assert missing.json()["error"]["code"] == "model_not_found"
+
+
+async def test_a_slash_at_the_end_changes_nothing(client: httpx.AsyncClient) -> None:
+    body = {"input": ["tea"], "model": "tiny"}
+    plain = await client.post("/v1/embeddings", json=body)
+    slash = await client.post("/v1/embeddings/", json=body)
+    assert slash.json() == plain.json()
+    assert (await client.get("/v1/models/")).json() == (await client.get("/v1/models")).json()
+    rerank = {"query": "tea", "documents": ["tea"]}
+    assert (await client.post("/v1/rerank/", json=rerank)).status_code == 200

@@ -53,6 +53,53 @@ async def test_token_ids_are_read_back_as_text(client: httpx.AsyncClient, tiny: 
     assert (await client.post(f"/tei/{path}", json={"inputs": foreign})).json() == plain
 
 
+async def test_similarities_are_the_cosines_with_the_first(client: httpx.AsyncClient, tiny: Any) -> None:
+    asked = {"source_sentence": "green tea", "sentences": [*TEXTS, "green tea"]}
+    found = (await client.post("/tei/similarity", json={"inputs": asked})).json()
+    dense = encode(tiny, ["green tea", *TEXTS]).dense
+    assert found == pytest.approx([*(dense[1:] @ dense[0]).tolist(), 1.0], abs=1e-6)
+    body = {"inputs": asked, "parameters": {"prompt_name": "query"}}
+    queries = encode(tiny, ["green tea", *TEXTS], "query").dense
+    found = (await client.post("/tei/similarity", json=body)).json()
+    assert found[:2] == pytest.approx((queries[1:] @ queries[0]).tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "word"),
+    [
+        ({"inputs": {"source_sentence": "tea", "sentences": []}}, 422, "inputs.sentences"),
+        ({"inputs": {"source_sentence": "tea"}}, 422, "inputs.sentences is missing"),
+        ({"inputs": "tea"}, 422, "inputs"),
+        ({"inputs": {"source_sentence": "tea", "sentences": ["tea"] * 1025}}, 413, "max_texts"),
+        (
+            {
+                "inputs": {"source_sentence": "tea", "sentences": ["tea " * 100]},
+                "parameters": {"truncate": False},
+            },
+            413,
+            "text 0 has more than 32 tokens",
+        ),
+    ],
+)
+async def test_what_cannot_be_compared_is_refused(
+    client: httpx.AsyncClient, body: Any, status: int, word: str
+) -> None:
+    answer = await client.post("/tei/similarity", json=body)
+    assert answer.status_code == status
+    assert word in answer.json()["error"]
+
+
+async def test_ids_are_decoded_with_and_without_special_tokens(client: httpx.AsyncClient, tiny: Any) -> None:
+    ids = [tiny.tokenizer.tokenize([text]).token_ids.tolist() for text in TEXTS]
+    assert (await client.post("/tei/decode", json={"ids": ids})).json() == TEXTS
+    assert (await client.post("/tei/decode", json={"ids": ids[0]})).json() == TEXTS[:1]
+    assert (await client.post("/tei/decode", json={"ids": []})).json() == [""]
+    body = {"ids": [*ids[0], 10**9], "skip_special_tokens": False}
+    assert (await client.post("/tei/decode", json=body)).json() == [f"[CLS] {TEXTS[0]} [SEP]"]
+    refused = await client.post("/tei/decode", json={"ids": ["tea"]})
+    assert (refused.status_code, refused.json()["error_type"]) == (422, "Validation")
+
+
 async def test_the_last_words_may_be_kept(client: httpx.AsyncClient, tiny: Any) -> None:
     room = tiny.info.max_length - 2
     long = "hot " * room + "green tea"

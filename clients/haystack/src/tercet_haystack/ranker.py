@@ -76,7 +76,7 @@ class TercetRanker:
 
     def _options(self, top_k: int | None) -> dict[str, Any]:
         return {
-            "top_n": self.top_k if top_k is None else top_k,
+            "top_k": self.top_k if top_k is None else top_k,
             "collection": self.collection,
             "weights": self.weights,
             "adapter": self.adapter,

@@ -64,7 +64,7 @@ class TercetRerank(BaseDocumentCompressor):
 
     def _options(self) -> dict[str, Any]:
         return {
-            "top_n": self.top_n,
+            "top_k": self.top_n,
             "collection": self.collection,
             "weights": self.weights,
             "adapter": self.adapter,

@@ -142,16 +142,18 @@ class AsyncClient:
         query: str,
         documents: Sequence[str],
         *,
+        top_k: int | None = None,
         top_n: int | None = None,
         collection: str | None = None,
         weights: RerankWeightsRequest | Preset | None = None,
         model: str | None = None,
         adapter: str | None = None,
     ) -> RerankResponse:
-        """Texts by their three-way score with a query."""
+        """Texts by their three-way score with a query. top_n: the former name of top_k."""
         body = {
             "query": query,
-            "documents": list(documents),
+            "inputs": list(documents),
+            "top_k": top_k,
             "top_n": top_n,
             "collection": collection,
             "weights": weights,
@@ -357,19 +359,22 @@ class AsyncClient:
         *,
         mode: Literal["replace", "upsert"] = "replace",
         on_error: Literal["stop", "skip"] = "stop",
+        model: str | None = None,
         encoder: str | None = None,
         adapter: str | None = None,
         reading: ReadingRequest | None = None,
     ) -> JobResponse:
         """Builds a collection from a source below the server's data root, in the background.
 
-        reading: which columns hold what, where they have not their usual names.
+        reading: which columns hold what, where they have not their usual names. encoder: the former name of
+        model.
         """
         body = {
             "reading": reading,
             "source": source,
             "mode": mode,
             "on_error": on_error,
+            "model": model,
             "encoder": encoder,
             "adapter": adapter,
         }

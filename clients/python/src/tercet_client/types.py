@@ -20,11 +20,12 @@ AdapterResponse = TypedDict(
     },
 )
 
-# All aliases, in order of name.
+# Aliases, in order of name.
 AliasList = TypedDict(
     "AliasList",
     {
         "aliases": "list[AliasResponse]",
+        "next": "NotRequired[str | None]",
     },
 )
 
@@ -58,6 +59,7 @@ BackupList = TypedDict(
     "BackupList",
     {
         "backups": "list[BackupResponse]",
+        "next": "NotRequired[str | None]",
     },
 )
 
@@ -70,6 +72,7 @@ BackupResponse = TypedDict(
         "position": "int",
         "documents": "int",
         "size_bytes": "int",
+        "created_at": "str",
         "created": "str",
     },
 )
@@ -96,11 +99,12 @@ CandidatesResponse = TypedDict(
     },
 )
 
-# All collections, in order of name.
+# Collections, in order of name.
 CollectionList = TypedDict(
     "CollectionList",
     {
         "collections": "list[CollectionResponse]",
+        "next": "NotRequired[str | None]",
     },
 )
 
@@ -115,6 +119,7 @@ CollectionRequest = TypedDict(
         "lexical": "NotRequired[Literal['plain', 'idf'] | None]",
         "bm25": "NotRequired[bool | None]",
         "bm25_language": "NotRequired[Literal['none', 'arabic', 'armenian', 'basque', 'catalan', 'czech', 'danish', 'dutch', 'english', 'esperanto', 'estonian', 'finnish', 'french', 'german', 'greek', 'hindi', 'hungarian', 'indonesian', 'irish', 'italian', 'lithuanian', 'nepali', 'norwegian', 'persian', 'polish', 'portuguese', 'romanian', 'russian', 'serbian', 'sesotho', 'spanish', 'swedish', 'tamil', 'turkish', 'yiddish'] | None]",
+        "model": "NotRequired[str | None]",
         "encoder": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
         "window": "NotRequired[WindowRequest | Literal[False] | None]",
@@ -131,6 +136,7 @@ CollectionResponse = TypedDict(
         "title": "str | None",
         "snapshot": "str | None",
         "documents": "int",
+        "model": "str",
         "encoder": "str",
         "adapter": "str | None",
         "fingerprint": "str",
@@ -510,11 +516,12 @@ InfoResponse = TypedDict(
     },
 )
 
-# All jobs, the newest first.
+# Jobs, the newest first.
 JobList = TypedDict(
     "JobList",
     {
         "jobs": "list[JobResponse]",
+        "next": "NotRequired[str | None]",
     },
 )
 
@@ -524,6 +531,7 @@ JobRequest = TypedDict(
     {
         "source": "str",
         "mode": "NotRequired[Literal['replace', 'upsert'] | None]",
+        "model": "NotRequired[str | None]",
         "encoder": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
         "reading": "NotRequired[ReadingRequest | None]",
@@ -765,7 +773,9 @@ RerankRequest = TypedDict(
     "RerankRequest",
     {
         "query": "str",
-        "documents": "list[str]",
+        "inputs": "NotRequired[list[str] | None]",
+        "documents": "NotRequired[list[str] | None]",
+        "top_k": "NotRequired[int | None]",
         "top_n": "NotRequired[int | None]",
         "collection": "NotRequired[str | None]",
         "weights": "NotRequired[RerankWeightsRequest | Literal['sum', 'miracl', 'mldr', 'flag'] | None]",
