@@ -60,6 +60,8 @@ def put(
     generate_ids: reading.GenerateIds = False,
     encoding: reading.Encoding = None,
     delimiter: reading.Delimiter = None,
+    split: reading.SplitInto = None,
+    split_size: reading.SplitSize = None,
     url: Url = None,
     data: options.Data = None,
     adapters: options.Adapters = None,
@@ -83,6 +85,8 @@ def put(
         encoding,
         delimiter,
         generate_ids=generate_ids,
+        split=split,
+        split_size=split_size,
     )
     reading.say_columns(source, read_as)
     if url is not None:

@@ -69,6 +69,8 @@ def build(
     generate_ids: reading.GenerateIds = False,
     encoding: reading.Encoding = None,
     delimiter: reading.Delimiter = None,
+    split: reading.SplitInto = None,
+    split_size: reading.SplitSize = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Build nothing: say what would be read, with three documents.")
     ] = False,
@@ -147,6 +149,8 @@ def build(
         encoding,
         delimiter,
         generate_ids=generate_ids,
+        split=split,
+        split_size=split_size,
     )
     language = options.bm25_language(bm25_language, bm25=bm25)
     window = options.window_from(window_tokens, window_overlap, none=no_windows)

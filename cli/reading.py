@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,13 +13,14 @@ from cli.output import console, error_console, print_json
 
 if TYPE_CHECKING:
     from index.documents.fields import FieldType
+    from ingest.passages.split import Split, SplitKind
     from ingest.sources.checks import OnError
     from ingest.sources.reader import Reading
 
 SHOWN_DOCUMENTS = 3
 SOURCE = (
-    "CSV, TSV, JSON, JSONL or Parquet, packed by gzip, bzip2, xz or zstd or not, a folder of such parts, or "
-    "a BEIR folder."
+    "CSV, TSV, JSON, JSONL or Parquet, packed by gzip, bzip2, xz or zstd or not, a folder of such parts, a "
+    "BEIR folder, or a folder of Markdown, text, HTML and PDF files, or one of these."
 )
 
 TextField = Annotated[
@@ -71,6 +72,24 @@ Delimiter = Annotated[
     str | None,
     typer.Option(help="Between the cells of CSV. [default: found]", show_default=False),
 ]
+SplitInto = Annotated[
+    Literal["markdown", "paragraphs", "tokens"] | None,
+    typer.Option(
+        "--split",
+        help="Cut each document into passages, which are documents of their own: at headings, at blank "
+        "lines, or by size alone. [default: documents stay whole]",
+        show_default=False,
+    ),
+]
+SplitSize = Annotated[
+    int | None,
+    typer.Option(
+        metavar="TOKENS",
+        help="With --split: tokens of a passage at most. [default: half of what the encoder reads, at most "
+        "512]",
+        show_default=False,
+    ),
+]
 
 
 def reading_from(
@@ -83,11 +102,14 @@ def reading_from(
     delimiter: str | None,
     *,
     generate_ids: bool,
+    split: SplitKind | None = None,
+    split_size: int | None = None,
 ) -> Reading:
     """How flags say that a source is read. Raises typer.BadParameter for some that exclude each other."""
     from ingest.sources.columns import ColumnChoice
     from ingest.sources.reader import Reading
 
+    cut = _split(split, split_size)
     if generate_ids and id is not None:
         raise typer.BadParameter("goes without --id-field", param_hint="--generate-ids")
     if metadata and not_metadata:
@@ -97,7 +119,20 @@ def reading_from(
     columns = ColumnChoice(
         text, title, id, tuple(metadata) if metadata else None, tuple(not_metadata or ()), generate_ids
     )
-    return Reading(columns, encoding, delimiter)
+    return Reading(columns, encoding, delimiter, cut)
+
+
+def _split(kind: SplitKind | None, size: int | None) -> Split | None:
+    from ingest.passages.split import Split
+
+    if kind is None:
+        if size is not None:
+            raise typer.BadParameter("goes with --split", param_hint="--split-size")
+        return None
+    try:
+        return Split(kind, size)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--split-size") from error
 
 
 def as_json(reading: Reading) -> dict[str, Any]:
@@ -112,6 +147,8 @@ def as_json(reading: Reading) -> dict[str, Any]:
         "generate_ids": columns.generate_ids,
         "encoding": reading.encoding,
         "delimiter": reading.delimiter,
+        "split": None if reading.split is None else reading.split.kind,
+        "split_size": None if reading.split is None else reading.split.size,
     }
     return {name: value for name, value in given.items() if value}
 
