@@ -326,12 +326,16 @@ def _put_remote(
     data: Path | None,
 ) -> None:
     """Sends documents in batches, each under a key of its own, so that a repeat changes nothing."""
+    from cli.encoders import tokenizer_of
     from cli.progress import count_progress
     from ingest.sources.reader import DocumentReader
 
     with _remote(url, data) as remote, count_progress("put", "documents") as report:
-        fields = remote.ask("GET", path_of(collection))["fields"]
-        reader = DocumentReader(source, on_error=on_error, fields=fields, reading=read_as)
+        found = remote.ask("GET", path_of(collection))
+        measure = tokenizer_of(found["encoder"]) if read_as.split else None
+        reader = DocumentReader(
+            source, on_error=on_error, fields=found["fields"], reading=read_as, tokenizer=measure
+        )
         done, position = 0, None
         for batch in _batches(reader):
             body = {"documents": batch, "idempotency_key": secrets.token_hex(16)}

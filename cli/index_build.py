@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ingest.build import BuildReport
     from ingest.document_encoders import DocumentEncoder
     from ingest.ready import ReadySource
+    from models.tokenizer import Tokenizer
     from service.settings import Settings
 
 STOP_SECONDS = 10.0
@@ -194,7 +195,8 @@ def build(
 
         check_collection_name(collection)
         if dry_run:
-            reading.show_source(Path(source), read_as, on_error, fields or {})
+            measure = _tokenizer(settings, collection) if split else None
+            reading.show_source(Path(source), read_as, on_error, fields or {}, measure)
             return
         if progress != "json":
             reading.say_columns(Path(source), read_as)
@@ -348,6 +350,20 @@ def parse_fields(declared: list[str] | None) -> dict[str, FieldType] | None:
             raise typer.BadParameter(f"field {name!r} is given twice", param_hint="--field")
         fields[name] = cast("FieldType", kind)
     return fields
+
+
+def _tokenizer(settings: Settings, collection: str) -> Tokenizer | None:
+    """That of the collection's encoder, or of a new one's, where it is on this machine."""
+    from cli.encoders import tokenizer_of
+    from index.collection import Collection
+    from index.errors import CollectionNotFoundError
+    from ingest.encoder_match import checkpoint_of
+
+    try:
+        found = checkpoint_of(Collection.open(options.collections_root(settings), collection).settings)
+    except CollectionNotFoundError:
+        found = None
+    return tokenizer_of(found or settings.checkpoint)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ingest.passages.split import Split, SplitKind
     from ingest.sources.checks import OnError
     from ingest.sources.reader import Reading
+    from models.tokenizer import Tokenizer
 
 SHOWN_DOCUMENTS = 3
 SOURCE = (
@@ -154,13 +156,14 @@ def as_json(reading: Reading) -> dict[str, Any]:
 
 
 def say_columns(source: Path, reading: Reading) -> None:
-    """Says in one line which columns are read as what, where they are not those of our own files."""
+    """Says in one line what is read as what, where that is not what our own files have."""
     from ingest.sources.reader import DocumentReader
 
-    reader = DocumentReader(source, on_error="skip", reading=reading)
+    whole = replace(reading, split=None)  # how it is cut depends on an encoder
+    reader = DocumentReader(source, on_error="skip", reading=whole)
     next(iter(reader), None)
-    if not reader.columns.usual or _shown(reader.encoding):
-        said = f"{reader.files[0]}{_shown(reader.encoding)}: {reader.columns}"
+    if not reader.usual or _shown(reader.encoding):
+        said = f"{reader.files[0]}{_shown(reader.encoding)}: {reader.described}"
         error_console().print(said, markup=False, soft_wrap=True)
 
 
@@ -169,15 +172,21 @@ def _shown(encoding: str | None) -> str:
     return "" if encoding is None or encoding.startswith("utf-8") else f" ({encoding})"
 
 
-def show_source(source: Path, reading: Reading, on_error: OnError, fields: Mapping[str, FieldType]) -> None:
+def show_source(
+    source: Path,
+    reading: Reading,
+    on_error: OnError,
+    fields: Mapping[str, FieldType],
+    tokenizer: Tokenizer | None,
+) -> None:
     """Prints what would be read: files, columns, and the first documents, each as a line of JSON."""
     from ingest.sources.reader import DocumentReader
 
-    reader = DocumentReader(source, on_error=on_error, fields=fields, reading=reading)
+    reader = DocumentReader(source, on_error=on_error, fields=fields, reading=reading, tokenizer=tokenizer)
     first = list(islice(reader, SHOWN_DOCUMENTS))
     files = f"{len(reader.files)} files" if len(reader.files) > 1 else str(reader.files[0])
     known = "" if reader.total is None else f", {reader.total:,} documents"
-    said = f"{files}{known}{_shown(reader.encoding)}: {reader.columns}"
+    said = f"{files}{known}{_shown(reader.encoding)}: {reader.described}"
     console().print(said, markup=False, soft_wrap=True)
     for document in first:
         print_json(

@@ -65,6 +65,12 @@ class PassageCutter:
         self._plain: _Splitter = TextSplitter.from_callback(self._measure, self.size)
         self._markdown: _Splitter = MarkdownSplitter.from_callback(self._measure, self.size)
 
+    @property
+    def described(self) -> str:
+        """What is done, in words."""
+        where = {"markdown": "at headings", "paragraphs": "at blank lines", "tokens": "by size"}[self.kind]
+        return f"cut {where} into passages of at most {self.size:,} tokens"
+
     def passages(self, document: Document, outline: Outline | None = None) -> Iterator[Document]:
         """The passages of a document, in order; of one without any text there are none.
 

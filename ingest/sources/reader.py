@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ from ingest.passages.measure import TokenMeasure
 from ingest.passages.split import Split
 from ingest.sources.checks import OnError, RecordChecks, Skipped
 from ingest.sources.columns import STANDARD, USUAL, ColumnChoice, Columns
-from ingest.sources.files import Records, open_records, source_files
+from ingest.sources.files import Records, holds_texts, open_records, source_files
 from ingest.sources.lines import MAX_LINE_BYTES
+from ingest.texts.folder import TextFolder
 from ingest.texts.record import LeftOutError, TextRecord
 from models.tokenizer import Tokenizer
 
@@ -79,6 +81,18 @@ class DocumentReader:
         ]
         counts = [part.count() for part in self._parts]
         self._records = None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def described(self) -> str:
+        """What is read as what, in words."""
+        texts = sum((part.endings for part in self._parts if isinstance(part, TextFolder)), Counter[str]())
+        said = _counted(texts) if texts else str(self.columns)
+        return said if self._cutter is None else f"{said}, {self._cutter.described}"
+
+    @property
+    def usual(self) -> bool:
+        """Whether it is what every source of ours has, so that nothing is to be said."""
+        return self.columns.usual and self._cutter is None and not any(map(holds_texts, self.files))
 
     @property
     def skipped(self) -> int:
@@ -162,6 +176,11 @@ def _cutter(split: Split, tokenizer: Tokenizer | None) -> PassageCutter:
     from ingest.passages.cutter import PassageCutter  # what cuts is seldom needed
 
     return PassageCutter(split, TokenMeasure(tokenizer))
+
+
+def _counted(endings: Counter[str]) -> str:
+    each = ", ".join(f"{count:,} {ending}" for ending, count in endings.most_common())
+    return f"{endings.total():,} files of text ({each})"
 
 
 def _beginning(items: Iterator[Item]) -> tuple[list[Item], list[str]]:
