@@ -21,12 +21,14 @@ BROUGHT_FOLDERS = ("node_modules", "bower_components", "__pycache__", "site-pack
 class TextFile:
     """A file or folder, what it is called in its source, and why it is left out, None where it is not.
 
-    name: its path below the source with slashes, in NFC.
+    name: its path below the source with slashes, in NFC; unlisted: whether it is a folder of which the system
+    does not tell what is in it.
     """
 
     path: Path
     name: str
     left_out: str | None = None
+    unlisted: bool = False
 
     @property
     def ending(self) -> str:
@@ -49,7 +51,12 @@ def text_files(source: Path) -> Iterator[TextFile]:
     while waiting:
         folder = waiting.pop()
         inside = []
-        for entry in sorted(folder.iterdir()):
+        try:
+            entries = sorted(folder.iterdir())
+        except OSError as error:
+            yield TextFile(folder, _below(folder, source), str(error.strerror), unlisted=True)
+            continue
+        for entry in entries:
             found = _of(entry, source, root)
             if found is None:
                 inside.append(entry)
@@ -65,7 +72,7 @@ def has_text_files(source: Path) -> bool:
 
 def _of(entry: Path, source: Path, root: Path) -> TextFile | None:
     """What is there; None of a folder that is to be looked into."""
-    name = _named(entry.relative_to(source).as_posix())
+    name = _below(entry, source)
     folder, text = entry.is_dir(), is_text_file(entry)
     if entry.name.startswith("."):
         return TextFile(entry, name, "hidden" if folder or text else None)
@@ -78,6 +85,10 @@ def _of(entry: Path, source: Path, root: Path) -> TextFile | None:
         brought = entry.name in BROUGHT_FOLDERS
         return TextFile(entry, name, "a folder that other programs bring") if brought else None
     return TextFile(entry, name, None if entry.is_file() or not text else "no plain file")
+
+
+def _below(entry: Path, source: Path) -> str:
+    return _named(entry.relative_to(source).as_posix())
 
 
 def _named(name: str) -> str:

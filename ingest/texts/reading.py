@@ -28,6 +28,8 @@ class TextReader:
 
     def record(self, file: TextFile) -> TextRecord | InvalidDocumentError:
         """The record of a file, or why there is none: LeftOutError, EmptyFileError, or what is wrong."""
+        if file.unlisted:
+            return InvalidDocumentError(f"cannot be read ({file.left_out})")
         if file.left_out is not None:
             return LeftOutError(f"left out: {file.left_out}")
         try:

@@ -41,8 +41,8 @@ class ReadingRequest(Request):
     )
     split_size: Annotated[int, Field(ge=SMALLEST_SIZE, le=LARGEST_SIZE), WHOLE] | None = Field(
         None,
-        description="With `split`: tokens of a passage at most; by default half of what the encoder reads, at "
-        "most 512.",
+        description="With `split`: tokens of a passage at most; by default half of what the encoder reads, "
+        "at most 512.",
     )
 
     @model_validator(mode="after")
