@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from index.candidates import Hit, Window
+    from index.candidates import Document, Hit, Window
 
 EXCERPT_LINES = 2  # that a text may take
 SIDES = ("dense", "sparse", "colbert")
@@ -67,12 +67,15 @@ def print_hits(hits: Sequence[Hit], out: Console, first: int = 1) -> None:
 
 
 def _described(hit: Hit, cells: int) -> Text:
-    """Id and title, then in at most EXCERPT_LINES lines of so many cells how the text begins, or the window
+    """Id, title and the place of a passage, then in at most EXCERPT_LINES lines of so many cells how the text begins, or the window
     that matches best.
     """
     head = Text(one_line(hit.document.id), style="green")
     if hit.document.title:
         head.append(f"  {one_line(hit.document.title)}", style="bold")
+    link = _link(hit.document)
+    if link is not None:
+        head.append(f"  {one_line(link)}", style="dim")
     text = one_line(hit.document.text if hit.window is None else _passage(hit.document.text, hit.window))
     lines = Text(text[: cells * (EXCERPT_LINES + 1)]).wrap(Console(width=cells), cells)
     if len(lines) > EXCERPT_LINES:
@@ -80,6 +83,15 @@ def _described(hit: Hit, cells: int) -> Text:
         last.truncate(cells - 1)
         last.append("…")
     return Text("\n").join([head, *(line for line in lines[:EXCERPT_LINES])])
+
+
+def _link(document: Document) -> str | None:
+    """Where a passage is, if its id does not say so itself."""
+    source, anchor = document.metadata.get("source"), document.metadata.get("anchor")
+    if not isinstance(source, str) or not isinstance(anchor, str):
+        return None
+    link = f"{source}#{anchor}"
+    return None if document.id.startswith(link) else link
 
 
 def _passage(text: str, window: Window) -> str:

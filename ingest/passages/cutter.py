@@ -176,10 +176,10 @@ def _passage(
 
 
 def _title(title: str | None, path: tuple[Heading, ...]) -> str | None:
-    """The document's title and the headings, without the first of them where it says the same."""
+    """The document's title and the headings, without the first of them where the title says it, too."""
     names = [each.title for each in path]
-    if title is not None and names[:1] != [title]:
-        names.insert(0, title)
+    if title is not None:
+        names = [title, *(names[1:] if names and names[0] in title else names)]
     return BETWEEN_TITLES.join(names) or None
 
 
