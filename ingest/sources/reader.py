@@ -179,7 +179,8 @@ def _cutter(split: Split, tokenizer: Tokenizer | None) -> PassageCutter:
 
 
 def _counted(endings: Counter[str]) -> str:
-    each = ", ".join(f"{count:,} {ending}" for ending, count in endings.most_common())
+    commonest = sorted(endings.items(), key=lambda each: (-each[1], each[0]))
+    each = ", ".join(f"{count:,} {ending}" for ending, count in commonest)
     return f"{endings.total():,} files of text ({each})"
 
 

@@ -45,7 +45,7 @@ def test_each_file_is_a_document(folder: Path) -> None:
     assert documents[0].text == "\n# Heading\n\nThey dance.\n"
     assert documents[1].text == "Straße\nzwei"
     assert (reader.total, reader.fraction, reader.skipped) == (5, 1.0, 0)
-    assert reader.described == "5 files of text (2 .md, 1 .txt, 1 .pdf, 1 .html)"
+    assert reader.described == "5 files of text (2 .md, 1 .html, 1 .pdf, 1 .txt)"
 
 
 def test_one_file_is_a_source(folder: Path) -> None:
