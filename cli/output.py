@@ -67,8 +67,8 @@ def print_hits(hits: Sequence[Hit], out: Console, first: int = 1) -> None:
 
 
 def _described(hit: Hit, cells: int) -> Text:
-    """Id, title and the place of a passage, then in at most EXCERPT_LINES lines of so many cells how the text begins, or the window
-    that matches best.
+    """Id, title and the place of a passage, then in at most EXCERPT_LINES lines of so many cells how the text
+    begins, or the window that matches best.
     """
     head = Text(one_line(hit.document.id), style="green")
     if hit.document.title:

@@ -42,7 +42,7 @@ def is_text_file(path: Path) -> bool:
 
 
 def text_files(source: Path) -> Iterator[TextFile]:
-    """The files of text of a folder, in order of name, and then of those in it; or the source, if it is one."""
+    """The files of text of a folder, in order of name, then of those in it; or the source, if it is one."""
     if not source.is_dir():
         yield TextFile(source, _named(source.name))
         return
