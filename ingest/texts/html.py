@@ -7,7 +7,7 @@ import re
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from ingest.passages.outline import Heading, Outline, Slugs
-from ingest.sources.delimited import found_encoding
+from ingest.sources.encodings import SAMPLE_BYTES, found_encoding
 from ingest.texts.parsed import ParsedText, UnreadableFileError
 
 LEFT_OUT = (
@@ -55,7 +55,7 @@ def parse_html(content: bytes, encoding: str | None) -> ParsedText:
 
 def _decoded(content: bytes, encoding: str | None) -> str:
     named = _CHARSET.search(content[:_CHARSET_BYTES])
-    found = found_encoding(content[: 2**20])
+    found = found_encoding(content[:SAMPLE_BYTES])
     if encoding is None and named is not None and found == "utf-8":
         # Pages say UTF-8 of what was converted since, too: what is valid UTF-8 is hardly ever anything else.
         encoding = found if not content.isascii() else None

@@ -9,7 +9,7 @@ from typing import Any
 from index.errors import InvalidDocumentError
 from ingest.passages.outline import Outline
 from ingest.passages.split import SOURCE
-from ingest.sources.delimited import SAMPLE_BYTES, found_encoding
+from ingest.sources.encodings import SAMPLE_BYTES, found_encoding
 from ingest.texts.files import MARKDOWN, TextFile
 from ingest.texts.parsed import ParsedText, UnreadableFileError
 from ingest.texts.parser import PARSED, FileParser
