@@ -62,5 +62,5 @@ bench: setup
 	touch $@
 
 .venv/.installed-dev: pyproject.toml constraints.txt | .venv/bin/python
-	$(INSTALL) '.[cpu,parquet,torch,train,eval,dev]'
+	$(INSTALL) '.[cpu,parquet,files,torch,train,eval,dev]'
 	touch $@ .venv/.installed-cpu

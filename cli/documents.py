@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli import options, reading
+from cli.batches import batches, document_record
 from cli.filters import filter_json as json_of
 from cli.filters import parse_filter
 from cli.output import console, error_console, print_json
@@ -19,14 +20,11 @@ from cli.remote import Remote, Url, named_url, path_of
 from index.errors import DocumentNotFoundError
 
 if TYPE_CHECKING:
-    from index.candidates import Document
     from index.documents.filters import Filter
     from index.live.collection import LiveCollection
     from index.snapshot import Snapshot
     from ingest.sources.reader import Reading
 
-BATCH_DOCUMENTS = 64
-BATCH_CHARACTERS = 400_000
 PAGE = 1000
 
 app = typer.Typer(help="Put, get, list and delete documents of a collection.", no_args_is_help=True)
@@ -60,6 +58,25 @@ def put(
     generate_ids: reading.GenerateIds = False,
     encoding: reading.Encoding = None,
     delimiter: reading.Delimiter = None,
+    split: reading.SplitInto = None,
+    split_size: reading.SplitSize = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="With --url: keep the collection, made where it is missing, like a folder of Markdown, "
+            "text, HTML and PDF, until Ctrl-C. What it put of files that change or go is deleted.",
+        ),
+    ] = False,
+    sync: Annotated[bool, typer.Option("--sync", help="As --watch, but once.")] = False,
+    mark: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --watch and --sync: what the folder is known by there. [default: its name]",
+            show_default=False,
+        ),
+    ] = None,
     url: Url = None,
     data: options.Data = None,
     adapters: options.Adapters = None,
@@ -83,7 +100,21 @@ def put(
         encoding,
         delimiter,
         generate_ids=generate_ids,
+        split=split,
+        split_size=split_size,
     )
+    if watch or sync:
+        if url is None:
+            raise typer.BadParameter("goes with --url", param_hint="--watch" if watch else "--sync")
+        if generate_ids or id_field is not None:
+            raise typer.BadParameter("goes without --watch: files go by their paths", param_hint="--id-field")
+        from cli.watching.command import keep_like
+
+        settings = options.settings_from(data=data)
+        keep_like(url, settings, source, collection, read_as, mark, on_error, watch=watch)
+        return
+    if mark is not None:
+        raise typer.BadParameter("goes with --watch or --sync", param_hint="--mark")
     reading.say_columns(source, read_as)
     if url is not None:
         _put_remote(url, source, collection, on_error, read_as, data)
@@ -123,7 +154,7 @@ def get(
         document = snapshot.get(document_id)
     if document is None:
         raise DocumentNotFoundError(f"collection {collection!r} has no document {document_id!r:.600}")
-    print_json(_record(document))
+    print_json(document_record(document))
 
 
 @app.command("list")
@@ -297,7 +328,7 @@ def _documents_of(
     snapshot: Snapshot, after: str | None, condition: Filter | None
 ) -> Iterator[dict[str, Any]]:
     while page := snapshot.page(after, PAGE, condition):
-        yield from map(_record, page)
+        yield from map(document_record, page)
         after = page[-1].id
 
 
@@ -308,7 +339,7 @@ def _ordered(
 
     order, after = Order(field, descending), None
     while page := snapshot.ordered_page(order, after, PAGE, condition):
-        yield from (_record(snapshot.read(placed)) for placed in page)
+        yield from (document_record(snapshot.read(placed)) for placed in page)
         after = page[-1].at
 
 
@@ -331,16 +362,6 @@ def _print_all(records: Iterator[dict[str, Any]], limit: int | None) -> None:
         print_json(record)
 
 
-def _record(document: Document) -> dict[str, Any]:
-    """As JSON has it, and as sources do."""
-    return {
-        "id": document.id,
-        "title": document.title,
-        "text": document.text,
-        "metadata": dict(document.metadata),
-    }
-
-
 def _put_remote(
     url: str,
     source: Path,
@@ -350,14 +371,18 @@ def _put_remote(
     data: Path | None,
 ) -> None:
     """Sends documents in batches, each under a key of its own, so that a repeat changes nothing."""
+    from cli.encoders import tokenizer_of
     from cli.progress import count_progress
     from ingest.sources.reader import DocumentReader
 
     with _remote(url, data) as remote, count_progress("put", "documents") as report:
-        fields = remote.ask("GET", path_of(collection))["fields"]
-        reader = DocumentReader(source, on_error=on_error, fields=fields, reading=read_as)
+        found = remote.ask("GET", path_of(collection))
+        measure = tokenizer_of(found["encoder"]) if read_as.split else None
+        reader = DocumentReader(
+            source, on_error=on_error, fields=found["fields"], reading=read_as, tokenizer=measure
+        )
         done, position = 0, None
-        for batch in _batches(reader):
+        for batch in batches(reader):
             body = {"documents": batch, "idempotency_key": secrets.token_hex(16)}
             position = remote.ask("PUT", path_of(collection, "documents"), json=body)["position"]
             done += len(batch)
@@ -365,19 +390,3 @@ def _put_remote(
     for skip in reader.skips:
         error_console().print(f"skipped {skip}", markup=False, soft_wrap=True)
     console().print(f"{done:,} documents are in collection {collection!r}, position {position}.")
-
-
-def _batches(documents: Iterator[Document] | Any) -> Iterator[list[dict[str, Any]]]:
-    from index.documents.store import decode_document, encode_document
-
-    batch: list[dict[str, Any]] = []
-    characters = 0
-    for document in documents:
-        if batch and (len(batch) == BATCH_DOCUMENTS or characters + len(document.text) > BATCH_CHARACTERS):
-            yield batch
-            batch, characters = [], 0
-        # What is stored of it: half a character in a text is replaced, which no request can hold.
-        batch.append(_record(decode_document(document.id, encode_document(document).content)))
-        characters += len(document.text)
-    if batch:
-        yield batch

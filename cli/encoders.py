@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from index.catalog.settings import CollectionSettings
     from models.encoder import Encoder
+    from models.tokenizer import Tokenizer
     from service.settings import Settings
 
 
@@ -34,6 +36,17 @@ def encoder_of(settings: Settings, collection: CollectionSettings) -> Encoder:
             f"collection {collection.name!r} was built with encoder {collection.encoder!r}, which cannot be "
             f"opened again ({error}): give --checkpoint FOLDER, or build the collection again"
         ) from error
+
+
+def tokenizer_of(checkpoint: str) -> Tokenizer | None:
+    """The tokenizer of a checkpoint that lies on this machine; None of any other, which is not fetched."""
+    from models.checkpoint import SHIPPED, read_settings, resolve_checkpoint
+    from models.tokenizer import Tokenizer
+
+    if checkpoint not in SHIPPED and not Path(checkpoint).expanduser().is_dir():
+        return None
+    folder = resolve_checkpoint(checkpoint)
+    return Tokenizer.load(folder, read_settings(folder))
 
 
 def _is_of(collection: CollectionSettings, encoder: Encoder) -> bool:

@@ -10,8 +10,8 @@ from cli.output import console
 FIRST = [
     ("tercet demo", "index a small corpus in five languages, answer three queries, serve it"),
     (
-        "tercet index build FILE --collection NAME",
-        "index documents of your own: JSONL, Parquet, a BEIR folder",
+        "tercet index build SOURCE --collection NAME",
+        "index documents of your own: a folder of Markdown, HTML and PDF, CSV, JSONL, Parquet",
     ),
 ]
 NEXT = [

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ingest.build import BuildReport
     from ingest.document_encoders import DocumentEncoder
     from ingest.ready import ReadySource
+    from models.tokenizer import Tokenizer
     from service.settings import Settings
 
 STOP_SECONDS = 10.0
@@ -69,6 +70,8 @@ def build(
     generate_ids: reading.GenerateIds = False,
     encoding: reading.Encoding = None,
     delimiter: reading.Delimiter = None,
+    split: reading.SplitInto = None,
+    split_size: reading.SplitSize = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Build nothing: say what would be read, with three documents.")
     ] = False,
@@ -151,6 +154,8 @@ def build(
         encoding,
         delimiter,
         generate_ids=generate_ids,
+        split=split,
+        split_size=split_size,
     )
     language = options.bm25_language(bm25_language, bm25=bm25)
     window = options.window_from(window_tokens, window_overlap, none=no_windows)
@@ -195,7 +200,8 @@ def build(
 
         check_collection_name(collection)
         if dry_run:
-            reading.show_source(Path(source), read_as, on_error, fields or {})
+            measure = _tokenizer(settings, collection) if split else None
+            reading.show_source(Path(source), read_as, on_error, fields or {}, measure)
             return
         if progress != "json":
             reading.say_columns(Path(source), read_as)
@@ -347,6 +353,20 @@ def parse_fields(declared: list[str]) -> dict[str, FieldType]:
             raise typer.BadParameter(f"field {name!r} is given twice", param_hint="--field")
         fields[name] = cast("FieldType", kind)
     return fields
+
+
+def _tokenizer(settings: Settings, collection: str) -> Tokenizer | None:
+    """That of the collection's encoder, or of a new one's, where it is on this machine."""
+    from cli.encoders import tokenizer_of
+    from index.collection import Collection
+    from index.errors import CollectionNotFoundError
+    from ingest.encoder_match import checkpoint_of
+
+    try:
+        found = checkpoint_of(Collection.open(options.collections_root(settings), collection).settings)
+    except CollectionNotFoundError:
+        found = None
+    return tokenizer_of(found or settings.checkpoint)
 
 
 @contextmanager

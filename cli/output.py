@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from index.candidates import Hit
+    from index.candidates import Document, Hit
     from service.search.highlights import Highlight, HitHighlights
 
 EXCERPT_LINES = 2  # that a text may take
@@ -85,8 +85,8 @@ def print_hits(
 
 
 def _described(hit: Hit, cells: int, marks: HitHighlights | None) -> Text:
-    """Id and title, then in at most EXCERPT_LINES lines of so many cells how the text begins, or the window
-    that matches best.
+    """Id, title and the place of a passage, then in at most EXCERPT_LINES lines of so many cells how the text
+    begins, or the window that matches best.
     """
     document, window = hit.document, hit.window
     head = Text(one_line(document.id), style="green")
@@ -94,6 +94,9 @@ def _described(hit: Hit, cells: int, marks: HitHighlights | None) -> Text:
         title = _marked(document.title, [] if marks is None else marks.title)
         title.stylize_before("bold")
         head.append("  ").append_text(title)
+    link = _link(document)
+    if link is not None:
+        head.append(f"  {one_line(link)}", style="dim")
     start, end = (0, None) if window is None else (window.start, window.end)
     text = _marked(document.text, [] if marks is None else marks.text, start, end)
     lines = text[: cells * (EXCERPT_LINES + 1)].wrap(Console(width=cells), cells)
@@ -102,6 +105,15 @@ def _described(hit: Hit, cells: int, marks: HitHighlights | None) -> Text:
         last.truncate(cells - 1)
         last.append("…")
     return Text("\n").join([head, *(line for line in lines[:EXCERPT_LINES])])
+
+
+def _link(document: Document) -> str | None:
+    """Where a passage is, if its id does not say so itself."""
+    source, anchor = document.metadata.get("source"), document.metadata.get("anchor")
+    if not isinstance(source, str) or not isinstance(anchor, str):
+        return None
+    link = f"{source}#{anchor}"
+    return None if document.id.startswith(link) else link
 
 
 def _marked(text: str, marks: Sequence[Highlight], start: int = 0, end: int | None = None) -> Text:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,13 +14,15 @@ from cli.output import console, error_console, print_json
 
 if TYPE_CHECKING:
     from index.documents.fields import FieldType
+    from ingest.passages.split import Split, SplitKind
     from ingest.sources.checks import OnError
     from ingest.sources.reader import Reading
+    from models.tokenizer import Tokenizer
 
 SHOWN_DOCUMENTS = 3
 SOURCE = (
-    "CSV, TSV, JSON, JSONL or Parquet, packed by gzip, bzip2, xz or zstd or not, a folder of such parts, or "
-    "a BEIR folder."
+    "CSV, TSV, JSON, JSONL or Parquet, packed by gzip, bzip2, xz or zstd or not, a folder of such parts, a "
+    "BEIR folder, or a folder of Markdown, text, HTML and PDF files, or one of these."
 )
 
 TextField = Annotated[
@@ -71,6 +74,24 @@ Delimiter = Annotated[
     str | None,
     typer.Option(help="Between the cells of CSV. [default: found]", show_default=False),
 ]
+SplitInto = Annotated[
+    Literal["markdown", "paragraphs", "tokens"] | None,
+    typer.Option(
+        "--split",
+        help="Cut each document into passages, which are documents of their own: at headings, at blank "
+        "lines, or by size alone. [default: documents stay whole]",
+        show_default=False,
+    ),
+]
+SplitSize = Annotated[
+    int | None,
+    typer.Option(
+        metavar="TOKENS",
+        help="With --split: tokens of a passage at most. [default: half of what the encoder reads, at most "
+        "512]",
+        show_default=False,
+    ),
+]
 
 
 def reading_from(
@@ -83,11 +104,14 @@ def reading_from(
     delimiter: str | None,
     *,
     generate_ids: bool,
+    split: SplitKind | None = None,
+    split_size: int | None = None,
 ) -> Reading:
     """How flags say that a source is read. Raises typer.BadParameter for some that exclude each other."""
     from ingest.sources.columns import ColumnChoice
     from ingest.sources.reader import Reading
 
+    cut = _split(split, split_size)
     if generate_ids and id is not None:
         raise typer.BadParameter("goes without --id-field", param_hint="--generate-ids")
     if metadata and not_metadata:
@@ -97,7 +121,20 @@ def reading_from(
     columns = ColumnChoice(
         text, title, id, tuple(metadata) if metadata else None, tuple(not_metadata or ()), generate_ids
     )
-    return Reading(columns, encoding, delimiter)
+    return Reading(columns, encoding, delimiter, cut)
+
+
+def _split(kind: SplitKind | None, size: int | None) -> Split | None:
+    from ingest.passages.split import Split
+
+    if kind is None:
+        if size is not None:
+            raise typer.BadParameter("goes with --split", param_hint="--split-size")
+        return None
+    try:
+        return Split(kind, size)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--split-size") from error
 
 
 def as_json(reading: Reading) -> dict[str, Any]:
@@ -112,18 +149,21 @@ def as_json(reading: Reading) -> dict[str, Any]:
         "generate_ids": columns.generate_ids,
         "encoding": reading.encoding,
         "delimiter": reading.delimiter,
+        "split": None if reading.split is None else reading.split.kind,
+        "split_size": None if reading.split is None else reading.split.size,
     }
     return {name: value for name, value in given.items() if value}
 
 
 def say_columns(source: Path, reading: Reading) -> None:
-    """Says in one line which columns are read as what, where they are not those of our own files."""
+    """Says in one line what is read as what, where that is not what our own files have."""
     from ingest.sources.reader import DocumentReader
 
-    reader = DocumentReader(source, on_error="skip", reading=reading)
+    whole = replace(reading, split=None)  # how it is cut depends on an encoder
+    reader = DocumentReader(source, on_error="skip", reading=whole)
     next(iter(reader), None)
-    if not reader.columns.usual or _shown(reader.encoding):
-        said = f"{reader.files[0]}{_shown(reader.encoding)}: {reader.columns}"
+    if not reader.usual or _shown(reader.encoding):
+        said = f"{reader.files[0]}{_shown(reader.encoding)}: {reader.described}"
         error_console().print(said, markup=False, soft_wrap=True)
 
 
@@ -132,15 +172,21 @@ def _shown(encoding: str | None) -> str:
     return "" if encoding is None or encoding.startswith("utf-8") else f" ({encoding})"
 
 
-def show_source(source: Path, reading: Reading, on_error: OnError, fields: Mapping[str, FieldType]) -> None:
+def show_source(
+    source: Path,
+    reading: Reading,
+    on_error: OnError,
+    fields: Mapping[str, FieldType],
+    tokenizer: Tokenizer | None,
+) -> None:
     """Prints what would be read: files, columns, and the first documents, each as a line of JSON."""
     from ingest.sources.reader import DocumentReader
 
-    reader = DocumentReader(source, on_error=on_error, fields=fields, reading=reading)
+    reader = DocumentReader(source, on_error=on_error, fields=fields, reading=reading, tokenizer=tokenizer)
     first = list(islice(reader, SHOWN_DOCUMENTS))
     files = f"{len(reader.files)} files" if len(reader.files) > 1 else str(reader.files[0])
     known = "" if reader.total is None else f", {reader.total:,} documents"
-    said = f"{files}{known}{_shown(reader.encoding)}: {reader.columns}"
+    said = f"{files}{known}{_shown(reader.encoding)}: {reader.described}"
     console().print(said, markup=False, soft_wrap=True)
     for document in first:
         print_json(

@@ -33,7 +33,15 @@ BUSY, NOT_READY = 429, 503
 
 
 class RemoteError(ServiceError):
-    """A server cannot be reached, or refused."""
+    """A server cannot be reached, or refused. status: of its answer, None where there is none."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class UnreachableError(RemoteError):
+    """A server does not answer."""
 
 
 class Remote:
@@ -80,7 +88,7 @@ class Remote:
                 or not waits.strip().isdecimal()
                 or attempt == ATTEMPTS
             ):
-                raise RemoteError(_message_of(answer))
+                raise RemoteError(_message_of(answer), answer.status_code)
             time.sleep(float(waits))
         raise AssertionError("unreachable")
 
@@ -96,7 +104,7 @@ class Remote:
                 f"{error.object[:40]!r} is no UTF-8 text (half a character); nothing was sent"
             ) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise RemoteError(
+            raise UnreachableError(
                 f"{self._url} does not answer ({error or type(error).__name__}); start a server there with "
                 "tercet serve, or leave --url out"
             ) from error
@@ -126,7 +134,7 @@ def _value_of(answer: httpx.Response) -> Any:
     try:
         return answer.json() if answer.content else None
     except ValueError as error:
-        raise RemoteError(_message_of(answer)) from error
+        raise RemoteError(_message_of(answer), answer.status_code) from error
 
 
 def _message_of(answer: httpx.Response) -> str:

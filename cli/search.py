@@ -188,7 +188,7 @@ def _list_collections(settings: Settings, *, as_json: bool) -> None:
     elif not found:
         console().print(
             f"There are no collections in {settings.data}. Make one: tercet demo, or "
-            "tercet index build FILE --collection NAME",
+            "tercet index build SOURCE --collection NAME",
             soft_wrap=True,
         )
     else:

@@ -31,9 +31,10 @@ from ingest.document_encoders import DocumentEncoder
 from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
 from ingest.errors import BuildCancelledError, SourceError
 from ingest.groups import estimated_tokens, groups
+from ingest.passages.split import SOURCE_FIELD
 from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, Skipped
-from ingest.sources.files import source_files
+from ingest.sources.files import holds_texts, source_files
 from ingest.sources.reader import AS_FOUND, DocumentReader, Reading
 from ingest.target import chosen, chosen_adapter, exists, open_or_create, remove_unpublished, settings_for
 from models.blank import without_blank
@@ -112,7 +113,8 @@ def build_collection(
 
     The collection is created where it is missing, and removed again should this first build fail. One that
     exists keeps its settings, and its present snapshot until the new one is published. reading: which columns
-    of the source are what, by default those of the usual names. dense_kind,
+    of the source are what, by default those of the usual names, and how documents are cut; passages and files
+    of text have a field `source`, which a new collection declares. dense_kind,
     dense_memory_bytes: of a new collection, by default auto and half of the memory. token_codec: of a new
     collection; by default residual1, or int8 where the source has too few token vectors. The residual ones
     learn a codebook from some of the documents first. token_pooling: of a new collection, how many tokens
@@ -133,7 +135,10 @@ def build_collection(
     """
     check_collection_name(name)
     encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
-    source_files(source)  # a missing source should not get as far as creating the collection
+    files = source_files(source)  # a missing source should not get as far as creating the collection
+    of_texts = reading.split is not None or any(map(holds_texts, files))
+    if of_texts and (fields is not None or not exists(collections_root, name)):
+        fields = {**SOURCE_FIELD, **(fields or {})}
     asked = {
         "dense_kind": dense_kind,
         "dense_memory_bytes": dense_memory_bytes,
@@ -165,7 +170,9 @@ def build_collection(
     try:
         cutter = cutter_for(collection.settings, encoder.tokenizer)
         fields = collection.settings.fields
-        reader = DocumentReader(source, on_error=on_error, fields=fields, reading=reading)
+        reader = DocumentReader(
+            source, on_error=on_error, fields=fields, reading=reading, tokenizer=encoder.tokenizer
+        )
         with build_target(collection, mode, mark or secrets.token_hex(4), staged=staged) as target:
             found = collection.settings.name  # `name` may be an alias
             return _Build(found, encoder, cutter, reader, target, progress, cancelled).run()

@@ -4,12 +4,13 @@ before any is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from index.candidates import Document
 from index.token_vectors.codebook import Codebook
 from index.token_vectors.codebook_training import FEWEST_VECTORS, MOST_VECTORS, train_codebook
 from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
@@ -49,7 +50,8 @@ def codec_settings(
     """
     if asked is not None and asked not in RESIDUAL_BITS:
         return {"token_codec": asked}
-    texts, seen = _drawn_texts(source, on_error, reading, encoder.info.max_length, progress)
+    documents = DocumentReader(source, on_error=on_error, reading=reading, tokenizer=encoder.tokenizer)
+    texts, seen = _drawn_texts(documents, encoder.info.max_length, progress)
     codec: TokenCodec = asked or DEFAULT
     if asked is None:
         vectors = sum(map(estimated_tokens, texts)) if encoder.info.colbert_dimension % 8 == 0 else 0
@@ -90,7 +92,7 @@ def _sample(
 
 
 def _drawn_texts(
-    source: Path, on_error: OnError, reading: Reading, max_length: int, progress: Callable[[int], None]
+    documents: Iterable[Document], max_length: int, progress: Callable[[int], None]
 ) -> tuple[list[str], int]:
     """The beginnings of documents, each as likely as any other, in random order; and how many the source has.
 
@@ -101,7 +103,7 @@ def _drawn_texts(
     drawn: list[str] = []
     seen, characters = 0, CHARACTERS_PER_TOKEN * max_length
     most = max(1, min(MOST_DOCUMENTS, DRAWN_CHARACTERS // characters))
-    for document in DocumentReader(source, on_error=on_error, reading=reading):
+    for document in documents:
         seen += 1
         if seen % DOCUMENTS_PER_LOOK == 0:
             progress(0)

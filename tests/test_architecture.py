@@ -102,6 +102,12 @@ HOMES = {
         "ingest/sources/parquet_lines.py",
         "transfer/parquet",
     },
+    "markdown_it": {"ingest/texts/markdown.py"},
+    "yaml": {"ingest/texts/markdown.py"},
+    "selectolax": {"ingest/texts/html.py"},
+    "pypdfium2": {"ingest/texts/pdf.py"},
+    "semantic_text_splitter": {"ingest/passages/cutter.py"},
+    "watchfiles": {"cli/watching"},
     "typer": {"cli"},
     "rich": {"cli"},
 }

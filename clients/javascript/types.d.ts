@@ -536,7 +536,7 @@ export interface QueryUsage {
   terms?: QueryTermsResponse | null;
 }
 
-/** How a source is read, where its columns have other names than the usual ones.
+/** How a source is read, where its columns have other names than the usual ones, and cut into passages.
 
 A name may be a path into nested objects, its parts joined by dots. */
 export interface ReadingRequest {
@@ -548,6 +548,8 @@ export interface ReadingRequest {
   generate_ids?: boolean | null;
   encoding?: string | null;
   delimiter?: string | null;
+  split?: "markdown" | "paragraphs" | "tokens" | null;
+  split_size?: number | null;
 }
 
 /** What is ready; an encoder worker, which has no documents, says `status` alone. */

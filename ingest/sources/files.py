@@ -13,6 +13,8 @@ from ingest.sources.columns import TEXTS
 from ingest.sources.json_lines import JsonLines
 from ingest.sources.json_text import parse_json
 from ingest.sources.packed import OPENERS, PackedFile
+from ingest.texts.files import ENDINGS as TEXTS_OF_FILES
+from ingest.texts.files import has_text_files, is_text_file
 
 LINES, ARRAYS, DELIMITED, PARQUET = (".jsonl", ".ndjson"), (".json",), (".csv", ".tsv", ".tab"), (".parquet",)
 KINDS = (*LINES, *ARRAYS, *DELIMITED, *PARQUET)
@@ -20,7 +22,7 @@ CORPUS = "corpus"
 
 
 class Records(Protocol):
-    """Iterates once over (position, the record or why there is none) of a file.
+    """Iterates once over (position, the record or why there is none) of a file, or of a folder of texts.
 
     unit: of positions; names: of all columns, None where only records tell; encoding: of text, None where a
     kind of file has but one; blank: positions without a record; left_out: names of what JSON has nothing
@@ -51,36 +53,40 @@ class Records(Protocol):
         """Records of the file, blank ones included; None where only reading it all would tell."""
         ...
 
-    def __iter__(self) -> Iterator[tuple[int, Any | InvalidDocumentError]]: ...
+    def __iter__(self) -> Iterator[tuple[int | str, Any | InvalidDocumentError]]: ...
 
 
 def source_files(source: Path) -> list[Path]:
     """The files that hold a source's documents, in order of name.
 
-    A folder holds a file called corpus (BEIR), or else parts of one kind. Raises SourceError where there is
-    none.
+    A folder holds a file called corpus (BEIR), or else parts of one kind. One with texts, there or in its
+    folders, stands for these itself. Raises SourceError where there is none.
     """
     if source.is_dir():
         files = sorted(path for path in source.iterdir() if path.is_file() and _kind(path) is not None)
         corpus = [path for path in files if path.name.split(".")[0] == CORPUS]
         if corpus:
             return corpus[:1]
-        for kinds in (PARQUET, LINES, DELIMITED, ARRAYS):
+        for kinds in (PARQUET, LINES, DELIMITED):
             parts = [path for path in files if _kind(path) in kinds]
             if parts:
                 return parts
+        if has_text_files(source):  # beside which single files of JSON often lie
+            return [source]
+        if files:
+            return files
         raise SourceError(
-            f"{source}: the folder holds no file that ends in {', '.join(KINDS)}, packed or not. Give a BEIR "
-            "folder, a folder of such parts, or a file."
+            f"{source}: the folder holds no file that ends in {', '.join(KINDS)}, packed or not, and no text "
+            f"({', '.join(TEXTS_OF_FILES)}). Give a BEIR folder, a folder of such parts, or a file."
         )
     if not source.exists():
         raise SourceError(f"{source}: no such file or folder")
     if not source.is_file():
         raise SourceError(f"{source}: neither a file nor a folder")
-    if _kind(source) is None:
+    if _kind(source) is None and not is_text_file(source):
         raise SourceError(
-            f"{source}: unknown kind of file; the name must end in {', '.join(KINDS)}, or in one of these "
-            f"and {', '.join(OPENERS)}"
+            f"{source}: unknown kind of file; the name must end in {', '.join(KINDS)}, in one of these and "
+            f"{', '.join(OPENERS)}, or in {', '.join(TEXTS_OF_FILES)}"
         )
     return [source]
 
@@ -92,7 +98,13 @@ def open_records(
     encoding: str | None = None,
     delimiter: str | None = None,
 ) -> Records:
-    """The records of a file. Raises SourceError where it is not of the kind that its name says."""
+    """The records of a file, or of a folder of texts. Raises SourceError where it is not of the kind that its
+    name says.
+    """
+    if holds_texts(path):
+        from ingest.texts.folder import TextFolder
+
+        return TextFolder(path, limit_bytes, encoding)
     kind = _kind(path)
     if kind in PARQUET:
         return _ParquetRecords(path, limit_bytes)
@@ -105,6 +117,11 @@ def open_records(
 
         return JsonArray(path, limit_bytes)
     return JsonLines(path, limit_bytes)
+
+
+def holds_texts(path: Path) -> bool:
+    """Whether one of a source's files is a text, or a folder of texts."""
+    return path.is_dir() or is_text_file(path)
 
 
 def _kind(path: Path) -> str | None:

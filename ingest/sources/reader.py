@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from index.candidates import Document
 from index.documents.fields import FieldType
 from index.errors import DuplicateDocumentError, InvalidDocumentError
+from ingest.passages.measure import TokenMeasure
+from ingest.passages.split import Split
 from ingest.sources.checks import OnError, RecordChecks, Skipped
 from ingest.sources.columns import STANDARD, USUAL, ColumnChoice, Columns
-from ingest.sources.files import Records, open_records, source_files
+from ingest.sources.files import Records, holds_texts, open_records, source_files
 from ingest.sources.lines import MAX_LINE_BYTES
+from ingest.texts.folder import TextFolder
+from ingest.texts.record import LeftOutError, TextRecord
+from models.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from ingest.passages.cutter import PassageCutter
 
 # Records that are looked at before the first document, where a kind of file does not name its columns.
 LOOKED_AT = 100
 LOOKED_AT_CHARACTERS = 2**20
 
-Item = tuple[int, Any]
+Item = tuple[int | str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How files are read: which columns are what, and of text tables the encoding and the delimiter.
+    """How files are read: which columns are what, of text the encoding, of text tables the delimiter, and how
+    documents are cut into passages.
 
-    Of the last two None is what is found.
+    Of encoding and delimiter None is what is found; without a split documents stay whole.
     """
 
     columns: ColumnChoice = USUAL
     encoding: str | None = None
     delimiter: str | None = None
+    split: Split | None = None
 
 
 AS_FOUND = Reading()
@@ -42,7 +53,8 @@ AS_FOUND = Reading()
 class DocumentReader:
     """Iterates once over a source's documents, in order, each such that the index accepts it.
 
-    fields: the collection's declared fields, whose values must have the declared type.
+    fields: the collection's declared fields, whose values must have the declared type. tokenizer: measures
+    passages; without one their tokens are estimated.
     `skipped` counts the records left out; `skips` lists the first of them, and what was left out of others.
     `columns` and `encoding` are those of the file that is read.
     """
@@ -54,6 +66,7 @@ class DocumentReader:
         on_error: OnError = "stop",
         fields: Mapping[str, FieldType] | None = None,
         reading: Reading = AS_FOUND,
+        tokenizer: Tokenizer | None = None,
         line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         self.files = source_files(source)
@@ -61,12 +74,25 @@ class DocumentReader:
         self.encoding: str | None = None
         self._reading = reading
         self._checks = RecordChecks(on_error, fields or {})
+        self._cutter = None if reading.split is None else _cutter(reading.split, tokenizer)
         self._parts = [
             open_records(path, line_bytes, fields or {}, reading.encoding, reading.delimiter)
             for path in self.files
         ]
         counts = [part.count() for part in self._parts]
         self._records = None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def described(self) -> str:
+        """What is read as what, in words."""
+        texts = sum((part.endings for part in self._parts if isinstance(part, TextFolder)), Counter[str]())
+        said = _counted(texts) if texts else str(self.columns)
+        return said if self._cutter is None else f"{said}, {self._cutter.described}"
+
+    @property
+    def usual(self) -> bool:
+        """Whether it is what every source of ours has, so that nothing is to be said."""
+        return self.columns.usual and self._cutter is None and not any(map(holds_texts, self.files))
 
     @property
     def skipped(self) -> int:
@@ -79,7 +105,7 @@ class DocumentReader:
     @property
     def total(self) -> int | None:
         """Documents in the whole source, as far as known; None where only reading it all would tell."""
-        if self._records is None:
+        if self._records is None or self._cutter is not None:
             return None
         return self._records - self.skipped - sum(part.blank for part in self._parts)
 
@@ -96,13 +122,15 @@ class DocumentReader:
             for path, part in zip(self.files, self._parts, strict=True):
                 for number, record in self._looked_at(path, part):
                     position = f"{path} {part.unit} {number}"
-                    item = self._document(record)
-                    problem = item if isinstance(item, Exception) else checks.problem(item, position)
-                    if problem is None and isinstance(item, Document):
-                        yield item
-                    elif problem is not None:
-                        again = self.columns.id is None and isinstance(problem, DuplicateDocumentError)
-                        checks.skip(position, problem, harmless=again)
+                    for item in self._items(record, position):
+                        problem = item if isinstance(item, Exception) else checks.problem(item, position)
+                        if problem is None and isinstance(item, Document):
+                            yield item
+                        elif problem is not None:
+                            again = self.columns.id is None and isinstance(problem, DuplicateDocumentError)
+                            checks.skip(
+                                position, problem, harmless=again or isinstance(problem, LeftOutError)
+                            )
                 for name, rows in part.left_out.items():
                     checks.left_out(str(path), name, rows)
 
@@ -114,6 +142,21 @@ class DocumentReader:
         self.columns = self._reading.columns.among(names, str(path))
         self.encoding = part.encoding
         return chain(begun, items)
+
+    def _items(self, record: Any, position: str) -> Iterator[Document | Exception]:
+        """The document of a record, or its passages; or why there are none."""
+        item = self._document(record)
+        if self._cutter is None or isinstance(item, Exception):
+            yield item
+            return
+        problem = self._checks.problem(item, position)
+        if problem is not None:
+            yield problem
+            return
+        try:
+            yield from self._cutter.passages(item, record.outline if isinstance(record, TextRecord) else None)
+        except InvalidDocumentError as error:
+            yield error
 
     def _document(self, record: Any) -> Document | InvalidDocumentError:
         if isinstance(record, InvalidDocumentError):
@@ -127,6 +170,18 @@ class DocumentReader:
 def read_documents(source: Path, *, on_error: OnError = "stop") -> DocumentReader:
     """Documents of a file, or of a folder with a corpus; see DocumentReader."""
     return DocumentReader(source, on_error=on_error)
+
+
+def _cutter(split: Split, tokenizer: Tokenizer | None) -> PassageCutter:
+    from ingest.passages.cutter import PassageCutter  # what cuts is seldom needed
+
+    return PassageCutter(split, TokenMeasure(tokenizer))
+
+
+def _counted(endings: Counter[str]) -> str:
+    commonest = sorted(endings.items(), key=lambda each: (-each[1], each[0]))
+    each = ", ".join(f"{count:,} {ending}" for ending, count in commonest)
+    return f"{endings.total():,} files of text ({each})"
 
 
 def _beginning(items: Iterator[Item]) -> tuple[list[Item], list[str]]:

@@ -7,16 +7,17 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from index.live.adoption import AdoptionMode
+from ingest.passages.split import LARGEST_SIZE, SMALLEST_SIZE, SplitKind
 from ingest.sources.checks import OnError
 from service.jobs.store import JobState
-from service.schemas.base import AdapterName, NextPage, Request, former
+from service.schemas.base import WHOLE, AdapterName, NextPage, Request, former
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=1024)]
 ColumnNames = Annotated[list[ColumnName], Field(min_length=1, max_length=1000, fail_fast=True)]
 
 
 class ReadingRequest(Request):
-    """How a source is read, where its columns have other names than the usual ones.
+    """How a source is read, where its columns have other names than the usual ones, and cut into passages.
 
     A name may be a path into nested objects, its parts joined by dots.
     """
@@ -33,6 +34,16 @@ class ReadingRequest(Request):
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = Field(
         None, description="Between the cells of CSV; by default found."
     )
+    split: SplitKind | None = Field(
+        None,
+        description="Cut each document into passages, which are documents of their own: at headings "
+        "(`markdown`), at blank lines, or by size alone. By default documents stay whole.",
+    )
+    split_size: Annotated[int, Field(ge=SMALLEST_SIZE, le=LARGEST_SIZE), WHOLE] | None = Field(
+        None,
+        description="With `split`: tokens of a passage at most; by default half of what the encoder reads, "
+        "at most 512.",
+    )
 
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:
@@ -40,6 +51,8 @@ class ReadingRequest(Request):
             raise ValueError("generate_ids goes without id_field")
         if self.metadata_fields and self.no_metadata_fields:
             raise ValueError("metadata_fields goes without no_metadata_fields")
+        if self.split is None and self.split_size is not None:
+            raise ValueError("split_size goes with split")
         return self
 
 
@@ -50,7 +63,7 @@ class JobRequest(Request):
 
     source: Annotated[str, Field(min_length=1, max_length=1024)] = Field(
         description="A file or folder below `sources/` of the data root: CSV, TSV, JSON, JSONL or Parquet, "
-        "with columns of the usual names, or a BEIR folder."
+        "with columns of the usual names, a BEIR folder, or Markdown, text, HTML and PDF."
     )
     mode: AdoptionMode | None = Field(
         "replace",

@@ -138,11 +138,11 @@ def test_no_secret_is_written_into_it(dockerfile: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["cpu", "gpu"])
-def test_it_installs_serving_traces_and_parquet_from_the_lock(
+def test_it_installs_serving_traces_and_sources_from_the_lock(
     name: str, request: pytest.FixtureRequest
 ) -> None:
     image = request.getfixturevalue(name)
     (install,) = [entry.value for entry in image.all("RUN") if entry.value.startswith("pip install")]
-    assert f"'.[{name},otel,parquet]'" in install
+    assert f"'.[{name},otel,parquet,files]'" in install
     assert "--constraint constraints.txt" in install
     assert "--editable" not in install

@@ -18,7 +18,9 @@ from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
 from ingest.errors import BuildCancelledError, SourceError
 from ingest.groups import estimated_tokens, groups
+from ingest.passages.split import Split
 from ingest.publishing import build_target
+from ingest.sources.reader import Reading
 from models.encoder import EncoderInfo, encode
 from models.errors import EncoderUnavailableError
 from models.representations import Representations
@@ -269,3 +271,36 @@ def test_what_an_upserting_job_leaves_counts_for_its_dense_kind(
         with build_target(collection, mode, f"mark-{mode}", staged=True) as target:
             kinds[mode] = dict(target.writer._beside)
     assert kinds == {"replace": {}, "upsert": {"hnsw": 40}}
+
+
+def test_passages_declare_their_source_and_one_hit_a_document_can_be_had(tmp_path: Path, tiny: Any) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "tea.md").write_text("# Tea\n\nhot tea\n\n## Water\n\ntea water\n")
+    (docs / "train.md").write_text("# Train\n\nthe train\n")
+    reading = Reading(split=Split("markdown"))
+    report = build_collection(LocalDocuments(tiny), tmp_path, "docs", docs, reading=reading)
+    assert report.documents == 3
+    collection = Collection.open(tmp_path, "docs")
+    assert collection.settings.fields == {"source": "keyword"}
+    query = encode(tiny, ["tea water"], "query")
+    found = collection.snapshot().search(query, group_by="source").hits
+    assert sorted(hit.document.metadata["source"] for hit in found) == ["tea.md", "train.md"]
+    for fields in (None, {"year": "integer"}):  # a second build, as the first was asked for
+        name = "years" if fields else "docs"
+        for _ in range(2):
+            build_collection(LocalDocuments(tiny), tmp_path, name, docs, reading=reading, fields=fields)
+    assert Collection.open(tmp_path, "years").settings.fields == {"source": "keyword", "year": "integer"}
+    own: Any = {"source": "integer"}
+    with pytest.raises(SourceError, match="source"):
+        build_collection(LocalDocuments(tiny), tmp_path, "own", docs, reading=reading, fields=own)
+
+
+def test_passages_are_measured_by_the_encoders_tokenizer(tmp_path: Path, tiny: Any) -> None:
+    source = tmp_path / "x.jsonl"
+    source.write_text(json.dumps({"id": "a", "text": "tea water " * 100}))
+    reading = Reading(split=Split("tokens", 20))
+    report = build_collection(LocalDocuments(tiny), tmp_path, "cut", source, reading=reading)
+    found = Collection.open(tmp_path, "cut").snapshot().page(None, 100)
+    assert report.documents == len(found) == 10
+    assert all(len(tiny.tokenizer.spans(one.text)) == 20 for one in found)

@@ -19,7 +19,7 @@ from ingest import codebook
 from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
 from ingest.errors import BuildCancelledError, SourceError
-from ingest.sources.reader import AS_FOUND
+from ingest.sources.reader import DocumentReader
 from models.encoder import encode
 from tests.conftest import WORDS
 
@@ -164,7 +164,7 @@ def test_documents_are_drawn_from_all_over_the_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codebook, "MOST_DOCUMENTS", 50)
-    drawn, seen = codebook._drawn_texts(source(tmp_path, 400), "stop", AS_FOUND, 512, lambda _: None)
+    drawn, seen = codebook._drawn_texts(DocumentReader(source(tmp_path, 400)), 512, lambda _: None)
     assert seen == 400
     assert len(set(drawn)) == len(drawn) == 50
     places = sorted(map(texts(400).index, drawn))
@@ -181,7 +181,7 @@ def test_of_long_documents_their_beginnings_are_kept(
     lines = [json.dumps({"id": f"d{row}", "text": "hot tea " * 10_000}) for row in range(50)]
     (tmp_path / "long.jsonl").write_text("\n".join(lines))
     drawn, seen = codebook._drawn_texts(
-        tmp_path / "long.jsonl", "stop", AS_FOUND, eight.info.max_length, lambda _: None
+        DocumentReader(tmp_path / "long.jsonl"), eight.info.max_length, lambda _: None
     )
     assert (len(drawn), seen) == (40, 50)
     assert {len(text) for text in drawn} == {codebook.CHARACTERS_PER_TOKEN * eight.info.max_length}

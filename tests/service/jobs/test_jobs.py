@@ -186,6 +186,23 @@ async def test_a_job_reads_the_columns_that_are_named(manager: JobManager, data:
     assert "table.csv: none of text, contents" in str(failed.error)
 
 
+async def test_a_job_reads_a_folder_of_texts_in_passages(manager: JobManager, data: Path) -> None:
+    folder = data / "sources" / "docs"
+    (folder / "guide").mkdir(parents=True)
+    (folder / "guide" / "tea.md").write_text("# Tea\n\nHot.\n\n## Water\n\n" + "Boil the water. " * 30)
+    (data / "secret.md").write_text("secret")
+    (folder / "secret.md").symlink_to(data / "secret.md")
+    reading = {"split": "markdown", "split_size": 64}
+    done = await finished(manager, await manager.submit("docs", "docs", reading=reading))
+    assert done.state == "succeeded", done.error
+    collection = Collection.open(data / "collections", "docs")
+    ids = [one.id for one in collection.snapshot().page(None, 10)]
+    assert ids[:2] == ["guide/tea.md#tea", "guide/tea.md#water"]
+    assert len(ids) > 2
+    assert collection.settings.fields == {"source": "keyword"}
+    assert list(done.skips) == ["docs file secret.md: left out: a symbolic link out of the folder"]
+
+
 async def test_a_job_without_a_record_has_failed(
     manager: JobManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,14 +425,14 @@ async def test_what_is_refused(
     "source",
     [
         *("", ".", "..", "../x.jsonl", "a/../../x.jsonl", "/etc/passwd", "x\0.jsonl", "x" * 5000),
-        *("missing.jsonl", "out.jsonl", "out/x.jsonl", "beir", "notes.txt", "loop.jsonl", "\ud800.jsonl"),
+        *("missing.jsonl", "out.jsonl", "out/x.jsonl", "beir", "notes.docx", "loop.jsonl", "\ud800.jsonl"),
     ],
 )
 def test_sources_stay_below_their_folder(tmp_path: Path, source: str) -> None:
     root = tmp_path / "sources"
     (root / "beir").mkdir(parents=True)
     (tmp_path / "x.jsonl").touch()
-    (root / "notes.txt").touch()
+    (root / "notes.docx").touch()
     (root / "out.jsonl").symlink_to(tmp_path / "x.jsonl")
     (root / "out").symlink_to(tmp_path)
     (root / "loop.jsonl").symlink_to(root / "loop.jsonl")

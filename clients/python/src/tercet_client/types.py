@@ -727,8 +727,8 @@ QueryUsage = TypedDict(
     },
 )
 
-# How a source is read, where its columns have other names than the usual ones.  A name may be a path
-# into nested objects, its parts joined by dots.
+# How a source is read, where its columns have other names than the usual ones, and cut into passages.
+# A name may be a path into nested objects, its parts joined by dots.
 ReadingRequest = TypedDict(
     "ReadingRequest",
     {
@@ -740,6 +740,8 @@ ReadingRequest = TypedDict(
         "generate_ids": "NotRequired[bool | None]",
         "encoding": "NotRequired[str | None]",
         "delimiter": "NotRequired[str | None]",
+        "split": "NotRequired[Literal['markdown', 'paragraphs', 'tokens'] | None]",
+        "split_size": "NotRequired[int | None]",
     },
 )
 

@@ -1,0 +1,43 @@
+"""Documents as a server is sent them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from index.candidates import Document
+
+BATCH_DOCUMENTS = 64
+BATCH_CHARACTERS = 400_000
+
+
+def document_record(document: Document) -> dict[str, Any]:
+    """As JSON has it, and as sources do."""
+    return {
+        "id": document.id,
+        "title": document.title,
+        "text": document.text,
+        "metadata": dict(document.metadata),
+    }
+
+
+def stored_record(document: Document) -> dict[str, Any]:
+    """What is stored of it: half a character in a text is replaced, which no request can hold."""
+    from index.documents.store import decode_document, encode_document
+
+    return document_record(decode_document(document.id, encode_document(document).content))
+
+
+def batches(documents: Iterable[Document]) -> Iterator[list[dict[str, Any]]]:
+    """Documents in requests of bounded size, as records."""
+    batch: list[dict[str, Any]] = []
+    characters = 0
+    for document in documents:
+        if batch and (len(batch) == BATCH_DOCUMENTS or characters + len(document.text) > BATCH_CHARACTERS):
+            yield batch
+            batch, characters = [], 0
+        batch.append(stored_record(document))
+        characters += len(document.text)
+    if batch:
+        yield batch

@@ -1,0 +1,1 @@
+"""Keeping a collection like a folder of files of text."""

@@ -1,0 +1,101 @@
+"""`tercet documents put FOLDER --watch` and `--sync`."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Literal
+
+from cli.encoders import tokenizer_of
+from cli.output import console, one_line
+from cli.remote import Remote, RemoteError, path_of
+from cli.watching.files import FolderFiles
+from cli.watching.held import HeldFolder
+from cli.watching.sync import FolderSync
+from cli.watching.watch import follow, require_watchfiles
+from ingest.errors import SourceError
+from ingest.passages.split import SOURCE_FIELD
+from ingest.sources.lines import MAX_LINE_BYTES
+from ingest.texts.parser import FileParser
+
+if TYPE_CHECKING:
+    from ingest.sources.reader import Reading
+    from service.settings import Settings
+
+
+def keep_like(
+    url: str,
+    settings: Settings,
+    folder: Path,
+    collection: str,
+    reading: Reading,
+    mark: str | None,
+    on_error: Literal["stop", "skip"],
+    *,
+    watch: bool,
+) -> None:
+    """Makes a server's collection hold what a folder of files of text holds: once, or until interrupted.
+
+    mark: the name that the folder goes by, by default its own. Raises SourceError for what is no folder, and,
+    where it is done once and `on_error` is "stop", for files that cannot be read; RemoteError where the
+    server refuses.
+    """
+    if not folder.is_dir():
+        raise SourceError(f"{folder}: no folder; --watch and --sync take a folder of files of text")
+    if watch:
+        require_watchfiles()
+    root = folder.resolve()
+    with _interruptible(watch=watch), Remote(url, settings) as remote, FileParser(MAX_LINE_BYTES) as parser:
+        found = _collection(remote, collection)
+        tokenizer = tokenizer_of(found["encoder"]) if reading.split else None
+        name = mark or root.name or "root"
+        files = FolderFiles(root, name, reading, parser, tokenizer, found["fields"])
+        sync = FolderSync(files, HeldFolder(remote, collection, name), _say)
+        if watch:
+            follow(sync, root, _say)
+        report = sync.run(settled=True)
+    _say(f"{sync.documents:,} documents of {folder} are in collection {collection!r}.")
+    if report.failed and on_error == "stop":
+        raise SourceError(
+            f"{report.failed} files could not be read, and are as they were before: correct them, or leave "
+            "them out (--on-error skip)"
+        )
+
+
+def _collection(remote: Remote, name: str) -> dict[str, Any]:
+    """What the server says of a collection, which it makes where it is missing."""
+    try:
+        found: dict[str, Any] = remote.ask("GET", path_of(name))
+    except RemoteError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        remote.ask("PUT", path_of(name), json={"fields": SOURCE_FIELD})
+        _say(f"collection {name!r} is new")
+        found = remote.ask("GET", path_of(name))
+    return found
+
+
+@contextmanager
+def _interruptible(*, watch: bool) -> Iterator[None]:
+    """SIGTERM ends it as Ctrl-C does; for what would go on without end that is no failure."""
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not watch:
+            raise
+        raise SystemExit(0) from None
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+def _say(line: str) -> None:
+    console().print(one_line(line), markup=False, soft_wrap=True)

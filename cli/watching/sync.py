@@ -1,0 +1,147 @@
+"""Makes a collection hold what a folder holds, and keeps in mind what was done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from cli.remote import RemoteError, UnreachableError
+from cli.watching.files import FileDocuments, FolderFiles, version_of
+from cli.watching.held import HeldFile, HeldFolder
+from index.errors import InvalidDocumentError
+from ingest.texts.files import TextFile, text_files
+
+SETTLED_SECONDS = 0.3  # since a file was written last: before that, more of it may follow
+# What is wrong with one file; after any other answer the rest would fail, too.
+_OF_ONE_FILE = {HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.BAD_REQUEST}
+
+Signature = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class SyncReport:
+    """Files that were put, removed and could not be read; documents that were encoded and deleted; whether
+    some files were still being written.
+    """
+
+    put: int = 0
+    removed: int = 0
+    failed: int = 0
+    encoded: int = 0
+    deleted: int = 0
+    unsettled: bool = False
+
+
+class FolderSync:
+    """The files of a folder and what a collection holds of them.
+
+    say: gets a line about each file that changes, or cannot be read.
+    """
+
+    def __init__(self, files: FolderFiles, held: HeldFolder, say: Callable[[str], None]) -> None:
+        self._files = files
+        self._folder = held
+        self._say = say
+        self._held: dict[str, HeldFile] | None = None
+        self._seen: dict[str, Signature] = {}
+
+    @property
+    def documents(self) -> int:
+        """How many the collection holds of the folder."""
+        return sum(len(file.ids) for file in (self._held or {}).values())
+
+    def forget(self) -> None:
+        """What the collection holds is asked again, and every file looked at: the server was away."""
+        self._held, self._seen = None, {}
+
+    def run(self, *, settled: bool = False) -> SyncReport:
+        """Puts files that are new or have changed since the last time, and removes those that are gone.
+
+        settled: whether files that were written a moment ago are whole. Raises RemoteError where the server
+        cannot be reached, or refuses more than single files; FileNotFoundError where the folder is gone.
+        """
+        if not self._files.root.is_dir():
+            raise FileNotFoundError(self._files.root)
+        if self._held is None:
+            self._held = self._folder.files()
+        report = SyncReport()
+        try:
+            self._compare(self._held, report, settled=settled)
+        finally:
+            self._files.rest()
+        return report
+
+    def _compare(self, held: dict[str, HeldFile], report: SyncReport, *, settled: bool) -> None:
+        found = list(text_files(self._files.root))
+        for file in found:
+            if file.left_out is None:
+                self._look_at(file, held, report, settled=settled)
+        if self._files.root.is_dir():  # else it went away meanwhile, which empties it only seemingly
+            self._remove_missing(found, held, report)
+
+    def _look_at(
+        self, file: TextFile, held: dict[str, HeldFile], report: SyncReport, *, settled: bool
+    ) -> None:
+        try:
+            found = file.path.stat()
+            signature = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+            if self._seen.get(file.name) == signature:
+                return
+            if not settled and 0 <= time.time() - max(found.st_mtime, found.st_ctime) < SETTLED_SECONDS:
+                report.unsettled = True
+                return
+            hashed = self._files.hash_of(file)
+            if file.name not in held or not held[file.name].is_whole(hashed):
+                self._put(file, self._files.read(file, hashed), hashed, held, report)
+        except FileNotFoundError:
+            return  # it is gone again
+        except (InvalidDocumentError, OSError) as error:
+            self._failed(file, error, report)
+        except RemoteError as error:
+            if isinstance(error, UnreachableError) or error.status not in _OF_ONE_FILE:
+                raise
+            self._failed(file, error, report)
+        self._seen[file.name] = signature
+
+    def _failed(self, file: TextFile, error: Exception, report: SyncReport) -> None:
+        """What there was of the file stays: it may be in the middle of being written."""
+        report.failed += 1
+        self._say(f"skipped {file.path}: {error}")
+
+    def _put(
+        self,
+        file: TextFile,
+        read: FileDocuments,
+        hashed: str,
+        held: dict[str, HeldFile],
+        report: SyncReport,
+    ) -> None:
+        former = held.setdefault(file.name, HeldFile())
+        ids = {document.id for document in read.documents}
+        former.ids |= ids  # so that what was put of it is known, should it not come to an end
+        former.versions.add("")
+        encoded = self._folder.put(read.documents)
+        deleted = self._folder.remove(former.ids - ids)
+        held[file.name] = HeldFile(ids, {version_of(hashed, len(ids))})
+        if not ids:
+            del held[file.name]
+        report.put += 1
+        report.encoded += encoded
+        report.deleted += deleted
+        for skip in read.skips:
+            self._say(f"skipped {skip}")
+        self._say(f"put {file.name}: {len(ids)} documents, {encoded} of them encoded, {deleted} deleted")
+
+    def _remove_missing(self, found: list[TextFile], held: dict[str, HeldFile], report: SyncReport) -> None:
+        there = {file.name for file in found if file.left_out is None}
+        unlisted = tuple("" if file.name == "." else f"{file.name}/" for file in found if file.unlisted)
+        for name in sorted(set(held) - there):
+            if not name.startswith(unlisted):
+                deleted = self._folder.remove(held[name].ids)
+                del held[name]
+                report.removed += 1
+                report.deleted += deleted
+                self._say(f"removed {name}: {deleted} documents deleted")
+        self._seen = {name: seen for name, seen in self._seen.items() if name in there}

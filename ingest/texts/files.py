@@ -1,0 +1,95 @@
+"""Which files of a folder are text, and what each of them is called.
+
+Left out are hidden files and folders, folders of what other programs bring, and symbolic links that lead out
+of the folder or to a folder.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MARKDOWN = (".md", ".markdown", ".mdx")
+ENDINGS = (*MARKDOWN, ".txt", ".text", ".rst", ".html", ".htm", ".pdf")
+BROUGHT_FOLDERS = ("node_modules", "bower_components", "__pycache__", "site-packages", "venv")
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file or folder, what it is called in its source, and why it is left out, None where it is not.
+
+    name: its path below the source with slashes, in NFC; unlisted: whether it is a folder of which the system
+    does not tell what is in it.
+    """
+
+    path: Path
+    name: str
+    left_out: str | None = None
+    unlisted: bool = False
+
+    @property
+    def ending(self) -> str:
+        """Of its name, in small letters."""
+        return self.path.suffix.lower()
+
+
+def is_text_file(path: Path) -> bool:
+    """Whether a file's name ends as those of text do."""
+    return path.suffix.lower() in ENDINGS
+
+
+def text_files(source: Path) -> Iterator[TextFile]:
+    """The files of text of a folder, in order of name, then of those in it; or the source, if it is one."""
+    if not source.is_dir():
+        yield TextFile(source, _named(source.name))
+        return
+    root = source.resolve()
+    waiting = [source]
+    while waiting:
+        folder = waiting.pop()
+        inside = []
+        try:
+            entries = sorted(folder.iterdir())
+        except OSError as error:
+            yield TextFile(folder, _below(folder, source), str(error.strerror), unlisted=True)
+            continue
+        for entry in entries:
+            found = _of(entry, source, root)
+            if found is None:
+                inside.append(entry)
+            elif found.left_out is not None or is_text_file(entry):
+                yield found
+        waiting += reversed(inside)
+
+
+def has_text_files(source: Path) -> bool:
+    """Whether a folder, or one of those in it, holds a file of text that is not left out."""
+    return any(file.left_out is None for file in text_files(source))
+
+
+def _of(entry: Path, source: Path, root: Path) -> TextFile | None:
+    """What is there; None of a folder that is to be looked into."""
+    name = _below(entry, source)
+    folder, text = entry.is_dir(), is_text_file(entry)
+    if entry.name.startswith("."):
+        return TextFile(entry, name, "hidden" if folder or text else None)
+    if entry.is_symlink():
+        if folder:
+            return TextFile(entry, name, "a symbolic link to a folder")
+        if text and not entry.resolve().is_relative_to(root):
+            return TextFile(entry, name, "a symbolic link out of the folder")
+    elif folder:
+        brought = entry.name in BROUGHT_FOLDERS
+        return TextFile(entry, name, "a folder that other programs bring") if brought else None
+    return TextFile(entry, name, None if entry.is_file() or not text else "no plain file")
+
+
+def _below(entry: Path, source: Path) -> str:
+    return _named(entry.relative_to(source).as_posix())
+
+
+def _named(name: str) -> str:
+    return unicodedata.normalize("NFC", name.replace(os.sep, "/"))

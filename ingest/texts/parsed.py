@@ -1,0 +1,40 @@
+"""What a file of text is once it is parsed."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, field
+from typing import Any
+
+from ingest.passages.outline import Heading, Outline
+
+
+class UnreadableFileError(Exception):
+    """Why a file has no text that can be read; the message goes on after the file's name and a colon."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """A file's text, its title where it has one, metadata of its own, and the outline of the text."""
+
+    text: str
+    title: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    outline: Outline = field(default_factory=Outline)
+
+    def to_json(self) -> dict[str, Any]:
+        """As one process hands it to another."""
+        return {
+            "text": self.text,
+            "title": self.title,
+            "metadata": self.metadata,
+            "headings": [astuple(heading) for heading in self.outline.headings],
+            "pages": self.outline.pages,
+        }
+
+    @staticmethod
+    def from_json(found: dict[str, Any]) -> ParsedText:
+        """What `to_json` gave of a text that is no Markdown."""
+        headings = tuple(Heading(*each) for each in found["headings"])
+        return ParsedText(
+            found["text"], found["title"], found["metadata"], Outline(headings, tuple(found["pages"]))
+        )

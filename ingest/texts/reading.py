@@ -1,0 +1,88 @@
+"""One file of text as a record of a source, and what version of it that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from index.errors import InvalidDocumentError
+from ingest.passages.outline import Outline
+from ingest.passages.split import SOURCE
+from ingest.sources.encodings import SAMPLE_BYTES, found_encoding
+from ingest.texts.files import MARKDOWN, TextFile
+from ingest.texts.parsed import ParsedText, UnreadableFileError
+from ingest.texts.parser import PARSED, FileParser
+from ingest.texts.record import EmptyFileError, LeftOutError, TextRecord
+
+COLUMNS = ("id", "title", "text", "metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class TextReader:
+    """parser: for HTML and PDF; limit_bytes: of a file's text; encoding: of all, by default found."""
+
+    parser: FileParser
+    limit_bytes: int
+    encoding: str | None = None
+
+    def record(self, file: TextFile) -> TextRecord | InvalidDocumentError:
+        """The record of a file, or why there is none: LeftOutError, EmptyFileError, or what is wrong."""
+        if file.unlisted:
+            return InvalidDocumentError(f"cannot be read ({file.left_out})")
+        if file.left_out is not None:
+            return LeftOutError(f"left out: {file.left_out}")
+        try:
+            file.name.encode()
+            parsed = self._parsed(file)
+        except UnicodeEncodeError:
+            return InvalidDocumentError("its name is no UTF-8 text: rename it")
+        except UnreadableFileError as error:
+            return InvalidDocumentError(str(error))
+        except InvalidDocumentError as error:
+            return error
+        except OSError as error:
+            return InvalidDocumentError(f"cannot be read ({error.strerror or error})")
+        if not parsed.text.strip():
+            return EmptyFileError("left out: there is no text in it")
+        metadata = {**parsed.metadata, SOURCE: file.name}
+        title = parsed.title or file.path.name
+        record = TextRecord(id=file.name, title=title, text=parsed.text, metadata=metadata)
+        record.outline = parsed.outline
+        return record
+
+    def _parsed(self, file: TextFile) -> ParsedText:
+        if file.ending in PARSED:
+            return self.parser.parse(file.path, self.encoding)
+        text = self._text(file)
+        if file.ending not in MARKDOWN:
+            return ParsedText(text)
+        from ingest.texts.markdown import headings_of, parted
+
+        front, text = parted(text)
+        metadata = {name: value for name, value in front.items() if name != "title"}
+        headings = headings_of(text)
+        title = _title(front) or next((each.title for each in headings), None)
+        return ParsedText(text, title, metadata, Outline(headings, markdown=True))
+
+    def _text(self, file: TextFile) -> str:
+        """A file's text with line feeds. Raises UnreadableFileError and OSError."""
+        with file.path.open("rb") as opened:
+            content = opened.read(self.limit_bytes + 1)
+        if len(content) > self.limit_bytes:
+            raise UnreadableFileError(f"longer than {self.limit_bytes} bytes, the limit for one document")
+        encoding = self.encoding or found_encoding(content[:SAMPLE_BYTES])
+        if b"\0" in content and not encoding.startswith(("utf-16", "utf-32")):
+            raise UnreadableFileError("no text: it holds bytes of 0")
+        try:
+            text = content.decode(encoding)
+        except LookupError as error:
+            raise UnreadableFileError(f"the encoding {encoding!r:.80} is not known (--encoding)") from error
+        except UnicodeError as error:
+            raise UnreadableFileError(f"no text in {encoding} ({error}); name it with --encoding") from error
+        return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _title(front: Mapping[str, Any]) -> str | None:
+    title = front.get("title")
+    return None if title is None or isinstance(title, list) else str(title).strip() or None

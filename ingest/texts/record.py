@@ -1,0 +1,22 @@
+"""The record of a file of text, and why there may be none without any loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from index.errors import InvalidDocumentError
+from ingest.passages.outline import Outline
+
+
+class TextRecord(dict[str, Any]):
+    """A record that knows the outline of its text."""
+
+    outline = Outline()
+
+
+class LeftOutError(InvalidDocumentError):
+    """A file or folder that is none of a source; nothing is lost by that."""
+
+
+class EmptyFileError(LeftOutError):
+    """There is nothing in a file but blanks."""
