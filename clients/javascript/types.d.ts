@@ -127,7 +127,7 @@ export interface DefaultsResponse {
 
 /** Which documents to delete: by their ids, or by a filter. */
 export interface DeleteDocumentsRequest {
-  ids?: Array<string> | null;
+  ids?: Array<string | number> | null;
   filter?: Filter | null;
   idempotency_key?: string | null;
 }
@@ -158,7 +158,7 @@ export interface DocumentRepresentations {
 
 /** A document. */
 export interface DocumentRequest {
-  id: string;
+  id: string | number;
   text: string;
   title?: string | null;
   metadata?: Record<string, unknown> | null;
@@ -270,7 +270,7 @@ export type Filter = AndFilter | OrFilter | NotFilter | EqFilter | InFilter | Gt
 
 /** Which documents to give. */
 export interface GetDocumentsRequest {
-  ids: Array<string>;
+  ids: Array<string | number>;
 }
 
 /** Stored documents in the order of their ids in the request. */
@@ -727,7 +727,7 @@ export interface UnpublishedResponse {
 
 /** Which documents to change, by their ids or by a filter, and how. */
 export interface UpdateDocumentsRequest {
-  ids?: Array<string> | null;
+  ids?: Array<string | number> | null;
   filter?: Filter | null;
   metadata: Record<string, unknown>;
   merge?: boolean | null;

@@ -177,7 +177,7 @@ DefaultsResponse = TypedDict(
 DeleteDocumentsRequest = TypedDict(
     "DeleteDocumentsRequest",
     {
-        "ids": "NotRequired[list[str] | None]",
+        "ids": "NotRequired[list[str | int] | None]",
         "filter": "NotRequired[Filter | None]",
         "idempotency_key": "NotRequired[str | None]",
     },
@@ -220,7 +220,7 @@ DocumentRepresentations = TypedDict(
 DocumentRequest = TypedDict(
     "DocumentRequest",
     {
-        "id": "str",
+        "id": "str | int",
         "text": "str",
         "title": "NotRequired[str | None]",
         "metadata": "NotRequired[dict[str, Any] | None]",
@@ -368,7 +368,7 @@ FacetValueResponse = TypedDict(
 GetDocumentsRequest = TypedDict(
     "GetDocumentsRequest",
     {
-        "ids": "list[str]",
+        "ids": "list[str | int]",
     },
 )
 
@@ -984,7 +984,7 @@ UnpublishedResponse = TypedDict(
 UpdateDocumentsRequest = TypedDict(
     "UpdateDocumentsRequest",
     {
-        "ids": "NotRequired[list[str] | None]",
+        "ids": "NotRequired[list[str | int] | None]",
         "filter": "NotRequired[Filter | None]",
         "metadata": "dict[str, Any]",
         "merge": "NotRequired[bool | None]",
