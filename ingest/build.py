@@ -29,11 +29,11 @@ from index.windows.settings import WindowChoice
 from ingest.codebook import codec_settings
 from ingest.document_encoders import DocumentEncoder
 from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
-from ingest.errors import BuildCancelledError, SourceError
+from ingest.errors import BuildCancelledError
 from ingest.groups import estimated_tokens, groups
 from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, Skipped
-from ingest.sources.files import source_files
+from ingest.sources.files import Source, paths_of, source_files
 from ingest.sources.reader import AS_FOUND, DocumentReader, Reading
 from ingest.target import chosen, chosen_adapter, exists, open_or_create, remove_unpublished, settings_for
 from models.blank import without_blank
@@ -87,7 +87,7 @@ def build_collection(
     encoder: DocumentEncoder,
     collections_root: Path,
     name: str,
-    source: Path,
+    source: Source,
     *,
     on_error: OnError = "stop",
     reading: Reading = AS_FOUND,
@@ -132,7 +132,8 @@ def build_collection(
     """
     check_collection_name(name)
     encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
-    source_files(source)  # a missing source should not get as far as creating the collection
+    for path in paths_of(source):
+        source_files(path)  # a missing source should not get as far as creating the collection
     asked = {
         "dense_kind": dense_kind,
         "dense_memory_bytes": dense_memory_bytes,
@@ -207,10 +208,7 @@ class _Build:
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
         if self._documents == 0:
-            raise SourceError(
-                f"{self._reader.files[0]}: no documents ({self._reader.skipped} records skipped); "
-                "nothing was published. Give a source with at least one document."
-            )
+            raise self._reader.no_documents()
         self._report_progress(publishing=True)
         snapshot = self._target.publish(self._report_indexed)
         return BuildReport(

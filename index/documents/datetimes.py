@@ -1,8 +1,8 @@
 """Moments in time as RFC 3339 writes them, as whole numbers that compare alike.
 
 `2024-05-17T09:30:00Z`, with an offset such as `+09:00` for `Z`, and with a fraction of a second where there
-is one. Without `Z` or an offset it is UTC, and a date alone, `2024-05-17`, is its midnight in UTC. As databases
-and tables have them, a space may stand for the `T`, and the offset may be `+0900` or `+09`.
+is one. Without `Z` or an offset it is UTC, and a date alone, `2024-05-17`, is its midnight in UTC. As
+databases and tables write it, a space may stand for the `T`, and the offset may be `+0900` or `+09`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from index.documents.numbers import as_integer
 
 
 def identifier_of(value: object) -> object:
-    """The text of an id that is a whole number: its decimal digits, of a float those of the integer that it is.
+    """The text of an id that is a whole number, be it a float: its decimal digits.
 
     Tables write whole numbers with an empty cell among them as floats, and BEIR's judgments name ids as text.
     Any other value is given as it is, for those who take ids to refuse: a float beyond ±2^53 may have been

@@ -40,6 +40,11 @@ class ColumnChoice:
     not_metadata: tuple[str, ...] = ()
     generate_ids: bool = False
 
+    @property
+    def own(self) -> list[str]:
+        """The names that are said of text, title and id."""
+        return [name for name in (self.text, self.title, self.id) if name is not None]
+
     def among(self, names: Sequence[str], origin: str) -> Columns:
         """The columns of a source of these names. Raises SourceError where it is unclear; origin: for it."""
         text = self.text or _known(names, TEXTS, 1, "--text-field", origin)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import csv
 import io
 import re
@@ -19,6 +18,7 @@ from index.documents.fields import FieldType
 from index.documents.json_values import loads
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
+from ingest.sources.cells import cell_value
 from ingest.sources.columns import METADATA, shown_columns
 from ingest.sources.packed import PackedFile
 
@@ -32,8 +32,6 @@ ENCODINGS = (
 )
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _SEPARATOR = re.compile(r"sep=(.)", re.IGNORECASE)  # as Excel writes it before the header
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 
 Row = tuple[int, "dict[str, Any] | InvalidDocumentError"]
 
@@ -176,16 +174,7 @@ class DelimitedRows:
                 return loads(cell.encode())
             except orjson.JSONDecodeError as error:
                 raise InvalidDocumentError(f'"{METADATA}" is text but not JSON: {error.msg}') from error
-        kind = self._fields.get(name)
-        text = cell.strip()
-        if kind == "integer" and _INTEGER.fullmatch(text):
-            return int(text)
-        if kind == "number":
-            with contextlib.suppress(ValueError):
-                return float(text)
-        if kind == "boolean":
-            return _BOOLEANS.get(text.lower(), cell)
-        return text if kind == "datetime" else cell  # of another type than declared it is refused by name
+        return cell_value(cell, self._fields.get(name))  # of another type it is refused by name
 
 
 def found_encoding(sample: bytes) -> str:

@@ -9,14 +9,21 @@ from typing import Any, Protocol
 from index.documents.fields import FieldType
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
-from ingest.sources.columns import TEXTS
+from ingest.sources.columns import IDS, METADATA, SHOWN_CHARACTERS, TEXTS, TITLES
 from ingest.sources.json_lines import JsonLines
 from ingest.sources.json_text import parse_json
 from ingest.sources.packed import OPENERS, PackedFile
+from ingest.sources.parts import files_below
 
-LINES, ARRAYS, DELIMITED, PARQUET = (".jsonl", ".ndjson"), (".json",), (".csv", ".tsv", ".tab"), (".parquet",)
-KINDS = (*LINES, *ARRAYS, *DELIMITED, *PARQUET)
+LINES, ARRAYS, DELIMITED = (".jsonl", ".ndjson"), (".json",), (".csv", ".tsv", ".tab")
+PARQUET, ARROW = (".parquet",), (".arrow", ".arrows", ".feather", ".ipc")
+KINDS = (*LINES, *ARRAYS, *DELIMITED, *PARQUET, *ARROW)
 CORPUS = "corpus"
+_TEXTS = (*IDS, *TEXTS, *TITLES, METADATA)
+
+
+Source = Path | Sequence[Path]
+"""A file or folder; or several, read one after the other as if they were one."""
 
 
 class Records(Protocol):
@@ -54,21 +61,39 @@ class Records(Protocol):
     def __iter__(self) -> Iterator[tuple[int, Any | InvalidDocumentError]]: ...
 
 
-def source_files(source: Path) -> list[Path]:
-    """The files that hold a source's documents, in order of name.
+def paths_of(source: Source) -> list[Path]:
+    """The files and folders that a source is."""
+    return [source] if isinstance(source, Path) else list(source)
 
-    A folder holds a file called corpus (BEIR), or else parts of one kind. Raises SourceError where there is
-    none.
+
+def shown(source: Source) -> str:
+    """A source in messages."""
+    return ", ".join(map(str, paths_of(source)))[:SHOWN_CHARACTERS]
+
+
+def source_files(source: Path) -> list[Path]:
+    """The files that hold a source's documents, in order of path.
+
+    A folder holds a file called corpus (BEIR), or else parts of one kind, in it or in folders below it; JSON
+    beside parts of another kind describes those. Raises SourceError where there is none.
     """
     if source.is_dir():
-        files = sorted(path for path in source.iterdir() if path.is_file() and _kind(path) is not None)
-        corpus = [path for path in files if path.name.split(".")[0] == CORPUS]
+        files = [path for path in files_below(source) if _kind(path) is not None]
+        corpus = [path for path in files if path.parent == source and path.name.split(".")[0] == CORPUS]
         if corpus:
             return corpus[:1]
-        for kinds in (PARQUET, LINES, DELIMITED, ARRAYS):
-            parts = [path for path in files if _kind(path) in kinds]
-            if parts:
-                return parts
+        parts = [
+            found
+            for kinds in (PARQUET, ARROW, LINES, DELIMITED, ARRAYS)
+            if (found := [path for path in files if _kind(path) in kinds])
+        ]
+        if len(parts) > 1 and _kind(parts[1][0]) not in ARRAYS:
+            raise SourceError(
+                f"{source}: the folder holds {parts[0][0].name} and {parts[1][0].name}, which are not of one "
+                "kind; name the files, or folders of one kind each"
+            )
+        if parts:
+            return parts[0]
         raise SourceError(
             f"{source}: the folder holds no file that ends in {', '.join(KINDS)}, packed or not. Give a BEIR "
             "folder, a folder of such parts, or a file."
@@ -91,11 +116,15 @@ def open_records(
     fields: Mapping[str, FieldType],
     encoding: str | None = None,
     delimiter: str | None = None,
+    texts: Sequence[str] = (),
 ) -> Records:
-    """The records of a file. Raises SourceError where it is not of the kind that its name says."""
+    """The records of a file. texts: names of columns that hold text, beside the usual ones.
+
+    Raises SourceError where the file is not of the kind that its name says.
+    """
     kind = _kind(path)
-    if kind in PARQUET:
-        return _ParquetRecords(path, limit_bytes)
+    if kind in (*PARQUET, *ARROW):
+        return _ArrowRecords(path, limit_bytes, [*_TEXTS, *texts])
     if kind in DELIMITED:
         from ingest.sources.delimited import DelimitedRows
 
@@ -113,7 +142,9 @@ def _kind(path: Path) -> str | None:
     if len(suffixes) > 1 and suffixes[-1] in OPENERS:
         suffixes.pop()
     found = suffixes[-1] if suffixes else None
-    packed_table = found in PARQUET and path.suffix.lower() != found  # packed within, and never around
+    packed_table = (
+        found in (*PARQUET, *ARROW) and path.suffix.lower() != found
+    )  # packed within, and never around
     return found if found in KINDS and not packed_table else None
 
 
@@ -142,21 +173,22 @@ def _holds_objects(value: Any) -> bool:
     return False
 
 
-class _ParquetRecords:
-    """The rows of a Parquet file."""
+class _ArrowRecords:
+    """The rows of a Parquet or Arrow file."""
 
     unit = "row"
     encoding = None
     blank = 0
 
-    def __init__(self, path: Path, row_bytes: int) -> None:
+    def __init__(self, path: Path, row_bytes: int, texts: Sequence[str]) -> None:
         try:
-            from ingest.sources.parquet import ParquetRows  # pyarrow is large, slow to load and seldom needed
+            from ingest.sources.arrow_rows import ArrowRows  # pyarrow is large, slow to load, seldom needed
         except ImportError as error:
+            kind = "Parquet" if _kind(path) in PARQUET else "Arrow"
             raise SourceError(
-                f"{path}: Parquet needs pyarrow ({error}): pip install -c constraints.txt -e '.[cpu,parquet]'"
+                f"{path}: {kind} needs pyarrow ({error}): pip install -c constraints.txt -e '.[cpu,parquet]'"
             ) from error
-        self._rows = ParquetRows(path, row_bytes)
+        self._rows = ArrowRows(path, row_bytes, texts)
         self.names = self._rows.names
 
     @property

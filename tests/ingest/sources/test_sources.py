@@ -248,7 +248,7 @@ def test_parquet_that_is_none(tmp_path: Path) -> None:
 def test_parquet_without_its_extra_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "ingest.sources.parquet", raising=False)
+    monkeypatch.delitem(sys.modules, "ingest.sources.arrow_rows", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
     path = tmp_path / "x.parquet"
     path.touch()
