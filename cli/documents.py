@@ -14,8 +14,9 @@ import typer
 from cli import options, reading
 from cli.filters import filter_json as json_of
 from cli.filters import parse_filter
-from cli.output import console, error_console, print_json
+from cli.output import console, print_json
 from cli.remote import Remote, Url, named_url, path_of
+from cli.sources import GivenSources, given_sources
 from index.errors import DocumentNotFoundError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from index.live.collection import LiveCollection
     from index.snapshot import Snapshot
     from ingest.sources.reader import Reading
+    from service.settings import Settings
 
 BATCH_DOCUMENTS = 64
 BATCH_CHARACTERS = 400_000
@@ -47,7 +49,7 @@ FilterJson = Annotated[
 
 @app.command()
 def put(
-    source: Annotated[Path, typer.Argument(help=reading.SOURCE)],
+    source: Annotated[list[str], typer.Argument(help=reading.SOURCE)],
     collection: Name,
     on_error: Annotated[
         Literal["stop", "skip"], typer.Option(help="At a bad record: stop, or leave it out and list it.")
@@ -84,26 +86,36 @@ def put(
         delimiter,
         generate_ids=generate_ids,
     )
-    reading.say_columns(source, read_as)
-    if url is not None:
-        _put_remote(url, source, collection, on_error, read_as, data)
-        return
+    with given_sources(source) as given:
+        reading.say_columns(given, read_as)
+        if url is not None:
+            _put_remote(url, given, collection, on_error, read_as, data)
+            return
+        settings = options.settings_from(
+            data=data,
+            adapters=adapters,
+            checkpoint=checkpoint,
+            engine=engine,
+            revision=revision,
+            device=device,
+            threads=threads,
+        )
+        _put_here(settings, given, collection, on_error, read_as)
+
+
+def _put_here(
+    settings: Settings,
+    given: GivenSources,
+    collection: str,
+    on_error: Literal["stop", "skip"],
+    read_as: Reading,
+) -> None:
     from cli.index_build import build_with
     from index.collection import Collection
 
-    settings = options.settings_from(
-        data=data,
-        adapters=adapters,
-        checkpoint=checkpoint,
-        engine=engine,
-        revision=revision,
-        device=device,
-        threads=threads,
-    )
     Collection.open(options.collections_root(settings), collection)
-    done = build_with(settings, collection, source, on_error=on_error, reading=read_as, mode="upsert")
-    for skip in done.skips:
-        error_console().print(f"skipped {skip}", markup=False, soft_wrap=True)
+    done = build_with(settings, collection, given.paths, on_error=on_error, reading=read_as, mode="upsert")
+    given.print_skips(done.skips, done.skipped)
     console().print(f"{done.documents:,} documents are in collection {collection!r}.")
 
 
@@ -315,7 +327,7 @@ def _record(document: Document) -> dict[str, Any]:
 
 def _put_remote(
     url: str,
-    source: Path,
+    given: GivenSources,
     collection: str,
     on_error: Literal["stop", "skip"],
     read_as: Reading,
@@ -327,15 +339,16 @@ def _put_remote(
 
     with _remote(url, data) as remote, count_progress("put", "documents") as report:
         fields = remote.ask("GET", path_of(collection))["fields"]
-        reader = DocumentReader(source, on_error=on_error, fields=fields, reading=read_as)
+        reader = DocumentReader(given.paths, on_error=on_error, fields=fields, reading=read_as)
         done, position = 0, None
         for batch in _batches(reader):
             body = {"documents": batch, "idempotency_key": secrets.token_hex(16)}
             position = remote.ask("PUT", path_of(collection, "documents"), json=body)["position"]
             done += len(batch)
             report(done, reader.total or done)
-    for skip in reader.skips:
-        error_console().print(f"skipped {skip}", markup=False, soft_wrap=True)
+        if not done:
+            raise reader.no_documents()
+    given.print_skips(reader.skips, reader.skipped)
     console().print(f"{done:,} documents are in collection {collection!r}, position {position}.")
 
 

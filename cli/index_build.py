@@ -17,6 +17,7 @@ import typer
 from cli import options, reading
 from cli.output import console, error_console, megabytes, print_failure, print_json, print_pairs
 from cli.remote import Remote, RemoteError, Url, named_url, path_of
+from cli.sources import STDIN, GivenSources, given_sources
 from index.dense.kinds import DenseKind
 from index.token_vectors.codecs import TokenCodec
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ingest.build import BuildReport
     from ingest.document_encoders import DocumentEncoder
     from ingest.ready import ReadySource
+    from ingest.sources.files import Source
     from service.settings import Settings
 
 STOP_SECONDS = 10.0
@@ -33,7 +35,7 @@ POLL_SECONDS = 0.5
 
 def build(
     source: Annotated[
-        str,
+        list[str],
         typer.Argument(
             help=f"{reading.SOURCE} With --from qdrant a server's address or a folder of the local mode."
         ),
@@ -67,6 +69,7 @@ def build(
     metadata_field: reading.MetadataFields = None,
     no_metadata_field: reading.NotMetadataFields = None,
     generate_ids: reading.GenerateIds = False,
+    infer_fields: reading.InferFields = False,
     encoding: reading.Encoding = None,
     delimiter: reading.Delimiter = None,
     dry_run: Annotated[
@@ -136,6 +139,10 @@ def build(
     server builds; SOURCE is then a path below sources/ of its data root.
     """
     if stop_with_stdin:
+        if STDIN in source:
+            raise typer.BadParameter(
+                "goes without -, which is standard input", param_hint="--stop-with-stdin"
+            )
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     fields = parse_fields(field)
     read_as = reading.reading_from(
@@ -173,42 +180,61 @@ def build(
     }
     if source_collection is not None and ready != "qdrant":
         raise typer.BadParameter("goes with --from qdrant", param_hint="--source-collection")
+    if ready is not None and len(source) > 1:
+        raise typer.BadParameter("is one with --from", param_hint="SOURCE")
+    if ready is not None and infer_fields:
+        raise typer.BadParameter("goes without --from", param_hint="--infer-fields")
     if url is not None:
         if ready is not None:
             raise typer.BadParameter("goes without --url", param_hint="--from")
+        if STDIN in source:
+            raise typer.BadParameter(
+                "a server builds from files of its own; tercet documents put - --url URL sends it documents",
+                param_hint="-",
+            )
         if any(value is not None for value in of_new.values()):
             raise typer.BadParameter(
                 "a server builds with the settings of PUT /collections/NAME", param_hint="--url"
             )
         if dry_run:
             raise typer.BadParameter("goes without --url", param_hint="--dry-run")
-        asked = {"source": source, "mode": mode, "on_error": on_error, "adapter": adapter}
-        build_remote(url, settings, collection, {**asked, "reading": reading.as_json(read_as)})
+        asked: dict[str, Any] = {"source": source, "mode": mode, "on_error": on_error, "adapter": adapter}
+        asked["reading"] = reading.as_json(read_as, infer_fields=infer_fields)
+        build_remote(url, settings, collection, asked)
         return
+    given = GivenSources([])
     if ready is None:
         from index.catalog.settings import check_collection_name
 
         check_collection_name(collection)
-        if dry_run:
-            reading.show_source(Path(source), read_as, on_error, fields or {})
-            return
-        if progress != "json":
-            reading.say_columns(Path(source), read_as)
-        done = build_with(
-            settings,
-            collection,
-            Path(source),
-            progress,
-            on_error=on_error,
-            reading=read_as,
-            adapter=adapter,
-            mark=mark,
-            mode=mode,
-            staged=staged,
-            **of_new,
-        )
+        with given_sources(source) as given:
+            guessed: dict[str, FieldType] = {}
+            if infer_fields and (dry_run or not _exists(settings, collection)):
+                guessed, said = reading.inferred_as_said(given, read_as, fields)
+                if progress != "json":
+                    (console() if dry_run else error_console()).print(said, markup=False, soft_wrap=True)
+            fields = {**guessed, **(fields or {})}
+            if dry_run:
+                reading.show_sources(given, read_as, on_error, fields)
+                return
+            if progress != "json":
+                reading.say_columns(given, read_as)
+            done = build_with(
+                settings,
+                collection,
+                given.paths,
+                progress,
+                on_error=on_error,
+                reading=read_as,
+                guessed=tuple(guessed),
+                adapter=adapter,
+                mark=mark,
+                mode=mode,
+                staged=staged,
+                **{**of_new, "fields": fields or None},
+            )
     else:
-        with closing(ready_source(ready, source, source_collection or collection)) as exported:
+        with closing(ready_source(ready, source[0], source_collection or collection)) as exported:
             done = _build_ready(
                 settings,
                 collection,
@@ -222,7 +248,7 @@ def build(
     if progress == "json":
         _print_json_report(done)
     else:
-        _print_report(done, options.collections_root(settings) / collection)
+        _print_report(done, given, options.collections_root(settings) / collection)
 
 
 def ready_source(kind: Literal["parquet", "qdrant"], source: str, collection: str) -> ReadySource:
@@ -245,7 +271,11 @@ def ready_source(kind: Literal["parquet", "qdrant"], source: str, collection: st
 
 
 def build_with(
-    settings: Settings, collection: str, source: Path, progress: options.ProgressKind = "auto", **build: Any
+    settings: Settings,
+    collection: str,
+    source: Source,
+    progress: options.ProgressKind = "auto",
+    **build: Any,
 ) -> BuildReport:
     """Builds with the encoder of these settings, with progress; `build` as for `build_collection`.
 
@@ -270,7 +300,7 @@ def _built(
     progress: options.ProgressKind,
     build: Callable[..., BuildReport],
     collection: str,
-    source: Path | ReadySource,
+    source: Source | ReadySource,
     **arguments: Any,
 ) -> BuildReport:
     from cli.progress import build_progress
@@ -344,6 +374,12 @@ def parse_fields(declared: list[str] | None) -> dict[str, FieldType] | None:
             raise typer.BadParameter(f"field {name!r} is given twice", param_hint="--field")
         fields[name] = cast("FieldType", kind)
     return fields
+
+
+def _exists(settings: Settings, collection: str) -> bool:
+    from ingest.target import exists
+
+    return exists(options.collections_root(settings), collection)
 
 
 @contextmanager
@@ -422,7 +458,7 @@ def _print_json_report(done: BuildReport) -> None:
     )
 
 
-def _print_report(done: BuildReport, folder: Path) -> None:
+def _print_report(done: BuildReport, given: GivenSources, folder: Path) -> None:
     rate = f"{done.documents / done.seconds:,.0f} documents/s"
     if done.tokens:
         rate += f", {done.tokens / done.seconds:,.0f} tokens/s"
@@ -440,13 +476,7 @@ def _print_report(done: BuildReport, folder: Path) -> None:
     if done.skipped:
         pairs["skipped"] = done.skipped
     print_pairs(pairs, console())
-    from ingest.sources.checks import LISTED_SKIPS
-
-    remarks = error_console()
-    for skip in done.skips:
-        remarks.print(f"skipped {skip}", markup=False, soft_wrap=True)
-    if done.skipped > LISTED_SKIPS:
-        remarks.print(f"and {done.skipped - LISTED_SKIPS:,} more")
+    given.print_skips(done.skips, done.skipped)
 
 
 def folder_bytes(folder: Path) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,6 +96,7 @@ def build_collection(
     token_codec: TokenCodec | None = None,
     token_pooling: int | None = None,
     fields: Mapping[str, FieldType] | None = None,
+    guessed: Sequence[str] = (),
     lexical: LexicalKind | None = None,
     bm25: bool | None = None,
     bm25_language: Bm25Language | None = None,
@@ -116,6 +117,7 @@ def build_collection(
     collection; by default residual1, or int8 where the source has too few token vectors. The residual ones
     learn a codebook from some of the documents first. token_pooling: of a new collection, how many tokens
     share one token vector, by default 1.
+    guessed: those of its fields whose type was found in the source, for messages.
     lexical: of a new collection, by default what the encoder recommends; bm25: whether a new collection has
     that side, by default not, and bm25_language the language of its words; window: of a new collection, by
     default as long as the encoder reads; without windows documents are cut there. adapter: of a new
@@ -164,7 +166,7 @@ def build_collection(
     try:
         cutter = cutter_for(collection.settings, encoder.tokenizer)
         fields = collection.settings.fields
-        reader = DocumentReader(source, on_error=on_error, fields=fields, reading=reading)
+        reader = DocumentReader(source, on_error=on_error, fields=fields, reading=reading, guessed=guessed)
         with build_target(collection, mode, mark or secrets.token_hex(4), staged=staged) as target:
             found = collection.settings.name  # `name` may be an alias
             return _Build(found, encoder, cutter, reader, target, progress, cancelled).run()

@@ -52,6 +52,11 @@ def check_collection_name(name: str) -> str:
     return name
 
 
+def is_field_name(name: str) -> bool:
+    """Whether a field may be called so."""
+    return _FIELD_NAME.fullmatch(name) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class CollectionSettings:
     """What is fixed when a collection is created.
@@ -159,7 +164,7 @@ class CollectionSettings:
         if len(self.fields) > MAX_FIELDS:
             raise ValueError(f"{len(self.fields)} fields are declared; the limit is {MAX_FIELDS}")
         for name, kind in self.fields.items():
-            if not isinstance(name, str) or not _FIELD_NAME.fullmatch(name):
+            if not isinstance(name, str) or not is_field_name(name):
                 raise InvalidNameError(f"field name {name!r} does not match {_FIELD_NAME.pattern}; rename it")
             if kind not in get_args(FieldType):
                 raise ValueError(f"field {name!r} has type {kind!r}; use one of {get_args(FieldType)}")

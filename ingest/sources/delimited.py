@@ -44,6 +44,7 @@ class DelimitedRows:
     """
 
     unit = "line"
+    cells = True
     blank = 0
     left_out: Mapping[str, int] = {}
 

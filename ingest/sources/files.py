@@ -31,7 +31,7 @@ class Records(Protocol):
 
     unit: of positions; names: of all columns, None where only records tell; encoding: of text, None where a
     kind of file has but one; blank: positions without a record; left_out: names of what JSON has nothing
-    for, and of how many records.
+    for, and of how many records; cells: whether all values are text, whatever they mean.
     """
 
     @property
@@ -39,6 +39,9 @@ class Records(Protocol):
 
     @property
     def names(self) -> Sequence[str] | None: ...
+
+    @property
+    def cells(self) -> bool: ...
 
     @property
     def encoding(self) -> str | None: ...
@@ -129,7 +132,7 @@ def open_records(
         from ingest.sources.delimited import DelimitedRows
 
         return DelimitedRows(path, limit_bytes, fields, encoding, delimiter)
-    if kind in ARRAYS and not _has_object_lines(path):
+    if kind in ARRAYS and not _has_object_lines(path, limit_bytes):
         from ingest.sources.json_array import JsonArray
 
         return JsonArray(path, limit_bytes)
@@ -148,17 +151,22 @@ def _kind(path: Path) -> str | None:
     return found if found in KINDS and not packed_table else None
 
 
-def _has_object_lines(path: Path) -> bool:
+def _has_object_lines(path: Path, limit_bytes: int) -> bool:
     """Whether a .json file is JSONL by another name: its first line is an object, none around an array."""
     with PackedFile(path).opened(lambda: "its beginning") as file:
-        line = file.readline(2**20).removeprefix(b"\xef\xbb\xbf").strip()
+        line = file.readline(limit_bytes).removeprefix(b"\xef\xbb\xbf").strip()
+        if not line.startswith(b"{"):
+            return False
+        after = file.read(1) if line.endswith(b"}") else b""
+        while after.isspace():
+            after = file.read(1)
+    if after == b"{":  # within an array a comma would be before it
+        return True
     try:
         first = parse_json(line)
     except InvalidDocumentError:
         return False
-    if not isinstance(first, dict):
-        return False
-    return not _holds_objects(first) or any(name.lower() in TEXTS for name in first)
+    return bool(after) or not _holds_objects(first) or any(name.lower() in TEXTS for name in first)
 
 
 def _holds_objects(value: Any) -> bool:
@@ -178,6 +186,7 @@ class _ArrowRecords:
 
     unit = "row"
     encoding = None
+    cells = False
     blank = 0
 
     def __init__(self, path: Path, row_bytes: int, texts: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
@@ -45,7 +45,8 @@ class DocumentReader:
     """Iterates once over a source's documents, in order, each such that the index accepts it. Ids differ in
     the whole of it.
 
-    fields: the collection's declared fields, whose values must have the declared type.
+    fields: the collection's declared fields, whose values must have the declared type; guessed: those whose
+    type was found in the first documents, for messages.
     `skipped` counts the records left out; `skips` lists the first of them, and what was left out of others.
     `columns` and `encoding` are those of the file that is read.
     """
@@ -57,24 +58,42 @@ class DocumentReader:
         on_error: OnError = "stop",
         fields: Mapping[str, FieldType] | None = None,
         reading: Reading = AS_FOUND,
+        guessed: Collection[str] = (),
         line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
         self._source = source
         self._fields = fields or {}
         found = [(path, partition_of(each, path)) for each in paths_of(source) for path in source_files(each)]
+        if not found:
+            raise SourceError("no source is given; give a file or a folder")
         self.files = [path for path, _ in found]
         self._partitions = [partition for _, partition in found]
         self.columns: Columns = STANDARD
         self.encoding: str | None = None
         self._reading = reading
-        self._checks = RecordChecks(on_error, self._fields)
+        self._checks = RecordChecks(on_error, self._fields, guessed)
         texts = [*reading.columns.own, *(name for name, kind in self._fields.items() if kind == "keyword")]
         self._parts = [
             open_records(path, line_bytes, self._fields, reading.encoding, reading.delimiter, texts)
             for path in self.files
         ]
+        self._current = self._parts[0], self._partitions[0]
         counts = [part.count() for part in self._parts]
         self._records = None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def partitions(self) -> dict[str, set[str]]:
+        """The columns that names of folders give, with all values of each."""
+        found: dict[str, set[str]] = {}
+        for partition in self._partitions:
+            for name, value in partition.items():
+                found.setdefault(name, set()).update([] if value is None else [value])
+        return found
+
+    def is_cell(self, name: str) -> bool:
+        """Whether what the file that is read has under a name is text, whatever it means."""
+        part, partition = self._current
+        return name in partition or (part.cells and name in (part.names or ()))
 
     @property
     def skipped(self) -> int:
@@ -109,6 +128,7 @@ class DocumentReader:
         """
         with closing(self._checks) as checks:
             for path, part, partition in zip(self.files, self._parts, self._partitions, strict=True):
+                self._current = part, partition
                 for number, record in self._looked_at(path, part, partition):
                     position = f"{path} {part.unit} {number}"
                     item = self._document(record)
