@@ -198,7 +198,12 @@ def build(
             )
         if dry_run:
             raise typer.BadParameter("goes without --url", param_hint="--dry-run")
-        asked: dict[str, Any] = {"source": source, "mode": mode, "on_error": on_error, "adapter": adapter}
+        asked: dict[str, Any] = {
+            "source": source if len(source) > 1 else source[0],
+            "mode": mode,
+            "on_error": on_error,
+            "adapter": adapter,
+        }
         asked["reading"] = reading.as_json(read_as, infer_fields=infer_fields)
         build_remote(url, settings, collection, asked)
         return
@@ -207,10 +212,13 @@ def build(
         from index.catalog.settings import check_collection_name
 
         check_collection_name(collection)
-        with given_sources(source) as given:
+        with _told(progress), given_sources(source) as given:
             guessed: dict[str, FieldType] = {}
-            if infer_fields and (dry_run or not _exists(settings, collection)):
-                guessed, said = reading.inferred_as_said(given, read_as, fields)
+            if infer_fields:
+                if dry_run or not _exists(settings, collection):
+                    guessed, said = reading.inferred_as_said(given, read_as, fields)
+                else:
+                    said = f"collection {collection!r} exists with its fields, which stay"
                 if progress != "json":
                     (console() if dry_run else error_console()).print(said, markup=False, soft_wrap=True)
             fields = {**guessed, **(fields or {})}
@@ -234,7 +242,10 @@ def build(
                 **{**of_new, "fields": fields or None},
             )
     else:
-        with closing(ready_source(ready, source[0], source_collection or collection)) as exported:
+        with (
+            _told(progress),
+            closing(ready_source(ready, source[0], source_collection or collection)) as exported,
+        ):
             done = _build_ready(
                 settings,
                 collection,
@@ -246,7 +257,7 @@ def build(
                 settings=of_new,
             )
     if progress == "json":
-        _print_json_report(done)
+        _print_json_report(done, given)
     else:
         _print_report(done, given, options.collections_root(settings) / collection)
 
@@ -319,8 +330,15 @@ def _built(
     except (KeyboardInterrupt, BuildCancelledError):
         print_failure("interrupted; nothing was published")
         raise KeyboardInterrupt from None
+
+
+@contextmanager
+def _told(progress: options.ProgressKind) -> Iterator[None]:
+    """Prints, with progress as JSON, what a service passes on to clients, which full messages are not for."""
+    try:
+        yield
     except Exception as error:
-        if progress == "json":  # a service passes it on to clients, which the full message is not for
+        if progress == "json":
             from service.errors import failure_of
 
             print_json({"error": failure_of(error).message})
@@ -335,7 +353,10 @@ def build_remote(url: str, settings: Settings, collection: str, asked: dict[str,
     from cli.progress import count_progress
 
     with Remote(url, settings) as remote, count_progress("build", "documents") as report:
-        job = remote.ask("POST", path_of(collection, "jobs"), json=asked)
+        try:
+            job = remote.ask("POST", path_of(collection, "jobs"), json=asked)
+        except RemoteError as error:
+            raise _with_here(error, asked["source"]) from error
         path = f"/jobs/{job['id']}"
         try:
             while job["finished_at"] is None:
@@ -354,6 +375,18 @@ def build_remote(url: str, settings: Settings, collection: str, asked: dict[str,
         "skipped": job["skipped"],
     }
     print_pairs(pairs, console())
+
+
+def _with_here(error: RemoteError, source: str | list[str]) -> RemoteError:
+    """The error, and what to do about a source that is not the server's but of this machine."""
+    sources = [source] if isinstance(source, str) else source
+    here = [each for each in sources if Path(each).exists()]
+    if not here or not str(error).startswith("source "):
+        return error
+    return RemoteError(
+        f"{error}; {here[0]} is on this machine: copy it there, or send it with "
+        f"tercet documents put {here[0]} --collection NAME --url URL"
+    )
 
 
 def parse_fields(declared: list[str] | None) -> dict[str, FieldType] | None:
@@ -440,14 +473,14 @@ def _stop_with_stdin() -> None:
     os._exit(130)
 
 
-def _print_json_report(done: BuildReport) -> None:
+def _print_json_report(done: BuildReport, given: GivenSources) -> None:
     print_json(
         {
             "documents_done": done.documents,
             "documents_total": done.documents,
             "tokens": done.tokens,
             "skipped": done.skipped,
-            "skips": [str(skip) for skip in done.skips],
+            "skips": [given.said(skip) for skip in done.skips],
             "truncated": done.truncated,
             "fraction": 1.0,
             "indexed": 1.0,

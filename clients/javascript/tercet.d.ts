@@ -152,7 +152,7 @@ export class Client {
   deleteBackup(collection: string, backup: string): Promise<void>;
   startJob(
     collection: string,
-    source: string,
+    source: string | string[],
     options?: { mode?: "replace" | "upsert"; onError?: "stop" | "skip"; encoder?: string; adapter?: string; reading?: t.ReadingRequest },
   ): Promise<t.JobResponse>;
   jobs(): Promise<t.JobResponse[]>;

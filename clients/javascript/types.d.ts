@@ -338,7 +338,7 @@ export interface JobList {
 
 /** A batch build of a collection, which takes effect in one step when it is done. */
 export interface JobRequest {
-  source: string;
+  source: string | Array<string>;
   mode?: "replace" | "upsert" | null;
   encoder?: string | null;
   adapter?: string | null;
@@ -350,7 +350,7 @@ export interface JobRequest {
 export interface JobResponse {
   id: string;
   collection: string;
-  source: string;
+  source: string | Array<string>;
   adapter: string | null;
   mode: "replace" | "upsert";
   state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
@@ -492,6 +492,7 @@ export interface ReadingRequest {
   metadata_fields?: Array<string> | null;
   no_metadata_fields?: Array<string> | null;
   generate_ids?: boolean | null;
+  infer_fields?: boolean | null;
   encoding?: string | null;
   delimiter?: string | null;
 }

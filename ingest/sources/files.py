@@ -154,7 +154,10 @@ def _kind(path: Path) -> str | None:
 def _has_object_lines(path: Path, limit_bytes: int) -> bool:
     """Whether a .json file is JSONL by another name: its first line is an object, none around an array."""
     with PackedFile(path).opened(lambda: "its beginning") as file:
-        line = file.readline(limit_bytes).removeprefix(b"\xef\xbb\xbf").strip()
+        line = file.readline(limit_bytes).removeprefix(b"\xef\xbb\xbf")
+        while line and line.isspace():
+            line = file.readline(limit_bytes)
+        line = line.strip()
         if not line.startswith(b"{"):
             return False
         after = file.read(1) if line.endswith(b"}") else b""

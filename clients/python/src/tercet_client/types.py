@@ -466,7 +466,7 @@ JobList = TypedDict(
 JobRequest = TypedDict(
     "JobRequest",
     {
-        "source": "str",
+        "source": "str | list[str]",
         "mode": "NotRequired[Literal['replace', 'upsert'] | None]",
         "encoder": "NotRequired[str | None]",
         "adapter": "NotRequired[str | None]",
@@ -481,7 +481,7 @@ JobResponse = TypedDict(
     {
         "id": "str",
         "collection": "str",
-        "source": "str",
+        "source": "str | list[str]",
         "adapter": "str | None",
         "mode": "Literal['replace', 'upsert']",
         "state": "Literal['queued', 'running', 'succeeded', 'failed', 'cancelled']",
@@ -673,6 +673,7 @@ ReadingRequest = TypedDict(
         "metadata_fields": "NotRequired[list[str] | None]",
         "no_metadata_fields": "NotRequired[list[str] | None]",
         "generate_ids": "NotRequired[bool | None]",
+        "infer_fields": "NotRequired[bool | None]",
         "encoding": "NotRequired[str | None]",
         "delimiter": "NotRequired[str | None]",
     },
