@@ -214,5 +214,10 @@ def _declared(document: Document, settings: CollectionSettings) -> dict[str, Any
         if kind == "keyword":
             found[field_name(field)] = [value.decode().translate(_REFUSED) for value in values]
         elif values:
+            if len(values) > 1:
+                raise TransferError(
+                    f"document {document.id!r:.80} has {len(values)} values in {field!r}, where Vespa's schema "
+                    "has one; leave it out of the declared fields, or keep one value"
+                )
             found[field_name(field)] = values[0]
     return found

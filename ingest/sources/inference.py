@@ -6,7 +6,9 @@
 | whole numbers | `integer` |
 | numbers | `number` |
 | moments, as `2024-05-17` or `2024-05-17 09:30:00` | `datetime` |
-| other texts and lists of texts, short or of few different ones | `keyword` |
+| other texts, short or of few different ones | `keyword` |
+
+Lists of all but booleans are as their values.
 
 Cells of CSV and names of folders count as what they may be read as, but for numbers that begin with a zero,
 such as postal codes. What fits nothing of these, and long texts that hardly repeat, is no field.
@@ -110,10 +112,9 @@ class _Column:
             self.add(cell, cell=True)
 
     def add(self, value: Any, *, cell: bool = False) -> None:
-        if isinstance(value, list) and all(isinstance(member, str) for member in value):
-            self.seen.add("text")
+        if isinstance(value, list) and not any(isinstance(member, list | bool) for member in value):
             for member in value:
-                self._count(member)
+                self.add(member)
             return
         self.seen.add(_seen(value, cell=cell))
         if isinstance(value, str):
