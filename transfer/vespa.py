@@ -216,8 +216,8 @@ def _declared(document: Document, settings: CollectionSettings) -> dict[str, Any
         elif values:
             if len(values) > 1:
                 raise TransferError(
-                    f"document {document.id!r:.80} has {len(values)} values in {field!r}, where Vespa's schema "
-                    "has one; leave it out of the declared fields, or keep one value"
+                    f"document {document.id!r:.80} has {len(values)} values in {field!r}, and the schema for "
+                    "Vespa has room for one; keep one, or export to another system"
                 )
             found[field_name(field)] = values[0]
     return found

@@ -1,11 +1,11 @@
 """Columns of the declared metadata fields of one segment, on which filters work.
 
 A field is `keyword` (a string), `integer` (64 bits), `number` (float64), `boolean` or `datetime`
-(microseconds since 1970 in UTC); `index.documents.numbers` says which numbers they take. The value of each but
-a boolean may be a list. Null or an absent key means the document has no value. Files carry the field's place in the sorted names, not its
-name: `field_000_values.npy` and `field_000_present.npy` for scalars, with `field_000_further.npy` and
-`field_000_further_rows.npy` where documents have several; `field_000_strings.npy` (sorted
-distinct strings, with their offsets), `field_000_codes.npy` and `field_000_rows.npy` for keywords.
+(microseconds since 1970 in UTC); `index.documents.numbers` says which numbers they take. All but booleans may
+be lists of these. Null or an absent key means the document has no value. Files carry the field's place in the
+sorted names, not its name: `field_000_values.npy` and `field_000_present.npy` for scalars, with
+`field_000_further.npy` and `field_000_further_rows.npy` where documents have several; `field_000_strings.npy`
+(sorted distinct strings, with their offsets), `field_000_codes.npy` and `field_000_rows.npy` for keywords.
 `index.documents.fields_writer` writes them.
 """
 
@@ -83,8 +83,8 @@ class KeywordColumn:
 
 
 def _of_rows(owners: Int64, rows: Int64) -> tuple[Int64, Int64]:
-    """The items of some rows, one row after the other: whose of these each is, and where it is, int64[M] both.
-    owners: int64[P], the row of each item, ascending.
+    """The items of some rows, one row after the other: which of these owns each, and where it is, int64[M]
+    both. owners: int64[P], the row of each item, ascending.
     """
     starts, ends = np.searchsorted(owners, rows), np.searchsorted(owners, rows, "right")
     return np.repeat(np.arange(len(rows)), ends - starts), counted(starts, ends)

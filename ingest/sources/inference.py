@@ -138,7 +138,7 @@ class _Column:
             self.texts.add(text)
 
     def _are_keywords(self) -> bool:
-        if self.longest_bytes > MAX_KEYWORD_BYTES:
+        if not self.values or self.longest_bytes > MAX_KEYWORD_BYTES:
             return False
         short = self.characters <= SHORT_CHARACTERS * self.values
         return short or len(self.texts) * REPEATED <= self.values

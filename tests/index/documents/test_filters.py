@@ -402,3 +402,11 @@ def test_many_values_are_found_in_few_documents_and_few_in_many(many: Many) -> N
     for years in (list(range(0, 20_000, 2)), [7, 8]):
         dated = [row for row, each in enumerate(many.texts) if years_of(each) & set(years)]
         many.check({"in": {"year": years}}, dated)
+
+
+def test_of_a_few_documents_all_values_are_compared(many: Many) -> None:
+    rare = [row for row, each in enumerate(many.texts) if f"{row:05}" in each["tags"]][:60]
+    wanted = {"in": {"tags": [f"{row:05}" for row in rare]}}
+    recent = [row for row in rare if any(year >= 1_500 for year in years_of(many.texts[row]))]
+    assert 0 < len(recent) < len(rare)
+    many.check({"and": [wanted, {"gte": {"year": 1_500}}]}, recent)
