@@ -16,7 +16,8 @@ import typer
 
 from cli import options, reading
 from cli.output import console, error_console, megabytes, print_failure, print_json, print_pairs
-from cli.remote import Remote, RemoteError, Url, named_url, path_of
+from cli.remote import Url, named_url
+from cli.remote_builds import build_remote
 from cli.sources import STDIN, GivenSources, given_sources
 from index.dense.kinds import DenseKind
 from index.token_vectors.codecs import TokenCodec
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 STOP_SECONDS = 10.0
-POLL_SECONDS = 0.5
 
 
 def build(
@@ -343,50 +343,6 @@ def _told(progress: options.ProgressKind) -> Iterator[None]:
 
             print_json({"error": failure_of(error).message})
         raise
-
-
-def build_remote(url: str, settings: Settings, collection: str, asked: dict[str, Any]) -> None:
-    """Has a server build, and shows how far it is. An interrupted command cancels the job.
-
-    Raises RemoteError where the job fails.
-    """
-    from cli.progress import count_progress
-
-    with Remote(url, settings) as remote, count_progress("build", "documents") as report:
-        try:
-            job = remote.ask("POST", path_of(collection, "jobs"), json=asked)
-        except RemoteError as error:
-            raise _with_here(error, asked["source"]) from error
-        path = f"/jobs/{job['id']}"
-        try:
-            while job["finished_at"] is None:
-                time.sleep(POLL_SECONDS)
-                job = remote.ask("GET", path)
-                report(job["documents_done"], job["documents_total"] or max(1, job["documents_done"]))
-        except KeyboardInterrupt:
-            remote.ask("DELETE", path)
-            raise
-    if job["state"] != "succeeded":
-        raise RemoteError(f"the job {job['state']}: {job['error'] or 'somebody cancelled it'}")
-    pairs = {
-        "collection": f"{collection}, snapshot {job['snapshot']}",
-        "documents": job["documents_done"],
-        "tokens": job["tokens"],
-        "skipped": job["skipped"],
-    }
-    print_pairs(pairs, console())
-
-
-def _with_here(error: RemoteError, source: str | list[str]) -> RemoteError:
-    """The error, and what to do about a source that is not the server's but of this machine."""
-    sources = [source] if isinstance(source, str) else source
-    here = [each for each in sources if Path(each).exists()]
-    if not here or not str(error).startswith("source "):
-        return error
-    return RemoteError(
-        f"{error}; {here[0]} is on this machine: copy it there, or send it with "
-        f"tercet documents put {here[0]} --collection NAME --url URL"
-    )
 
 
 def parse_fields(declared: list[str] | None) -> dict[str, FieldType] | None:
