@@ -15,8 +15,9 @@ from cli import options, reading
 from cli.batches import batches, document_record
 from cli.filters import filter_json as json_of
 from cli.filters import parse_filter
-from cli.output import console, error_console, print_json
+from cli.output import console, print_json
 from cli.remote import Remote, Url, named_url, path_of
+from cli.sources import GivenSources, given_sources
 from index.errors import DocumentNotFoundError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from index.live.collection import LiveCollection
     from index.snapshot import Snapshot
     from ingest.sources.reader import Reading
+    from service.settings import Settings
 
 PAGE = 1000
 
@@ -45,7 +47,7 @@ FilterJson = Annotated[
 
 @app.command()
 def put(
-    source: Annotated[Path, typer.Argument(help=reading.SOURCE)],
+    source: Annotated[list[str], typer.Argument(help=reading.SOURCE)],
     collection: Name,
     on_error: Annotated[
         Literal["stop", "skip"], typer.Option(help="At a bad record: stop, or leave it out and list it.")
@@ -103,25 +105,6 @@ def put(
         split=split,
         split_size=split_size,
     )
-    if watch or sync:
-        if url is None:
-            raise typer.BadParameter("goes with --url", param_hint="--watch" if watch else "--sync")
-        if generate_ids or id_field is not None:
-            raise typer.BadParameter("goes without --watch: files go by their paths", param_hint="--id-field")
-        from cli.watching.command import keep_like
-
-        settings = options.settings_from(data=data)
-        keep_like(url, settings, source, collection, read_as, mark, on_error, watch=watch)
-        return
-    if mark is not None:
-        raise typer.BadParameter("goes with --watch or --sync", param_hint="--mark")
-    reading.say_columns(source, read_as)
-    if url is not None:
-        _put_remote(url, source, collection, on_error, read_as, data)
-        return
-    from cli.index_build import build_with
-    from index.collection import Collection
-
     settings = options.settings_from(
         data=data,
         adapters=adapters,
@@ -131,10 +114,40 @@ def put(
         device=device,
         threads=threads,
     )
+    if watch or sync:
+        if url is None:
+            raise typer.BadParameter("goes with --url", param_hint="--watch" if watch else "--sync")
+        if generate_ids or id_field is not None:
+            raise typer.BadParameter("goes without --watch: files go by their paths", param_hint="--id-field")
+        if len(source) > 1:
+            raise typer.BadParameter("is one folder with --watch and --sync", param_hint="SOURCE")
+        from cli.watching.command import keep_like
+
+        keep_like(url, settings, Path(source[0]), collection, read_as, mark, on_error, watch=watch)
+        return
+    if mark is not None:
+        raise typer.BadParameter("goes with --watch or --sync", param_hint="--mark")
+    with given_sources(source) as given:
+        reading.say_columns(given, read_as)
+        if url is not None:
+            _put_remote(url, given, collection, on_error, read_as, data)
+        else:
+            _put_here(settings, given, collection, on_error, read_as)
+
+
+def _put_here(
+    settings: Settings,
+    given: GivenSources,
+    collection: str,
+    on_error: Literal["stop", "skip"],
+    read_as: Reading,
+) -> None:
+    from cli.index_build import build_with
+    from index.collection import Collection
+
     Collection.open(options.collections_root(settings), collection)
-    done = build_with(settings, collection, source, on_error=on_error, reading=read_as, mode="upsert")
-    for skip in done.skips:
-        error_console().print(f"skipped {skip}", markup=False, soft_wrap=True)
+    done = build_with(settings, collection, given.paths, on_error=on_error, reading=read_as, mode="upsert")
+    given.print_skips(done.skips, done.skipped)
     console().print(f"{done.documents:,} documents are in collection {collection!r}.")
 
 
@@ -364,7 +377,7 @@ def _print_all(records: Iterator[dict[str, Any]], limit: int | None) -> None:
 
 def _put_remote(
     url: str,
-    source: Path,
+    given: GivenSources,
     collection: str,
     on_error: Literal["stop", "skip"],
     read_as: Reading,
@@ -377,9 +390,9 @@ def _put_remote(
 
     with _remote(url, data) as remote, count_progress("put", "documents") as report:
         found = remote.ask("GET", path_of(collection))
-        measure = tokenizer_of(found["encoder"]) if read_as.split else None
+        measure = tokenizer_of(found["model"]) if read_as.split else None
         reader = DocumentReader(
-            source, on_error=on_error, fields=found["fields"], reading=read_as, tokenizer=measure
+            given.paths, on_error=on_error, fields=found["fields"], reading=read_as, tokenizer=measure
         )
         done, position = 0, None
         for batch in batches(reader):
@@ -387,6 +400,7 @@ def _put_remote(
             position = remote.ask("PUT", path_of(collection, "documents"), json=body)["position"]
             done += len(batch)
             report(done, reader.total or done)
-    for skip in reader.skips:
-        error_console().print(f"skipped {skip}", markup=False, soft_wrap=True)
+        if not done:
+            raise reader.no_documents()
+    given.print_skips(reader.skips, reader.skipped)
     console().print(f"{done:,} documents are in collection {collection!r}, position {position}.")

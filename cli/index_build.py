@@ -16,7 +16,9 @@ import typer
 
 from cli import options, reading
 from cli.output import console, error_console, megabytes, print_failure, print_json, print_pairs
-from cli.remote import Remote, RemoteError, Url, named_url, path_of
+from cli.remote import Url, named_url
+from cli.remote_builds import build_remote
+from cli.sources import STDIN, GivenSources, given_sources
 from index.dense.kinds import DenseKind
 from index.token_vectors.codecs import TokenCodec
 
@@ -25,16 +27,16 @@ if TYPE_CHECKING:
     from ingest.build import BuildReport
     from ingest.document_encoders import DocumentEncoder
     from ingest.ready import ReadySource
+    from ingest.sources.files import Source
     from models.tokenizer import Tokenizer
     from service.settings import Settings
 
 STOP_SECONDS = 10.0
-POLL_SECONDS = 0.5
 
 
 def build(
     source: Annotated[
-        str,
+        list[str],
         typer.Argument(
             help=f"{reading.SOURCE} With --from qdrant a server's address or a folder of the local mode."
         ),
@@ -68,6 +70,7 @@ def build(
     metadata_field: reading.MetadataFields = None,
     no_metadata_field: reading.NotMetadataFields = None,
     generate_ids: reading.GenerateIds = False,
+    infer_fields: reading.InferFields = False,
     encoding: reading.Encoding = None,
     delimiter: reading.Delimiter = None,
     split: reading.SplitInto = None,
@@ -143,6 +146,10 @@ def build(
     server builds; SOURCE is then a path below sources/ of its data root.
     """
     if stop_with_stdin:
+        if STDIN in source:
+            raise typer.BadParameter(
+                "goes without -, which is standard input", param_hint="--stop-with-stdin"
+            )
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     fields = parse_fields(field) if field else None
     read_as = reading.reading_from(
@@ -183,43 +190,73 @@ def build(
     }
     if source_collection is not None and ready != "qdrant":
         raise typer.BadParameter("goes with --from qdrant", param_hint="--source-collection")
+    if ready is not None and len(source) > 1:
+        raise typer.BadParameter("is one with --from", param_hint="SOURCE")
+    if ready is not None and infer_fields:
+        raise typer.BadParameter("goes without --from", param_hint="--infer-fields")
     if url is not None:
         if ready is not None:
             raise typer.BadParameter("goes without --url", param_hint="--from")
+        if STDIN in source:
+            raise typer.BadParameter(
+                "a server builds from files of its own; tercet documents put - --url URL sends it documents",
+                param_hint="-",
+            )
         if any(value is not None for value in of_new.values()):
             raise typer.BadParameter(
                 "a server builds with the settings of PUT /collections/NAME", param_hint="--url"
             )
         if dry_run:
             raise typer.BadParameter("goes without --url", param_hint="--dry-run")
-        asked = {"source": source, "mode": mode, "on_error": on_error, "adapter": adapter}
-        build_remote(url, settings, collection, {**asked, "reading": reading.as_json(read_as)})
+        asked: dict[str, Any] = {
+            "source": source if len(source) > 1 else source[0],
+            "mode": mode,
+            "on_error": on_error,
+            "adapter": adapter,
+        }
+        asked["reading"] = reading.as_json(read_as, infer_fields=infer_fields)
+        build_remote(url, settings, collection, asked)
         return
+    given = GivenSources([])
     if ready is None:
         from index.catalog.settings import check_collection_name
 
         check_collection_name(collection)
-        if dry_run:
-            measure = _tokenizer(settings, collection) if split else None
-            reading.show_source(Path(source), read_as, on_error, fields or {}, measure)
-            return
-        if progress != "json":
-            reading.say_columns(Path(source), read_as)
-        done = build_with(
-            settings,
-            collection,
-            Path(source),
-            progress,
-            on_error=on_error,
-            reading=read_as,
-            adapter=adapter,
-            mark=mark,
-            mode=mode,
-            staged=staged,
-            **of_new,
-        )
+        with _told(progress), given_sources(source) as given:
+            guessed: dict[str, FieldType] = {}
+            if infer_fields:
+                if dry_run or not _exists(settings, collection):
+                    guessed, said = reading.inferred_as_said(given, read_as, fields)
+                else:
+                    said = f"collection {collection!r} exists with its fields, which stay"
+                if progress != "json":
+                    (console() if dry_run else error_console()).print(said, markup=False, soft_wrap=True)
+            fields = {**guessed, **(fields or {})}
+            if dry_run:
+                measure = _tokenizer(settings, collection) if split else None
+                reading.show_sources(given, read_as, on_error, fields, measure)
+                return
+            if progress != "json":
+                reading.say_columns(given, read_as)
+            done = build_with(
+                settings,
+                collection,
+                given.paths,
+                progress,
+                on_error=on_error,
+                reading=read_as,
+                guessed=tuple(guessed),
+                adapter=adapter,
+                mark=mark,
+                mode=mode,
+                staged=staged,
+                **{**of_new, "fields": fields or None},
+            )
     else:
-        with closing(ready_source(ready, source, source_collection or collection)) as exported:
+        with (
+            _told(progress),
+            closing(ready_source(ready, source[0], source_collection or collection)) as exported,
+        ):
             done = _build_ready(
                 settings,
                 collection,
@@ -231,9 +268,9 @@ def build(
                 settings=of_new,
             )
     if progress == "json":
-        _print_json_report(done)
+        _print_json_report(done, given)
     else:
-        _print_report(done, options.collections_root(settings) / collection)
+        _print_report(done, given, options.collections_root(settings) / collection)
 
 
 def ready_source(kind: Literal["parquet", "qdrant"], source: str, collection: str) -> ReadySource:
@@ -256,7 +293,11 @@ def ready_source(kind: Literal["parquet", "qdrant"], source: str, collection: st
 
 
 def build_with(
-    settings: Settings, collection: str, source: Path, progress: options.ProgressKind = "auto", **build: Any
+    settings: Settings,
+    collection: str,
+    source: Source,
+    progress: options.ProgressKind = "auto",
+    **build: Any,
 ) -> BuildReport:
     """Builds with the encoder of these settings, with progress; `build` as for `build_collection`.
 
@@ -281,7 +322,7 @@ def _built(
     progress: options.ProgressKind,
     build: Callable[..., BuildReport],
     collection: str,
-    source: Path | ReadySource,
+    source: Source | ReadySource,
     **arguments: Any,
 ) -> BuildReport:
     from cli.progress import build_progress
@@ -300,41 +341,19 @@ def _built(
     except (KeyboardInterrupt, BuildCancelledError):
         print_failure("interrupted; nothing was published")
         raise KeyboardInterrupt from None
+
+
+@contextmanager
+def _told(progress: options.ProgressKind) -> Iterator[None]:
+    """Prints, with progress as JSON, what a service passes on to clients, which full messages are not for."""
+    try:
+        yield
     except Exception as error:
-        if progress == "json":  # a service passes it on to clients, which the full message is not for
+        if progress == "json":
             from service.errors import failure_of
 
             print_json({"error": failure_of(error).message})
         raise
-
-
-def build_remote(url: str, settings: Settings, collection: str, asked: dict[str, Any]) -> None:
-    """Has a server build, and shows how far it is. An interrupted command cancels the job.
-
-    Raises RemoteError where the job fails.
-    """
-    from cli.progress import count_progress
-
-    with Remote(url, settings) as remote, count_progress("build", "documents") as report:
-        job = remote.ask("POST", path_of(collection, "jobs"), json=asked)
-        path = f"/jobs/{job['id']}"
-        try:
-            while job["finished_at"] is None:
-                time.sleep(POLL_SECONDS)
-                job = remote.ask("GET", path)
-                report(job["documents_done"], job["documents_total"] or max(1, job["documents_done"]))
-        except KeyboardInterrupt:
-            remote.ask("DELETE", path)
-            raise
-    if job["state"] != "succeeded":
-        raise RemoteError(f"the job {job['state']}: {job['error'] or 'somebody cancelled it'}")
-    pairs = {
-        "collection": f"{collection}, snapshot {job['snapshot']}",
-        "documents": job["documents_done"],
-        "tokens": job["tokens"],
-        "skipped": job["skipped"],
-    }
-    print_pairs(pairs, console())
 
 
 def parse_fields(declared: list[str]) -> dict[str, FieldType]:
@@ -367,6 +386,12 @@ def _tokenizer(settings: Settings, collection: str) -> Tokenizer | None:
     except CollectionNotFoundError:
         found = None
     return tokenizer_of(found or settings.checkpoint)
+
+
+def _exists(settings: Settings, collection: str) -> bool:
+    from ingest.target import exists
+
+    return exists(options.collections_root(settings), collection)
 
 
 @contextmanager
@@ -427,14 +452,14 @@ def _stop_with_stdin() -> None:
     os._exit(130)
 
 
-def _print_json_report(done: BuildReport) -> None:
+def _print_json_report(done: BuildReport, given: GivenSources) -> None:
     print_json(
         {
             "documents_done": done.documents,
             "documents_total": done.documents,
             "tokens": done.tokens,
             "skipped": done.skipped,
-            "skips": [str(skip) for skip in done.skips],
+            "skips": [given.said(skip) for skip in done.skips],
             "truncated": done.truncated,
             "fraction": 1.0,
             "indexed": 1.0,
@@ -445,7 +470,7 @@ def _print_json_report(done: BuildReport) -> None:
     )
 
 
-def _print_report(done: BuildReport, folder: Path) -> None:
+def _print_report(done: BuildReport, given: GivenSources, folder: Path) -> None:
     rate = f"{done.documents / done.seconds:,.0f} documents/s"
     if done.tokens:
         rate += f", {done.tokens / done.seconds:,.0f} tokens/s"
@@ -463,13 +488,7 @@ def _print_report(done: BuildReport, folder: Path) -> None:
     if done.skipped:
         pairs["skipped"] = done.skipped
     print_pairs(pairs, console())
-    from ingest.sources.checks import LISTED_SKIPS
-
-    remarks = error_console()
-    for skip in done.skips:
-        remarks.print(f"skipped {skip}", markup=False, soft_wrap=True)
-    if done.skipped > LISTED_SKIPS:
-        remarks.print(f"and {done.skipped - LISTED_SKIPS:,} more")
+    given.print_skips(done.skips, done.skipped)
 
 
 def folder_bytes(folder: Path) -> int:

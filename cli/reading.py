@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from cli.batches import document_record
 from cli.output import console, error_console, print_json
 
 if TYPE_CHECKING:
+    from cli.sources import GivenSources
     from index.documents.fields import FieldType
     from ingest.passages.split import Split, SplitKind
     from ingest.sources.checks import OnError
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
     from models.tokenizer import Tokenizer
 
 SHOWN_DOCUMENTS = 3
+SHOWN_CHARACTERS = 1000
 SOURCE = (
-    "CSV, TSV, JSON, JSONL or Parquet, packed by gzip, bzip2, xz or zstd or not, a folder of such parts, a "
-    "BEIR folder, or a folder of Markdown, text, HTML and PDF files, or one of these."
+    "CSV, TSV, JSON, JSONL, Parquet or Arrow, packed by gzip, bzip2, xz or zstd or not, a folder of such "
+    "parts, nested or not, a BEIR folder, a folder of Markdown, text, HTML and PDF files, one of these, or - "
+    "for standard input. Several are read one after the other."
 )
 
 TextField = Annotated[
@@ -64,6 +67,14 @@ GenerateIds = Annotated[
     typer.Option(
         "--generate-ids",
         help="Make each id of what its document holds, so that a second load changes nothing.",
+    ),
+]
+InferFields = Annotated[
+    bool,
+    typer.Option(
+        "--infer-fields",
+        help="Find the types of the other fields of a new collection in the first documents, as --field has "
+        "them.",
     ),
 ]
 Encoding = Annotated[
@@ -137,7 +148,7 @@ def _split(kind: SplitKind | None, size: int | None) -> Split | None:
         raise typer.BadParameter(str(error), param_hint="--split-size") from error
 
 
-def as_json(reading: Reading) -> dict[str, Any]:
+def as_json(reading: Reading, *, infer_fields: bool) -> dict[str, Any]:
     """What the flags say, as a job of a server takes it."""
     columns = reading.columns
     given = {
@@ -147,6 +158,7 @@ def as_json(reading: Reading) -> dict[str, Any]:
         "metadata_fields": columns.metadata,
         "no_metadata_fields": columns.not_metadata,
         "generate_ids": columns.generate_ids,
+        "infer_fields": infer_fields,
         "encoding": reading.encoding,
         "delimiter": reading.delimiter,
         "split": None if reading.split is None else reading.split.kind,
@@ -155,16 +167,29 @@ def as_json(reading: Reading) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value}
 
 
-def say_columns(source: Path, reading: Reading) -> None:
-    """Says in one line what is read as what, where that is not what our own files have."""
+def say_columns(given: GivenSources, reading: Reading) -> None:
+    """Says of each source in one line what is read as what, where that is not what our own files have."""
     from ingest.sources.reader import DocumentReader
 
     whole = replace(reading, split=None)  # how it is cut depends on an encoder
-    reader = DocumentReader(source, on_error="skip", reading=whole)
-    next(iter(reader), None)
-    if not reader.usual or _shown(reader.encoding):
-        said = f"{reader.files[0]}{_shown(reader.encoding)}: {reader.described}"
-        error_console().print(said, markup=False, soft_wrap=True)
+    for source in given.paths:
+        reader = DocumentReader(source, on_error="skip", reading=whole)
+        next(iter(reader), None)
+        if not reader.usual or _shown(reader.encoding):
+            said = given.said(f"{reader.files[0]}{_shown(reader.encoding)}: {reader.described}")
+            error_console().print(said, markup=False, soft_wrap=True)
+
+
+def inferred_as_said(
+    given: GivenSources, reading: Reading, declared: Mapping[str, FieldType] | None
+) -> tuple[dict[str, FieldType], str]:
+    """The types of other fields than those declared, found in the sources; and what is to be said of it."""
+    from ingest.sources.inference import inferred_fields
+
+    found = inferred_fields(given.paths, replace(reading, split=None), declared)
+    fields = ", ".join(f"{name}:{kind}" for name, kind in found.fields.items()) or "none"
+    others = f"; no fields: {', '.join(found.others)}"[:SHOWN_CHARACTERS] if found.others else ""
+    return found.fields, f"fields as found in the first {found.documents:,} documents: {fields}{others}"
 
 
 def _shown(encoding: str | None) -> str:
@@ -172,8 +197,8 @@ def _shown(encoding: str | None) -> str:
     return "" if encoding is None or encoding.startswith("utf-8") else f" ({encoding})"
 
 
-def show_source(
-    source: Path,
+def show_sources(
+    given: GivenSources,
     reading: Reading,
     on_error: OnError,
     fields: Mapping[str, FieldType],
@@ -182,20 +207,17 @@ def show_source(
     """Prints what would be read: files, columns, and the first documents, each as a line of JSON."""
     from ingest.sources.reader import DocumentReader
 
-    reader = DocumentReader(source, on_error=on_error, fields=fields, reading=reading, tokenizer=tokenizer)
-    first = list(islice(reader, SHOWN_DOCUMENTS))
-    files = f"{len(reader.files)} files" if len(reader.files) > 1 else str(reader.files[0])
-    known = "" if reader.total is None else f", {reader.total:,} documents"
-    said = f"{files}{known}{_shown(reader.encoding)}: {reader.described}"
-    console().print(said, markup=False, soft_wrap=True)
-    for document in first:
-        print_json(
-            {
-                "id": document.id,
-                "title": document.title,
-                "text": document.text,
-                "metadata": dict(document.metadata),
-            }
+    wanted = SHOWN_DOCUMENTS
+    for source in given.paths:
+        reader = DocumentReader(
+            source, on_error=on_error, fields=fields, reading=reading, tokenizer=tokenizer
         )
-    for skip in reader.skips:
-        error_console().print(f"skipped {skip}", markup=False, soft_wrap=True)
+        first = list(islice(reader, max(1, wanted)))
+        files = f"{len(reader.files)} files of {source}" if len(reader.files) > 1 else str(reader.files[0])
+        known = "" if reader.total is None else f", {reader.total:,} documents"
+        said = given.said(f"{files}{known}{_shown(reader.encoding)}: {reader.described}")
+        console().print(said, markup=False, soft_wrap=True)
+        for document in first[:wanted]:
+            print_json(document_record(document))
+        wanted = max(0, wanted - len(first))
+        given.print_skips(reader.skips)

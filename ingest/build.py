@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,12 +29,12 @@ from index.windows.settings import WindowChoice
 from ingest.codebook import codec_settings
 from ingest.document_encoders import DocumentEncoder
 from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
-from ingest.errors import BuildCancelledError, SourceError
+from ingest.errors import BuildCancelledError
 from ingest.groups import estimated_tokens, groups
 from ingest.passages.split import SOURCE_FIELD
 from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, Skipped
-from ingest.sources.files import holds_texts, source_files
+from ingest.sources.files import Source, holds_texts, paths_of, source_files
 from ingest.sources.reader import AS_FOUND, DocumentReader, Reading
 from ingest.target import chosen, chosen_adapter, exists, open_or_create, remove_unpublished, settings_for
 from models.blank import without_blank
@@ -88,7 +88,7 @@ def build_collection(
     encoder: DocumentEncoder,
     collections_root: Path,
     name: str,
-    source: Path,
+    source: Source,
     *,
     on_error: OnError = "stop",
     reading: Reading = AS_FOUND,
@@ -97,6 +97,7 @@ def build_collection(
     token_codec: TokenCodec | None = None,
     token_pooling: int | None = None,
     fields: Mapping[str, FieldType] | None = None,
+    guessed: Sequence[str] = (),
     title: str | None = None,
     lexical: LexicalKind | None = None,
     bm25: bool | None = None,
@@ -119,6 +120,7 @@ def build_collection(
     collection; by default residual1, or int8 where the source has too few token vectors. The residual ones
     learn a codebook from some of the documents first. token_pooling: of a new collection, how many tokens
     share one token vector, by default 1.
+    guessed: those of its fields whose type was found in the source, for messages.
     title: of a new collection, for people. lexical: of a new one, by default what the encoder recommends;
     bm25: whether a new collection has that side, by default not, and bm25_language the language of its words;
     window: of a new collection, by default as long as the encoder reads; without windows documents are cut
@@ -135,7 +137,7 @@ def build_collection(
     """
     check_collection_name(name)
     encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
-    files = source_files(source)  # a missing source should not get as far as creating the collection
+    files = [file for path in paths_of(source) for file in source_files(path)]  # before anything is created
     of_texts = reading.split is not None or any(map(holds_texts, files))
     if of_texts and (fields is not None or not exists(collections_root, name)):
         fields = {**SOURCE_FIELD, **(fields or {})}
@@ -171,7 +173,12 @@ def build_collection(
         cutter = cutter_for(collection.settings, encoder.tokenizer)
         fields = collection.settings.fields
         reader = DocumentReader(
-            source, on_error=on_error, fields=fields, reading=reading, tokenizer=encoder.tokenizer
+            source,
+            on_error=on_error,
+            fields=fields,
+            reading=reading,
+            guessed=guessed,
+            tokenizer=encoder.tokenizer,
         )
         with build_target(collection, mode, mark or secrets.token_hex(4), staged=staged) as target:
             found = collection.settings.name  # `name` may be an alias
@@ -216,10 +223,7 @@ class _Build:
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
         if self._documents == 0:
-            raise SourceError(
-                f"{self._reader.files[0]}: no documents ({self._reader.skipped} records skipped); "
-                "nothing was published. Give a source with at least one document."
-            )
+            raise self._reader.no_documents()
         self._report_progress(publishing=True)
         snapshot = self._target.publish(self._report_indexed)
         return BuildReport(

@@ -5,7 +5,6 @@ before any is stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ingest.document_encoders import DocumentEncoder
 from ingest.errors import SourceError
 from ingest.groups import estimated_tokens
 from ingest.sources.checks import OnError
+from ingest.sources.files import Source, shown
 from ingest.sources.reader import DocumentReader, Reading
 from models.representations import Float32
 
@@ -35,7 +35,7 @@ DOCUMENTS_PER_LOOK = 1_000  # between two questions whether to go on
 
 def codec_settings(
     encoder: DocumentEncoder,
-    source: Path,
+    source: Source,
     asked: TokenCodec | None,
     on_error: OnError,
     reading: Reading,
@@ -62,9 +62,9 @@ def codec_settings(
         return {}
     if len(sample) < FEWEST_VECTORS or sample.shape[1] % 8:
         raise SourceError(
-            f"{source} has {len(sample)} token vectors of {sample.shape[1]} values to learn a codebook "
-            f"from, which takes {FEWEST_VECTORS} of a multiple of 8: choose --token-codec int8, or give more "
-            "documents"
+            f"{shown(source)} has {len(sample)} token vectors of {sample.shape[1]} values to learn a "
+            f"codebook from, which takes {FEWEST_VECTORS} of a multiple of 8: choose --token-codec int8, or "
+            "give more documents"
         )
     progress(len(sample))
     codebook: Codebook = train_codebook(sample, RESIDUAL_BITS[codec])

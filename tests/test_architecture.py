@@ -97,9 +97,10 @@ HOMES = {
     "qdrant_client": {"transfer/qdrant"},
     "pymilvus": {"transfer/milvus.py"},
     "pyarrow": {
+        "ingest/sources/arrow_files.py",
+        "ingest/sources/arrow_lines.py",
+        "ingest/sources/arrow_rows.py",
         "ingest/sources/arrow_values.py",
-        "ingest/sources/parquet.py",
-        "ingest/sources/parquet_lines.py",
         "transfer/parquet",
     },
     "markdown_it": {"ingest/texts/markdown.py"},

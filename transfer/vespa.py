@@ -214,5 +214,10 @@ def _declared(document: Document, settings: CollectionSettings) -> dict[str, Any
         if kind == "keyword":
             found[field_name(field)] = [value.decode().translate(_REFUSED) for value in values]
         elif values:
+            if len(values) > 1:
+                raise TransferError(
+                    f"document {document.id!r:.80} has {len(values)} values in {field!r}, and the schema for "
+                    "Vespa has room for one; keep one, or export to another system"
+                )
             found[field_name(field)] = values[0]
     return found

@@ -65,7 +65,12 @@ class FolderFiles:
         self._reader = TextReader(parser, MAX_LINE_BYTES, reading.encoding)
         self._fields = fields
         measured = None if tokenizer is None or self._cutter is None else tokenizer.digest
-        said = [READ_AS, as_json(reading), None if self._cutter is None else self._cutter.size, measured]
+        said = [
+            READ_AS,
+            as_json(reading, infer_fields=False),
+            None if self._cutter is None else self._cutter.size,
+            measured,
+        ]
         self._read_as = json.dumps(said, sort_keys=True).encode()
 
     def hash_of(self, file: TextFile) -> str:

@@ -164,7 +164,7 @@ export class Client {
   deleteBackup(collection: string, backup: string): Promise<void>;
   startJob(
     collection: string,
-    source: string,
+    source: string | string[],
     options?: {
       mode?: "replace" | "upsert";
       onError?: "stop" | "skip";

@@ -149,7 +149,7 @@ export interface DefaultsResponse {
 
 /** Which documents to delete: by their ids, or by a filter. */
 export interface DeleteDocumentsRequest {
-  ids?: Array<string> | null;
+  ids?: Array<string | number> | null;
   filter?: Filter | null;
   idempotency_key?: string | null;
 }
@@ -180,7 +180,7 @@ export interface DocumentRepresentations {
 
 /** A document. */
 export interface DocumentRequest {
-  id: string;
+  id: string | number;
   text: string;
   title?: string | null;
   metadata?: Record<string, unknown> | null;
@@ -312,7 +312,7 @@ export interface FilterBoost {
 
 /** Which documents to give. */
 export interface GetDocumentsRequest {
-  ids: Array<string>;
+  ids: Array<string | number>;
 }
 
 /** Stored documents in the order of their ids in the request. */
@@ -390,7 +390,7 @@ export interface JobList {
 
 /** A batch build of a collection, which takes effect in one step when it is done. */
 export interface JobRequest {
-  source: string;
+  source: string | Array<string>;
   mode?: "replace" | "upsert" | null;
   model?: string | null;
   encoder?: string | null;
@@ -403,7 +403,7 @@ export interface JobRequest {
 export interface JobResponse {
   id: string;
   collection: string;
-  source: string;
+  source: string | Array<string>;
   adapter: string | null;
   mode: "replace" | "upsert";
   state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
@@ -546,6 +546,7 @@ export interface ReadingRequest {
   metadata_fields?: Array<string> | null;
   no_metadata_fields?: Array<string> | null;
   generate_ids?: boolean | null;
+  infer_fields?: boolean | null;
   encoding?: string | null;
   delimiter?: string | null;
   split?: "markdown" | "paragraphs" | "tokens" | null;
@@ -789,7 +790,7 @@ export interface UnpublishedResponse {
 
 /** Which documents to change, by their ids or by a filter, and how. */
 export interface UpdateDocumentsRequest {
-  ids?: Array<string> | null;
+  ids?: Array<string | number> | null;
   filter?: Filter | null;
   metadata: Record<string, unknown>;
   merge?: boolean | null;

@@ -266,14 +266,23 @@ class CollectionSettings:
         return _with_later_fields(settings, later, path.with_name(FIELDS_FILE))
 
 
+def is_field_name(name: object) -> bool:
+    """Whether a field may be called so: text of 1 to 64 characters that show, without blanks around it."""
+    return (
+        isinstance(name, str)
+        and 1 <= len(name) <= MAX_FIELD_NAME
+        and name.isprintable()
+        and name == name.strip()
+    )
+
+
 def check_field_name(name: str) -> str:
-    """Returns the name, any text of 1 to 64 characters that show. Raises InvalidNameError for another."""
-    if not isinstance(name, str) or not 1 <= len(name) <= MAX_FIELD_NAME or not name.isprintable():
+    """Returns the name. Raises InvalidNameError where no field may be called so."""
+    if not is_field_name(name):
         raise InvalidNameError(
-            f"field name {str(name)[:80]!r} is not 1 to {MAX_FIELD_NAME} characters that show; rename it"
+            f"field name {str(name)[:80]!r} is not 1 to {MAX_FIELD_NAME} characters that show, without "
+            "blanks around them; rename it"
         )
-    if name != name.strip():
-        raise InvalidNameError(f"field name {name!r} begins or ends with a blank; rename it")
     return name
 
 

@@ -1,8 +1,9 @@
 """Filters in one form each: those that must match the same documents, whatever these are, become the same.
 
 Nested `and`s and `or`s are flat, without repeated parts and in one order; a double `not` is none, and the
-`not`s of an `and` become one. All that is said of a scalar field, which has one value at most, is a set of
-intervals; equalities of strings are a set of strings. Values are as columns hold them.
+`not`s of an `and` become one. What an `or` says of a scalar field is a set of intervals, and so is what an
+`and` says of booleans, of which a document has one at most; equalities of strings are a set of strings.
+Values are as columns hold them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -34,6 +35,7 @@ from index.documents.numbers import INT64, exact_number
 from index.files.packed_bytes import PackedBytes
 
 _LARGEST = sys.float_info.max
+_SINGLE: tuple[FieldType, ...] = ("boolean",)  # types of which a document has one value at most
 # The least and the greatest value of a field's type.
 _LIMITS: dict[FieldType, tuple[int | float, int | float]] = {
     "integer": INT64,
@@ -45,7 +47,7 @@ _LIMITS: dict[FieldType, tuple[int | float, int | float]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Within:
-    """A scalar field has a value in one of the intervals; those of booleans are of 0 and 1."""
+    """One of a scalar field's values lies in one of the intervals; those of booleans are of 0 and 1."""
 
     field: str
     kind: FieldType
@@ -168,7 +170,7 @@ def _all_of(parts: Sequence[Condition]) -> Condition:
     if len(excluded) > 1:  # what no part excludes is outside the union of what each does
         others = [part for part in flat if not isinstance(part, Except)]
         flat = list(_flat([*others, _except(_any_of(excluded))], AllOf))
-    flat = _with_intervals_joined(flat, _common)
+    flat = _with_intervals_joined(flat, _common, _SINGLE)
     return NOTHING if any(part.key == NOTHING.key for part in flat) else _joined(flat, AllOf)
 
 
@@ -191,17 +193,26 @@ def _except(part: Condition) -> Condition:
 
 
 def _with_intervals_joined(
-    parts: Sequence[Condition], join: Callable[[list[Intervals]], Intervals]
+    parts: Sequence[Condition],
+    join: Callable[[list[Intervals]], Intervals],
+    kinds: Collection[FieldType] = tuple(_LIMITS),
 ) -> list[Condition]:
-    """The parts, of which those on the intervals of one field become one."""
-    joined: list[Condition] = [part for part in parts if not isinstance(part, Within)]
+    """The parts, of which those on the intervals of one field of these types become one."""
+    joined: list[Condition] = []
     fields: dict[str, list[Within]] = {}
     for part in parts:
-        if isinstance(part, Within):
+        if isinstance(part, Within) and part.kind in kinds:
             fields.setdefault(part.field, []).append(part)
+        else:
+            joined.append(part)
     for field, some in fields.items():
         joined.append(_within(field, join([part.intervals for part in some]), some[0].kind))
     return joined
+
+
+def in_common(parts: Sequence[Within]) -> Condition:
+    """What conditions on one field come to where each document has one value at most."""
+    return _within(parts[0].field, _common([part.intervals for part in parts]), parts[0].kind)
 
 
 def _common(parts: list[Intervals]) -> Intervals:

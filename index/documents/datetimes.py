@@ -1,7 +1,8 @@
 """Moments in time as RFC 3339 writes them, as whole numbers that compare alike.
 
 `2024-05-17T09:30:00Z`, with an offset such as `+09:00` for `Z`, and with a fraction of a second where there
-is one. Without `Z` or an offset it is UTC, and a date alone, `2024-05-17`, is its midnight in UTC.
+is one. Without `Z` or an offset it is UTC, and a date alone, `2024-05-17`, is its midnight in UTC. As
+databases and tables write it, a space may stand for the `T`, and the offset may be `+0900` or `+09`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 _MOMENT = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)"
-    r"(?:T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])(\d\d):(\d\d))?)?",
+    r"(?:[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])(\d\d)(?::?(\d\d))?)?)?",
     re.ASCII,
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,7 +25,7 @@ def microseconds_of(text: str) -> int:
     found = _MOMENT.fullmatch(text)
     if found is None:
         raise ValueError(
-            "use a form such as 2024-05-17T09:30:00Z, 2024-05-17T09:30:00.25+09:00 or 2024-05-17"
+            "use a form such as 2024-05-17T09:30:00Z, 2024-05-17 09:30:00.25+09:00 or 2024-05-17"
         )
     year, month, day, hour, minute, second, fraction, sign, hours, minutes = found.groups()
     moment = datetime(
@@ -38,7 +39,7 @@ def microseconds_of(text: str) -> int:
         UTC,
     )
     if int(hours or 0) > 23 or int(minutes or 0) > 59:
-        raise ValueError(f"its offset {sign}{hours}:{minutes} is beyond 23:59")
+        raise ValueError(f"its offset {sign}{hours}:{minutes or '00'} is beyond 23:59")
     offset = (60 * int(hours or 0) + int(minutes or 0)) * MINUTE
     since = (moment - _EPOCH) // _MICROSECOND
     return since + offset if sign == "-" else since - offset

@@ -81,4 +81,4 @@ def index_of(column: Column, documents: int) -> Postings | SortedValues:
     if column.values.dtype == np.bool_:
         rows = np.flatnonzero(column.present)
         return Postings.of(column.values[rows].astype(np.int32), rows, 2, documents)
-    return SortedValues.of(column.values, column.present)
+    return SortedValues.of(column)

@@ -1,11 +1,12 @@
 """Columns of the declared metadata fields of one segment, on which filters work.
 
-A field is `keyword` (one string or a list of strings), `integer` (64 bits), `number` (float64), `boolean`
-or `datetime` (microseconds since 1970 in UTC); `index.documents.numbers` says which numbers they take. Null
-or an absent key means the document has no value. Files carry the field's place, not its name:
-`field_000_values.npy` and `field_000_present.npy` for scalars; `field_000_strings.npy` (sorted distinct
-strings, with their offsets), `field_000_codes.npy` and `field_000_rows.npy` for keywords. Places are those of
-the sorted names, and after them those of fields that were declared later.
+A field is `keyword` (a string), `integer` (64 bits), `number` (float64), `boolean` or `datetime`
+(microseconds since 1970 in UTC); `index.documents.numbers` says which numbers they take. All but booleans may
+be lists of these. Null or an absent key means the document has no value. Files carry the field's place, not
+its name: `field_000_values.npy` and `field_000_present.npy` for scalars, with `field_000_further.npy` and
+`field_000_further_rows.npy` where documents have several; `field_000_strings.npy` (sorted distinct strings,
+with their offsets), `field_000_codes.npy` and `field_000_rows.npy` for keywords. Places are those of the
+sorted names, and after them those of fields that were declared later.
 `index.documents.fields_writer` writes them.
 """
 
@@ -38,15 +39,32 @@ SCALAR_DTYPES: dict[ScalarType, npt.DTypeLike] = {
 
 
 @dataclass(frozen=True, slots=True)
+class FurtherValues:
+    """The values of documents that have several, but for the first of each: values int64[K] or float64[K];
+    rows: int64[K], the document of each, ascending.
+    """
+
+    values: npt.NDArray[Any]
+    rows: Int64
+
+    def take(self, rows: Int64) -> FurtherValues | None:
+        """Those of these documents; None where there are none."""
+        owners, places = _of_rows(self.rows, rows)
+        return FurtherValues(self.values[places], owners) if len(owners) else None
+
+
+@dataclass(frozen=True, slots=True)
 class ScalarColumn:
-    """values: int64[N], float64[N] or bool[N]; present: bool[N]."""
+    """values: int64[N], float64[N] or bool[N]; present: bool[N]; further: None where none has several."""
 
     values: npt.NDArray[Any]
     present: Bool
+    further: FurtherValues | None = None
 
     def take(self, rows: Int64) -> ScalarColumn:
         """The values of these documents."""
-        return ScalarColumn(self.values[rows], self.present[rows])
+        further = None if self.further is None else self.further.take(rows)
+        return ScalarColumn(self.values[rows], self.present[rows], further)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +79,23 @@ class KeywordColumn:
 
     def take(self, rows: Int64) -> KeywordColumn:
         """The values of these documents, as places in the same strings."""
-        starts, ends = np.searchsorted(self.rows, rows), np.searchsorted(self.rows, rows, "right")
-        owners = np.repeat(np.arange(len(rows)), ends - starts)
-        return KeywordColumn(self.strings, self.codes[counted(starts, ends)], owners)
+        owners, places = _of_rows(self.rows, rows)
+        return KeywordColumn(self.strings, self.codes[places], owners)
+
+
+def _of_rows(owners: Int64, rows: Int64) -> tuple[Int64, Int64]:
+    """The items of some rows, one row after the other: which of these owns each, and where it is, int64[M]
+    both. owners: int64[P], the row of each item, ascending.
+    """
+    starts, ends = np.searchsorted(owners, rows), np.searchsorted(owners, rows, "right")
+    return np.repeat(np.arange(len(rows)), ends - starts), counted(starts, ends)
 
 
 Column = ScalarColumn | KeywordColumn
 
 
 def field_values(name: str, kind: FieldType, value: object, *, rounded: bool = False) -> list[Any]:
-    """The values one document has in a field: none, one, or for keywords several (as UTF-8 bytes).
+    """The values one document has in a field: none, one, or several; of keywords as UTF-8 bytes.
 
     rounded: whether a number may be an integer that it does not hold exactly, as in documents that were
     written before this was refused. Raises InvalidDocumentError where a value has another type than the
@@ -78,17 +103,19 @@ def field_values(name: str, kind: FieldType, value: object, *, rounded: bool = F
     """
     if value is None:
         return []
+    members = value if isinstance(value, list | tuple) and kind != "boolean" else [value]
     if kind == "keyword":
-        members = value if isinstance(value, list | tuple) else [value]
         return [_keyword(name, member) for member in members]
+    return [_scalar(name, kind, member, rounded=rounded) for member in members]
+
+
+def _scalar(name: str, kind: ScalarType, value: object, *, rounded: bool) -> int | float:
     if kind == "boolean" and isinstance(value, bool):
-        return [value]
+        return value
     if kind in ("integer", "number") and isinstance(value, int | float) and not isinstance(value, bool):
-        if rounded and kind == "number":
-            return [float(value)]
-        return [_exact(name, kind, value)]
+        return float(value) if rounded and kind == "number" else _exact(name, kind, value)
     if kind == "datetime" and isinstance(value, str):
-        return [_moment(name, value)]
+        return _moment(name, value)
     raise InvalidDocumentError(
         f"field {name!r} is declared as {kind}, but the value is {value!r:.80}; change one"
     )
@@ -136,9 +163,16 @@ def column_of(kind: FieldType, values: Sequence[list[Any]]) -> Column:
         rows = np.repeat(np.arange(len(values)), [len(found) for found in values])
         return KeywordColumn(PackedBytes.of(strings), codes, rows.astype(np.int64))
     dtype = np.dtype(SCALAR_DTYPES[kind])
+    further = [(member, row) for row, found in enumerate(values) for member in found[1:]]
     return ScalarColumn(
         np.array([found[0] if found else 0 for found in values], dtype),
         np.array([bool(found) for found in values], np.bool_),
+        FurtherValues(
+            np.array([member for member, _ in further], dtype),
+            np.array([row for _, row in further], np.int64),
+        )
+        if further
+        else None,
     )
 
 
@@ -191,8 +225,18 @@ def open_columns(
             columns[name] = ScalarColumn(
                 arrays.open(f"{stem}_values", SCALAR_DTYPES[kind], rows=documents),
                 arrays.open(f"{stem}_present", np.bool_, rows=documents),
+                _open_further(arrays, stem, SCALAR_DTYPES[kind], documents),
             )
     return columns
+
+
+def _open_further(
+    arrays: ArraySource, stem: str, dtype: npt.DTypeLike, documents: int
+) -> FurtherValues | None:
+    if not arrays.has(f"{stem}_further"):
+        return None
+    rows = open_rows(arrays, f"{stem}_further_rows", documents)
+    return FurtherValues(arrays.open(f"{stem}_further", dtype, rows=len(rows)), rows)
 
 
 def field_stems(names: Iterable[str | None], first: int = 0) -> dict[str, str]:

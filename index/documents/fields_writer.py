@@ -14,7 +14,7 @@ from index.documents.fields import (
     ScalarColumn,
     ScalarType,
 )
-from index.files.arrays import ArrayTarget
+from index.files.arrays import ArrayStream, ArrayTarget
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter
 
 # What a distinct string takes in memory beside its bytes: the object, its number, its place in the table.
@@ -65,25 +65,44 @@ class _ScalarWriter:
     held_bytes = 0
 
     def __init__(self, arrays: ArrayTarget, stem: str, kind: ScalarType) -> None:
-        self._values = arrays.stream(f"{stem}_values", SCALAR_DTYPES[kind])
+        self._arrays = arrays
+        self._stem = stem
+        self._dtype = SCALAR_DTYPES[kind]
+        self._values = arrays.stream(f"{stem}_values", self._dtype)
         self._present = arrays.stream(f"{stem}_present", np.bool_)
+        self._further: tuple[ArrayStream, ...] = ()  # only where documents have several values
+        self._documents = 0
 
     @property
     def total_bytes(self) -> int:
-        return self._values.total_bytes + self._present.total_bytes
+        return sum(stream.total_bytes for stream in self._streams)
 
     def append(self, column: Column, documents: int) -> None:
         assert isinstance(column, ScalarColumn)  # noqa: S101 - of a field of this type
         self._values.append(column.values)
         self._present.append(column.present)
+        if column.further is not None:
+            if not self._further:
+                self._further = (
+                    self._arrays.stream(f"{self._stem}_further", self._dtype),
+                    self._arrays.stream(f"{self._stem}_further_rows", np.int64),
+                )
+            values, rows = self._further
+            values.append(column.further.values)
+            rows.append(column.further.rows + self._documents)
+        self._documents += documents
 
     def finish(self) -> None:
-        self._values.finish()
-        self._present.finish()
+        for stream in self._streams:
+            stream.finish()
 
     def close(self) -> None:
-        self._values.close()
-        self._present.close()
+        for stream in self._streams:
+            stream.close()
+
+    @property
+    def _streams(self) -> tuple[ArrayStream, ...]:
+        return (self._values, self._present, *self._further)
 
 
 class _KeywordWriter:

@@ -15,7 +15,17 @@ import numpy as np
 from pyroaring import AbstractBitMap, BitMap
 
 from index.documents.bitmaps import NOTHING, bitmap_of, bitmap_of_ascending, bitmap_of_mask
-from index.documents.conditions import AllOf, AnyOf, Between, Condition, Except, OneOf, Present, Within
+from index.documents.conditions import (
+    AllOf,
+    AnyOf,
+    Between,
+    Condition,
+    Except,
+    OneOf,
+    Present,
+    Within,
+    in_common,
+)
 from index.documents.field_indexes import FieldIndexes
 from index.documents.fields import Column, KeywordColumn, ScalarColumn
 from index.documents.row_set import RowSet
@@ -80,7 +90,7 @@ class _Evaluation:
     def rows(self, condition: Condition, among: AbstractBitMap | None) -> AbstractBitMap:
         """Those that it allows, of some or, for None, of all."""
         if isinstance(condition, AllOf):
-            for part in sorted(condition.parts, key=self.estimate):
+            for part in sorted(self._parts(condition), key=self.estimate):
                 among = self.rows(part, among)
                 if not among:
                     return NOTHING
@@ -91,7 +101,12 @@ class _Evaluation:
         if isinstance(condition, Except):
             everything = self._all() if among is None else among
             return everything - self.rows(condition.part, among)
-        if isinstance(condition, Within) and among is not None and len(among) < self.estimate(condition):
+        if (
+            isinstance(condition, Within)
+            and among is not None
+            and not self._several(condition.field)
+            and len(among) < self.estimate(condition)
+        ):
             return self._compared(condition, among)
         alone = self._alone(condition)
         return alone if among is None else among & alone
@@ -99,7 +114,7 @@ class _Evaluation:
     def estimate(self, condition: Condition) -> int:
         """About how many documents it allows: at most so many, but for what an `Except` does not exclude."""
         if isinstance(condition, AllOf):
-            return min((self.estimate(part) for part in condition.parts), default=self._documents)
+            return min(map(self.estimate, self._parts(condition)), default=self._documents)
         if isinstance(condition, AnyOf):
             return min(self._documents, sum(self.estimate(part) for part in condition.parts))
         if isinstance(condition, Except):
@@ -111,6 +126,22 @@ class _Evaluation:
         if postings is not None:
             return min(self._documents, postings.count(starts, stops))
         return int((stops - starts).sum())
+
+    def _parts(self, condition: AllOf) -> list[Condition]:
+        """Its parts, of which those on a field of one value for each document are one."""
+        parts: list[Condition] = []
+        fields: dict[str, list[Within]] = {}
+        for part in condition.parts:
+            if isinstance(part, Within) and not self._several(part.field):
+                fields.setdefault(part.field, []).append(part)
+            else:
+                parts.append(part)
+        return [*parts, *(some[0] if len(some) == 1 else in_common(some) for some in fields.values())]
+
+    def _several(self, field: str) -> bool:
+        """Whether documents have several values of a scalar field."""
+        column = self._columns[field]
+        return isinstance(column, ScalarColumn) and column.further is not None
 
     def _all(self) -> AbstractBitMap:
         everything = BitMap()
@@ -132,11 +163,14 @@ class _Evaluation:
         many = int((stops - starts).sum()) * SCANNED_SHARE > self._documents
         if many and isinstance(condition, Within) and len(condition.intervals) == 1:
             assert isinstance(column, ScalarColumn)  # noqa: S101 - as all fields with intervals
-            return bitmap_of_mask(condition.intervals.hold(column.values) & column.present)
+            held = condition.intervals.hold(column.values) & column.present
+            if column.further is not None:
+                held[column.further.rows[condition.intervals.hold(column.further.values)]] = True
+            return bitmap_of_mask(held)
         return bitmap_of(self._indexes.sorted_values(condition.field).taken(starts, stops), self._documents)
 
     def _compared(self, condition: Within, among: AbstractBitMap) -> AbstractBitMap:
-        """Of a few rows those whose values lie within the intervals."""
+        """Of a few rows of one value each those whose values lie within the intervals."""
         column = self._columns[condition.field]
         assert isinstance(column, ScalarColumn)  # noqa: S101 - as all fields with intervals
         rows = np.frombuffer(among.to_array(), np.uint32)

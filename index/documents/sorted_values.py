@@ -1,7 +1,7 @@
 """The values of a scalar field in order, and the row of each: what ranges are looked up in.
 
-The arrays of a segment, whose names begin with the field's, are `_sorted.npy` int64[M] or float64[M],
-ascending, of the M documents that have a value, and `_order.npy` int32[M], their rows.
+The arrays of a segment, whose names begin with the field's, are `_sorted.npy` int64[M] or float64[M], all M
+values of its documents, ascending, and `_order.npy` int32[M], the rows of these.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from index.documents.fields import ScalarColumn
 from index.documents.intervals import Intervals, counted
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayTarget
-from models.representations import Bool, Int32, Int64
+from models.representations import Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,15 @@ class SortedValues:
     rows: Int32
 
     @staticmethod
-    def of(values: npt.NDArray[Any], present: Bool) -> SortedValues:
-        """Of a column: values [N], bool[N]."""
-        rows = np.flatnonzero(present)
-        rows = rows[np.argsort(values[rows], kind="stable")]
-        return SortedValues(values[rows], rows.astype(np.int32))
+    def of(column: ScalarColumn) -> SortedValues:
+        """Of a column of numbers."""
+        rows = np.flatnonzero(column.present)
+        values = column.values[rows]
+        if column.further is not None:
+            rows = np.concatenate([rows, column.further.rows])
+            values = np.concatenate([values, column.further.values])
+        order = np.argsort(values, kind="stable")
+        return SortedValues(values[order], rows[order].astype(np.int32))
 
     @staticmethod
     def stored(arrays: ArraySource, stem: str) -> bool:
@@ -84,7 +89,7 @@ class SortedValues:
         return starts[some], stops[some]
 
     def taken(self, starts: Int64, stops: Int64) -> Int32:
-        """The rows at these places, in order of their values."""
+        """The rows at these places, in order of their values; one of several values maybe repeated."""
         if len(starts) == 1:
             return self.rows[int(starts[0]) : int(stops[0])]
         return self.rows[counted(starts, stops)]

@@ -16,7 +16,7 @@ from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.dense.equal_rows import ROWS, EqualRows
 from index.documents.field_indexes import index_of
-from index.documents.fields import KeywordColumn, field_stems
+from index.documents.fields import KeywordColumn, ScalarColumn, field_stems
 from index.documents.store import MAX_ID_BYTES, DocumentStore
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
@@ -199,8 +199,20 @@ def _field_faults(segment: Segment, fields: Sequence[str | None]) -> Iterator[Fa
             yield stem, "has an index that is not what its values give"
         if isinstance(column, KeywordColumn):
             yield from _keyword_faults(column, stem)
-        elif not _all_finite(column.values):
-            yield f"{stem}_values", "a value is not finite"
+        else:
+            yield from _scalar_faults(column, stem)
+
+
+def _scalar_faults(column: ScalarColumn, stem: str) -> Iterator[Fault]:
+    further = column.further
+    if not _all_finite(column.values):
+        yield f"{stem}_values", "a value is not finite"
+    if further is None:
+        return
+    if not _all_finite(further.values):
+        yield f"{stem}_further", "a value is not finite"
+    if (np.diff(further.rows) < 0).any() or not column.present[further.rows].all():
+        yield f"{stem}_further_rows", "rows are out of order, or have no first value"
 
 
 def _keyword_faults(column: KeywordColumn, stem: str) -> Iterator[Fault]:

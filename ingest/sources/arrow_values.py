@@ -2,13 +2,14 @@
 
 | of Arrow | in JSON |
 |---|---|
-| date, time, timestamp | ISO 8601 text, to the nanosecond where there are such |
+| date, time, timestamp | ISO 8601 text, to the nanosecond where there are such, with the offset of its zone |
 | duration | ISO 8601 text: `PT1.5S` |
 | decimal | an integer of up to 18 digits; a number of up to 15, which float64 gives back; text of more |
 | struct, map with strings as keys | an object; of a struct without what is null |
 | list | a list |
 | UUID | text |
-| binary and others | nothing |
+| dictionary, run-end encoded, union, extension | what they stand for |
+| binary, interval, map with other keys | nothing |
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import math
 import sys
 import uuid
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pyarrow
@@ -25,6 +27,7 @@ from pyarrow import types
 
 INTEGER_DIGITS = 18  # what surely fits in 64 bits
 NUMBER_DIGITS = sys.float_info.dig
+_OF_PYTHON = (pyarrow.UuidType, pyarrow.Bool8Type)  # extensions that are more there than what stores them
 DECIMAL_PLACES = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
@@ -45,7 +48,9 @@ def json_value(name: str, scalar: pyarrow.Scalar, left_out: set[str]) -> Any:
     kind = scalar.type
     if not scalar.is_valid:
         return None
-    if types.is_dictionary(kind):
+    if types.is_dictionary(kind) or types.is_union(kind) or types.is_run_end_encoded(kind):
+        return json_value(name, scalar.value, left_out)
+    if isinstance(kind, pyarrow.BaseExtensionType) and not isinstance(kind, _OF_PYTHON):
         return json_value(name, scalar.value, left_out)
     if types.is_struct(kind):
         return _object(name, scalar, left_out)
@@ -55,15 +60,13 @@ def json_value(name: str, scalar: pyarrow.Scalar, left_out: set[str]) -> Any:
         return [json_value(name, item, left_out) for item in scalar.values]
     if types.is_duration(kind):
         return _duration(scalar.value, DECIMAL_PLACES[kind.unit])
+    if types.is_timestamp(kind) and not _known_zone(kind.tz):
+        return json_value(name, scalar.cast(pyarrow.timestamp(kind.unit, "UTC")), left_out)
     try:
         if kind in (pyarrow.time64("ns"),) or (types.is_timestamp(kind) and kind.unit == "ns"):
             return _nanoseconds(scalar)
         value = scalar.as_py()
-    except (
-        ValueError,
-        OverflowError,
-        KeyError,
-    ) as error:  # as of the year 10,000, or of an unknown time zone
+    except (ValueError, OverflowError) as error:  # as of the year 10,000
         raise BadValueError(f'"{name}" cannot be read ({error})') from error
     if types.is_decimal(kind):
         return _decimal(kind, value)
@@ -78,6 +81,26 @@ def json_value(name: str, scalar: pyarrow.Scalar, left_out: set[str]) -> Any:
     if isinstance(value, str | int):
         return value
     raise NoJsonError(name)
+
+
+def is_text(kind: pyarrow.DataType) -> bool:
+    """Whether it is one of the types of text."""
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def is_binary(kind: pyarrow.DataType) -> bool:
+    """Whether it is one of the types of bytes."""
+    variable = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
+    return bool(variable or types.is_fixed_size_binary(kind))
+
+
+@cache
+def _known_zone(name: str | None) -> bool:
+    """Whether a time zone is none, or one that this machine knows; the moments of others are told in UTC."""
+    try:
+        return name is None or bool(pyarrow.lib.string_to_tzinfo(name))
+    except (ValueError, KeyError):
+        return False
 
 
 def _object(name: str, scalar: pyarrow.StructScalar, left_out: set[str]) -> dict[str, Any]:
@@ -95,7 +118,7 @@ def _object(name: str, scalar: pyarrow.StructScalar, left_out: set[str]) -> dict
 
 
 def _map(name: str, scalar: pyarrow.MapScalar, left_out: set[str]) -> dict[str, Any]:
-    if not types.is_string(scalar.type.key_type) and not types.is_large_string(scalar.type.key_type):
+    if not is_text(scalar.type.key_type):
         raise NoJsonError(name)
     found: dict[str, Any] = {}
     for entry in scalar.values:

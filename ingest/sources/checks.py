@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,14 +33,18 @@ class RecordChecks:
     """The checks of one source, whose ids must differ. `skipped` counts the records left out, `skips` lists
     the first of them, and what was left out of others.
 
-    fields: the collection's declared fields, whose values must have the declared type.
+    fields: the collection's declared fields, whose values must have the declared type; guessed: those of
+    which `ingest/sources/inference.py` found it.
     """
 
-    def __init__(self, on_error: OnError, fields: Mapping[str, FieldType]) -> None:
+    def __init__(
+        self, on_error: OnError, fields: Mapping[str, FieldType], guessed: Collection[str] = ()
+    ) -> None:
         self.skipped = 0
         self.skips: list[Skipped] = []
         self._on_error = on_error
         self._fields = fields
+        self._guessed = guessed
         self._seen: _SeenIds | None = None
 
     def problem(self, document: Document, position: str) -> Exception | None:
@@ -50,11 +54,22 @@ class RecordChecks:
         try:
             encode_document(document)
             for name, kind in self._fields.items():
-                field_values(name, kind, document.metadata.get(name))
+                self._check_field(name, kind, document)
             self._seen.add(document.id, position)
         except (InvalidDocumentError, DuplicateDocumentError) as error:
             return error
         return None
+
+    def _check_field(self, name: str, kind: FieldType, document: Document) -> None:
+        try:
+            field_values(name, kind, document.metadata.get(name))
+        except InvalidDocumentError as error:
+            if name not in self._guessed:
+                raise
+            raise InvalidDocumentError(
+                f"{error}. The first documents are all {kind} there, which is what --infer-fields went by: "
+                f"say what it is with --field {name}:TYPE"
+            ) from error
 
     def skip(self, position: str, problem: Exception, *, harmless: bool = False) -> None:
         """Leaves a record out. Raises SourceError or DuplicateDocumentError where it ends the build.

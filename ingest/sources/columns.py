@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from index.candidates import Document
+from index.documents.ids import identifier_of
 from index.documents.json_values import TOO_DEEP
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
@@ -38,6 +39,11 @@ class ColumnChoice:
     metadata: tuple[str, ...] | None = None
     not_metadata: tuple[str, ...] = ()
     generate_ids: bool = False
+
+    @property
+    def own(self) -> list[str]:
+        """The names that are said of text, title and id."""
+        return [name for name in (self.text, self.title, self.id) if name is not None]
 
     def among(self, names: Sequence[str], origin: str) -> Columns:
         """The columns of a source of these names. Raises SourceError where it is unclear; origin: for it."""
@@ -82,8 +88,8 @@ class Columns:
     def document(self, record: object) -> Document:
         """The document of a record. Raises InvalidDocumentError where a part is missing or of another type.
 
-        A whole number as id becomes its decimal digits, since BEIR's judgments name ids as text. Null stands
-        for an absent value. What is beside an object `metadata` and inside it holds as it is inside.
+        A whole number as id becomes its decimal digits. Null stands for an absent value. What is beside an
+        object `metadata` and inside it holds as it is inside.
         """
         if not isinstance(record, Mapping):
             raise InvalidDocumentError(f"expected a JSON object, got {kind_of(record)}")
@@ -184,7 +190,7 @@ def _usual_identifier(record: Mapping[str, Any]) -> str:
     names = [name for name in ("id", "_id") if record.get(name) is not None]
     if not names:
         raise InvalidDocumentError('"id" (or "_id") is missing')
-    if len(names) == 2 and record["id"] != record["_id"]:
+    if len(names) == 2 and identifier_of(record["id"]) != identifier_of(record["_id"]):
         raise InvalidDocumentError(
             f'"id" is {record["id"]!r:.80} but "_id" is {record["_id"]!r:.80}: keep one'
         )
@@ -192,10 +198,9 @@ def _usual_identifier(record: Mapping[str, Any]) -> str:
 
 
 def _identifier(name: str, value: Any) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
     if value is None:
         raise InvalidDocumentError(f'"{name}" is missing')
+    value = identifier_of(value)
     if not isinstance(value, str):
         raise InvalidDocumentError(f'"{name}" must be a string or a whole number, got {kind_of(value)}')
     if not value:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import re
@@ -17,6 +16,7 @@ from index.documents.fields import FieldType
 from index.documents.json_values import loads
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
+from ingest.sources.cells import cell_value
 from ingest.sources.columns import METADATA, shown_columns
 from ingest.sources.encodings import SAMPLE_BYTES, found_encoding
 from ingest.sources.packed import PackedFile
@@ -24,8 +24,6 @@ from ingest.sources.packed import PackedFile
 DELIMITERS = ",;\t|"
 HEADER_CHARACTERS = 2**16  # that tell the delimiter: less than any limit of a cell that csv may have
 _SEPARATOR = re.compile(r"sep=(.)", re.IGNORECASE)  # as Excel writes it before the header
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 
 Row = tuple[int, "dict[str, Any] | InvalidDocumentError"]
 
@@ -38,6 +36,7 @@ class DelimitedRows:
     """
 
     unit = "line"
+    cells = True
     blank = 0
     left_out: Mapping[str, int] = {}
 
@@ -168,16 +167,7 @@ class DelimitedRows:
                 return loads(cell.encode())
             except orjson.JSONDecodeError as error:
                 raise InvalidDocumentError(f'"{METADATA}" is text but not JSON: {error.msg}') from error
-        kind = self._fields.get(name)
-        text = cell.strip()
-        if kind == "integer" and _INTEGER.fullmatch(text):
-            return int(text)
-        if kind == "number":
-            with contextlib.suppress(ValueError):
-                return float(text)
-        if kind == "boolean":
-            return _BOOLEANS.get(text.lower(), cell)
-        return text if kind == "datetime" else cell  # of another type than declared it is refused by name
+        return cell_value(cell, self._fields.get(name))  # of another type it is refused by name
 
 
 def found_delimiter(path: Path, header: str) -> str:

@@ -9,16 +9,23 @@ from typing import Any, Protocol
 from index.documents.fields import FieldType
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
-from ingest.sources.columns import TEXTS
+from ingest.sources.columns import IDS, METADATA, SHOWN_CHARACTERS, TEXTS, TITLES
 from ingest.sources.json_lines import JsonLines
 from ingest.sources.json_text import parse_json
 from ingest.sources.packed import OPENERS, PackedFile
+from ingest.sources.parts import files_below
 from ingest.texts.files import ENDINGS as TEXTS_OF_FILES
 from ingest.texts.files import has_text_files, is_text_file
 
-LINES, ARRAYS, DELIMITED, PARQUET = (".jsonl", ".ndjson"), (".json",), (".csv", ".tsv", ".tab"), (".parquet",)
-KINDS = (*LINES, *ARRAYS, *DELIMITED, *PARQUET)
+LINES, ARRAYS, DELIMITED = (".jsonl", ".ndjson"), (".json",), (".csv", ".tsv", ".tab")
+PARQUET, ARROW = (".parquet",), (".arrow", ".arrows", ".feather", ".ipc")
+KINDS = (*LINES, *ARRAYS, *DELIMITED, *PARQUET, *ARROW)
 CORPUS = "corpus"
+_TEXTS = (*IDS, *TEXTS, *TITLES, METADATA)
+
+
+Source = Path | Sequence[Path]
+"""A file or folder; or several, read one after the other as if they were one."""
 
 
 class Records(Protocol):
@@ -26,7 +33,7 @@ class Records(Protocol):
 
     unit: of positions; names: of all columns, None where only records tell; encoding: of text, None where a
     kind of file has but one; blank: positions without a record; left_out: names of what JSON has nothing
-    for, and of how many records.
+    for, and of how many records; cells: whether all values are text, whatever they mean.
     """
 
     @property
@@ -34,6 +41,9 @@ class Records(Protocol):
 
     @property
     def names(self) -> Sequence[str] | None: ...
+
+    @property
+    def cells(self) -> bool: ...
 
     @property
     def encoding(self) -> str | None: ...
@@ -56,25 +66,43 @@ class Records(Protocol):
     def __iter__(self) -> Iterator[tuple[int | str, Any | InvalidDocumentError]]: ...
 
 
-def source_files(source: Path) -> list[Path]:
-    """The files that hold a source's documents, in order of name.
+def paths_of(source: Source) -> list[Path]:
+    """The files and folders that a source is."""
+    return [source] if isinstance(source, Path) else list(source)
 
-    A folder holds a file called corpus (BEIR), or else parts of one kind. One with texts, there or in its
-    folders, stands for these itself. Raises SourceError where there is none.
+
+def shown(source: Source) -> str:
+    """A source in messages."""
+    return ", ".join(map(str, paths_of(source)))[:SHOWN_CHARACTERS]
+
+
+def source_files(source: Path) -> list[Path]:
+    """The files that hold a source's documents, in order of path.
+
+    A folder holds a file called corpus (BEIR), or else parts of one kind, in it or in folders below it; JSON
+    beside parts of another kind describes those. One with texts, there or in its folders, stands for these
+    itself, unless it is one of tables by `_is_table`. Raises SourceError where there is none.
     """
     if source.is_dir():
-        files = sorted(path for path in source.iterdir() if path.is_file() and _kind(path) is not None)
-        corpus = [path for path in files if path.name.split(".")[0] == CORPUS]
+        files = [path for path in files_below(source) if _kind(path) is not None]
+        corpus = [path for path in files if path.parent == source and path.name.split(".")[0] == CORPUS]
         if corpus:
             return corpus[:1]
-        for kinds in (PARQUET, LINES, DELIMITED):
-            parts = [path for path in files if _kind(path) in kinds]
-            if parts:
-                return parts
-        if has_text_files(source):  # beside which single files of JSON often lie
+        parts = [
+            found
+            for kinds in (PARQUET, ARROW, LINES, DELIMITED, ARRAYS)
+            if (found := [path for path in files if _kind(path) in kinds])
+        ]
+        tables = [found for found in parts if _kind(found[0]) not in ARRAYS]
+        if has_text_files(source) and not any(_is_table(path, source) for found in tables for path in found):
             return [source]
-        if files:
-            return files
+        if len(tables) > 1:
+            raise SourceError(
+                f"{source}: the folder holds {tables[0][0].name} and {tables[1][0].name}, which are not of "
+                "one kind; name the files, or folders of one kind each"
+            )
+        if parts:
+            return parts[0]
         raise SourceError(
             f"{source}: the folder holds no file that ends in {', '.join(KINDS)}, packed or not, and no text "
             f"({', '.join(TEXTS_OF_FILES)}). Give a BEIR folder, a folder of such parts, or a file."
@@ -91,28 +119,37 @@ def source_files(source: Path) -> list[Path]:
     return [source]
 
 
+def _is_table(path: Path, folder: Path) -> bool:
+    """Whether a part says that a folder in which texts lie is one of tables: as it lies beside them, in
+    partitions, or is of a kind that nobody has among texts.
+    """
+    inner = path.relative_to(folder).parts[:-1]
+    return not inner or _kind(path) in (*PARQUET, *ARROW) or any("=" in part for part in inner)
+
+
 def open_records(
     path: Path,
     limit_bytes: int,
     fields: Mapping[str, FieldType],
     encoding: str | None = None,
     delimiter: str | None = None,
+    texts: Sequence[str] = (),
 ) -> Records:
-    """The records of a file, or of a folder of texts. Raises SourceError where it is not of the kind that its
-    name says.
+    """The records of a file, or of a folder of texts. texts: names of columns that hold text, beside the
+    usual ones. Raises SourceError where the file is not of the kind that its name says.
     """
     if holds_texts(path):
         from ingest.texts.folder import TextFolder
 
         return TextFolder(path, limit_bytes, encoding)
     kind = _kind(path)
-    if kind in PARQUET:
-        return _ParquetRecords(path, limit_bytes)
+    if kind in (*PARQUET, *ARROW):
+        return _ArrowRecords(path, limit_bytes, [*_TEXTS, *texts])
     if kind in DELIMITED:
         from ingest.sources.delimited import DelimitedRows
 
         return DelimitedRows(path, limit_bytes, fields, encoding, delimiter)
-    if kind in ARRAYS and not _has_object_lines(path):
+    if kind in ARRAYS and not _has_object_lines(path, limit_bytes):
         from ingest.sources.json_array import JsonArray
 
         return JsonArray(path, limit_bytes)
@@ -130,21 +167,31 @@ def _kind(path: Path) -> str | None:
     if len(suffixes) > 1 and suffixes[-1] in OPENERS:
         suffixes.pop()
     found = suffixes[-1] if suffixes else None
-    packed_table = found in PARQUET and path.suffix.lower() != found  # packed within, and never around
+    packed_table = (
+        found in (*PARQUET, *ARROW) and path.suffix.lower() != found
+    )  # packed within, and never around
     return found if found in KINDS and not packed_table else None
 
 
-def _has_object_lines(path: Path) -> bool:
+def _has_object_lines(path: Path, limit_bytes: int) -> bool:
     """Whether a .json file is JSONL by another name: its first line is an object, none around an array."""
     with PackedFile(path).opened(lambda: "its beginning") as file:
-        line = file.readline(2**20).removeprefix(b"\xef\xbb\xbf").strip()
+        line = file.readline(limit_bytes).removeprefix(b"\xef\xbb\xbf")
+        while line and line.isspace():
+            line = file.readline(limit_bytes)
+        line = line.strip()
+        if not line.startswith(b"{"):
+            return False
+        after = file.read(1) if line.endswith(b"}") else b""
+        while after.isspace():
+            after = file.read(1)
+    if after == b"{":  # within an array a comma would be before it
+        return True
     try:
         first = parse_json(line)
     except InvalidDocumentError:
         return False
-    if not isinstance(first, dict):
-        return False
-    return not _holds_objects(first) or any(name.lower() in TEXTS for name in first)
+    return bool(after) or not _holds_objects(first) or any(name.lower() in TEXTS for name in first)
 
 
 def _holds_objects(value: Any) -> bool:
@@ -159,21 +206,23 @@ def _holds_objects(value: Any) -> bool:
     return False
 
 
-class _ParquetRecords:
-    """The rows of a Parquet file."""
+class _ArrowRecords:
+    """The rows of a Parquet or Arrow file."""
 
     unit = "row"
     encoding = None
+    cells = False
     blank = 0
 
-    def __init__(self, path: Path, row_bytes: int) -> None:
+    def __init__(self, path: Path, row_bytes: int, texts: Sequence[str]) -> None:
         try:
-            from ingest.sources.parquet import ParquetRows  # pyarrow is large, slow to load and seldom needed
+            from ingest.sources.arrow_rows import ArrowRows  # pyarrow is large, slow to load, seldom needed
         except ImportError as error:
+            kind = "Parquet" if _kind(path) in PARQUET else "Arrow"
             raise SourceError(
-                f"{path}: Parquet needs pyarrow ({error}): pip install -c constraints.txt -e '.[cpu,parquet]'"
+                f"{path}: {kind} needs pyarrow ({error}): pip install -c constraints.txt -e '.[cpu,parquet]'"
             ) from error
-        self._rows = ParquetRows(path, row_bytes)
+        self._rows = ArrowRows(path, row_bytes, texts)
         self.names = self._rows.names
 
     @property

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -10,10 +13,12 @@ import ijson
 
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
+from ingest.sources.json_text import NO_NUMBER
 from ingest.sources.packed import PackedFile
 
 _MARK = b"\xef\xbb\xbf"
 _READ_BYTES = 2**16
+_CONSTANT = re.compile(r"\b(NaN|Infinity)\b")
 
 
 class JsonArray:
@@ -25,6 +30,7 @@ class JsonArray:
 
     unit = "record"
     encoding = None
+    cells = False
     blank = 0
     left_out: Mapping[str, int] = {}
     names = None
@@ -53,8 +59,18 @@ class JsonArray:
                     yield number, record
             except ijson.JSONError as error:
                 raise SourceError(
-                    f"{self.path}: no valid JSON after record {number}: {_said(error)}"
+                    f"{self.path}: no valid JSON after record {number}: {self._why(error, prefix)}"
                 ) from error
+
+    def _why(self, error: Exception, prefix: str) -> str:
+        """What is wrong; of numbers that JSON has not, though Python writes them, also where."""
+        if not _CONSTANT.search(str(error)):
+            return _said(error)
+        path = ""
+        with self._file.opened(lambda: "its beginning") as file, contextlib.suppress(ijson.JSONError):
+            for parent, event, key in ijson.parse(_Bounded(file, sys.maxsize, self.path), use_float=True):
+                path = f"{parent}.{key}" if event == "map_key" else parent
+        return f'"{path.removeprefix(f"{prefix}.")[:200]}" is NaN or infinite: {NO_NUMBER}'
 
     def _prefix(self) -> str:
         """Where the array is, as ijson names its items."""

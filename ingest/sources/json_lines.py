@@ -18,6 +18,7 @@ class JsonLines:
 
     unit = "line"
     encoding = None
+    cells = False
     left_out: Mapping[str, int] = {}
     names = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from index.candidates import Document
 from index.documents.fields import FieldType
 from index.errors import DuplicateDocumentError, InvalidDocumentError
+from ingest.errors import SourceError
 from ingest.passages.measure import TokenMeasure
 from ingest.passages.split import Split
 from ingest.sources.checks import OnError, RecordChecks, Skipped
 from ingest.sources.columns import STANDARD, USUAL, ColumnChoice, Columns
-from ingest.sources.files import Records, holds_texts, open_records, source_files
+from ingest.sources.files import Records, Source, holds_texts, open_records, paths_of, shown, source_files
 from ingest.sources.lines import MAX_LINE_BYTES
+from ingest.sources.parts import partition_of, with_partition
 from ingest.texts.folder import TextFolder
 from ingest.texts.record import LeftOutError, TextRecord
 from models.tokenizer import Tokenizer
@@ -51,34 +53,45 @@ AS_FOUND = Reading()
 
 
 class DocumentReader:
-    """Iterates once over a source's documents, in order, each such that the index accepts it.
+    """Iterates once over a source's documents, in order, each such that the index accepts it. Ids differ in
+    the whole of it.
 
-    fields: the collection's declared fields, whose values must have the declared type. tokenizer: measures
-    passages; without one their tokens are estimated.
+    fields: the collection's declared fields, whose values must have the declared type; guessed: those whose
+    type was found in the first documents, for messages. tokenizer: measures passages; without one their
+    tokens are estimated.
     `skipped` counts the records left out; `skips` lists the first of them, and what was left out of others.
     `columns` and `encoding` are those of the file that is read.
     """
 
     def __init__(
         self,
-        source: Path,
+        source: Source,
         *,
         on_error: OnError = "stop",
         fields: Mapping[str, FieldType] | None = None,
         reading: Reading = AS_FOUND,
         tokenizer: Tokenizer | None = None,
+        guessed: Collection[str] = (),
         line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
-        self.files = source_files(source)
+        self._source = source
+        self._fields = fields or {}
+        found = [(path, partition_of(each, path)) for each in paths_of(source) for path in source_files(each)]
+        if not found:
+            raise SourceError("no source is given; give a file or a folder")
+        self.files = [path for path, _ in found]
+        self._partitions = [partition for _, partition in found]
         self.columns: Columns = STANDARD
         self.encoding: str | None = None
         self._reading = reading
-        self._checks = RecordChecks(on_error, fields or {})
+        self._checks = RecordChecks(on_error, self._fields, guessed)
         self._cutter = None if reading.split is None else _cutter(reading.split, tokenizer)
+        texts = [*reading.columns.own, *(name for name, kind in self._fields.items() if kind == "keyword")]
         self._parts = [
-            open_records(path, line_bytes, fields or {}, reading.encoding, reading.delimiter)
+            open_records(path, line_bytes, self._fields, reading.encoding, reading.delimiter, texts)
             for path in self.files
         ]
+        self._current = self._parts[0], self._partitions[0]
         counts = [part.count() for part in self._parts]
         self._records = None if None in counts else sum(count for count in counts if count is not None)
 
@@ -93,6 +106,20 @@ class DocumentReader:
     def usual(self) -> bool:
         """Whether it is what every source of ours has, so that nothing is to be said."""
         return self.columns.usual and self._cutter is None and not any(map(holds_texts, self.files))
+
+    @property
+    def partitions(self) -> dict[str, set[str]]:
+        """The columns that names of folders give, with all values of each."""
+        found: dict[str, set[str]] = {}
+        for partition in self._partitions:
+            for name, value in partition.items():
+                found.setdefault(name, set()).update([] if value is None else [value])
+        return found
+
+    def is_cell(self, name: str) -> bool:
+        """Whether what the file that is read has under a name is text, whatever it means."""
+        part, partition = self._current
+        return name in partition or (part.cells and name in (part.names or ()))
 
     @property
     def skipped(self) -> int:
@@ -114,13 +141,21 @@ class DocumentReader:
         """Share of the source read so far, from 0 to 1."""
         return sum(part.fraction for part in self._parts) / len(self._parts)
 
+    def no_documents(self) -> SourceError:
+        """What is wrong with a source that was read and has none."""
+        return SourceError(
+            f"{shown(self._source)}: no documents ({self.skipped} records skipped); nothing was written. "
+            "Give a source with at least one document."
+        )
+
     def __iter__(self) -> Iterator[Document]:
         """Raises SourceError or DuplicateDocumentError at a bad record, unless those are skipped. Raises
         SourceError where it is unclear which columns hold what.
         """
         with closing(self._checks) as checks:
-            for path, part in zip(self.files, self._parts, strict=True):
-                for number, record in self._looked_at(path, part):
+            for path, part, partition in zip(self.files, self._parts, self._partitions, strict=True):
+                self._current = part, partition
+                for number, record in self._looked_at(path, part, partition):
                     position = f"{path} {part.unit} {number}"
                     for item in self._items(record, position):
                         problem = item if isinstance(item, Exception) else checks.problem(item, position)
@@ -134,12 +169,14 @@ class DocumentReader:
                 for name, rows in part.left_out.items():
                     checks.left_out(str(path), name, rows)
 
-    def _looked_at(self, path: Path, part: Records) -> Iterable[Item]:
+    def _looked_at(self, path: Path, part: Records, partition: Mapping[str, str | None]) -> Iterable[Item]:
         """The records of a file, once its columns are known."""
         items, begun, names = iter(part), list[Item](), part.names
+        if partition:
+            items = with_partition(items, partition, self._fields)
         if names is None:
             begun, names = _beginning(items)
-        self.columns = self._reading.columns.among(names, str(path))
+        self.columns = self._reading.columns.among([*dict.fromkeys([*names, *partition])], str(path))
         self.encoding = part.encoding
         return chain(begun, items)
 
@@ -167,8 +204,8 @@ class DocumentReader:
             return error
 
 
-def read_documents(source: Path, *, on_error: OnError = "stop") -> DocumentReader:
-    """Documents of a file, or of a folder with a corpus; see DocumentReader."""
+def read_documents(source: Source, *, on_error: OnError = "stop") -> DocumentReader:
+    """Documents of files and folders; see DocumentReader."""
     return DocumentReader(source, on_error=on_error)
 
 

@@ -19,6 +19,7 @@ class TextFolder:
     unit = "file"
     blank = 0
     names = COLUMNS
+    cells = False
     left_out: Mapping[str, int] = {}
 
     def __init__(self, source: Path, limit_bytes: int, encoding: str | None = None) -> None:

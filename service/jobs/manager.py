@@ -8,7 +8,7 @@ import logging
 import os
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from service.errors import failure_of
 from service.exceptions import NotFoundError, OverloadedError
 from service.jobs.outcome import settled
 from service.jobs.process import BuildLock, BuildProcess
-from service.jobs.sources import confined_source
+from service.jobs.sources import confined_sources
 from service.jobs.staging import StagedBuild
 from service.jobs.store import Job, JobState, JobStore, now
 from service.load.pools import Pool
@@ -112,14 +112,14 @@ class JobManager:
     async def submit(
         self,
         collection: str,
-        source: str,
+        source: str | Sequence[str],
         encoder: str | None = None,
         on_error: OnError = "stop",
         adapter: str | None = None,
         mode: AdoptionMode = "replace",
         reading: Mapping[str, Any] | None = None,
     ) -> Job:
-        """Queues a build from a file or folder below `sources/` of the data root.
+        """Queues a build from a file or folder below `sources/` of the data root, or from several.
 
         collection: its name, or an alias, which stands for what it means now. encoder and adapter: of a
         collection that is new, the encoder by name or fingerprint and by default the service's own; one that
@@ -130,7 +130,8 @@ class JobManager:
         is asked for than the collection's, AdapterNotFoundError, InvalidNameError, OverloadedError where too
         many jobs wait.
         """
-        collection, adapter, checkpoint = await self._check(collection, source, encoder, adapter)
+        sources = [source] if isinstance(source, str) else source
+        collection, adapter, checkpoint = await self._check(collection, sources, encoder, adapter)
         if len(self._queue) >= MAX_QUEUED:
             raise OverloadedError(
                 f"{MAX_QUEUED} jobs wait already, the limit; cancel some or try later", 60, "jobs"
@@ -183,7 +184,7 @@ class JobManager:
         self._wake.set()
 
     async def _check(
-        self, collection: str, source: str, encoder: str | None, adapter: str | None
+        self, collection: str, sources: Sequence[str], encoder: str | None, adapter: str | None
     ) -> tuple[str, str | None, str | None]:
         """The collection's name, the adapter that the build goes with, and what opens the encoder of a new
         collection that is not the service's own; one that exists says it itself.
@@ -208,7 +209,7 @@ class JobManager:
             encoding = await self._encoders.of_collection(opened.settings, adapter)
             info = await encoding.info_of(opened.settings.adapter)
             collection = opened.settings.name
-        await self._pool.run(confined_source, self._data / "sources", source)
+        await self._pool.run(confined_sources, self._data / "sources", sources)
         return collection, info.adapter, checkpoint
 
     async def _work(self) -> None:
@@ -242,11 +243,10 @@ class JobManager:
                 await asyncio.shield(self._pool.run(staged.close))
 
     async def _build_in(self, job: Job, staged: StagedBuild | None) -> Job:
-        sources = self._data / "sources"
-        path = await self._pool.run(confined_source, sources, job.source)
+        paths = await self._pool.run(confined_sources, self._data / "sources", job.sources)
         process = await BuildProcess.start(
             job,
-            path,
+            paths,
             self._data,
             self._environment,
             self._build_lock,

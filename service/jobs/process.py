@@ -8,7 +8,7 @@ import json
 import os
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +85,7 @@ class BuildProcess:
     async def start(
         cls,
         job: Job,
-        source: Path,
+        sources: Sequence[Path],
         data: Path,
         environment: Mapping[str, str],
         lock: BuildLock,
@@ -101,7 +101,7 @@ class BuildProcess:
         """
         with lock.for_child() as descriptor:
             process = await asyncio.create_subprocess_exec(
-                *(*module_command("cli.main"), "index", "build", str(source)),
+                *(*module_command("cli.main"), "index", "build", *map(str, sources)),
                 *("--collection", job.collection, "--data", str(data), "--on-error", job.on_error),
                 *reading_flags(job.reading),
                 *(() if job.adapter is None else ("--adapter", job.adapter)),

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from ingest.errors import SourceError
 from ingest.sources.files import source_files
 from service.exceptions import InvalidRequestError
+
+
+def confined_sources(root: Path, sources: Sequence[str]) -> list[Path]:
+    """The files and folders that a client names; see `confined_source`."""
+    return [confined_source(root, source) for source in sources]
 
 
 def confined_source(root: Path, source: str) -> Path:
@@ -33,7 +40,8 @@ def confined_source(root: Path, source: str) -> Path:
     try:
         files = source_files(resolved)
     except SourceError as error:
-        raise refuse("is no file of a kind that is read, and no folder of such files") from error
+        why = str(error).replace(f"{root.resolve()}{os.sep}", "")
+        raise refuse(f"cannot be read ({why})") from error
     if any(not file.resolve().is_relative_to(root.resolve()) for file in files):
         raise refuse("leads outside")
     return resolved

@@ -35,7 +35,7 @@ class Job:
 
     id: str
     collection: str
-    source: str
+    source: str | Sequence[str]
     created_at: str
     state: JobState = "queued"
     documents_done: int = 0
@@ -54,6 +54,11 @@ class Job:
     error: str | None = None
     started_at: str | None = None
     finished_at: str | None = None
+
+    @property
+    def sources(self) -> list[str]:
+        """The files and folders that are read."""
+        return [self.source] if isinstance(self.source, str) else list(self.source)
 
     @property
     def finished(self) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from index.documents.ids import identifier_of
 from index.documents.metadata import MAX_METADATA_LEVELS
 from service.schemas.base import WHOLE, Request, Text, Usage, counted
 from service.schemas.embed import PackedArray, SparseEmbedding
@@ -30,9 +31,20 @@ IfPosition = Annotated[
     ),
     WHOLE,
 ]
+_Whole64 = Annotated[int, Field(ge=-(2**63), lt=2**64)]
 DocumentId = Annotated[
-    str, Field(min_length=1, max_length=512, description="1 to 512 bytes of UTF-8, any characters.")
+    str,
+    Field(
+        min_length=1,
+        max_length=512,
+        description="1 to 512 bytes of UTF-8, any characters; a whole number is the text of its digits.",
+    ),
+    BeforeValidator(
+        identifier_of,
+        json_schema_input_type=Annotated[str, Field(min_length=1, max_length=512)] | _Whole64,
+    ),
 ]
+KnownId = Annotated[str, BeforeValidator(identifier_of, json_schema_input_type=str | _Whole64)]
 Whole = Annotated[int, Field(ge=0, lt=2**63), WHOLE]
 Position = Annotated[int, Field(description="The collection's position: it grows by one with each write.")]
 
@@ -167,7 +179,8 @@ class UpdateDocumentsRequest(Request):
     )
 
     ids: (
-        Annotated[list[str], Field(min_length=1, fail_fast=True), counted("write_documents", "items")] | None
+        Annotated[list[KnownId], Field(min_length=1, fail_fast=True), counted("write_documents", "items")]
+        | None
     ) = Field(None, description="Their number is limited by the setting `max_write_documents`.")
     filter: FilterTree | None = Field(None, description="All documents that it allows.")
     metadata: dict[str, Any] = Field(description="In place of all that each has, or merged into it.")
@@ -194,7 +207,8 @@ class DeleteDocumentsRequest(Request):
     )
 
     ids: (
-        Annotated[list[str], Field(min_length=1, fail_fast=True), counted("write_documents", "items")] | None
+        Annotated[list[KnownId], Field(min_length=1, fail_fast=True), counted("write_documents", "items")]
+        | None
     ) = Field(None, description="Their number is limited by the setting `max_write_documents`.")
     filter: FilterTree | None = Field(None, description="All documents that it allows.")
     idempotency_key: Key | None = None
@@ -226,7 +240,7 @@ class GetDocumentsRequest(Request):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"ids": ["tea", "rail"]}]})
 
-    ids: Annotated[list[str], Field(min_length=1, fail_fast=True), counted("page_documents", "items")] = (
+    ids: Annotated[list[KnownId], Field(min_length=1, fail_fast=True), counted("page_documents", "items")] = (
         Field(description="Their number is limited by the setting `max_page_documents`.")
     )
 

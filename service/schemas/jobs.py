@@ -13,6 +13,8 @@ from service.jobs.store import JobState
 from service.schemas.base import WHOLE, AdapterName, NextPage, Request, former
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=1024)]
+SourcePath = Annotated[str, Field(min_length=1, max_length=1024)]
+SourcePaths = Annotated[list[SourcePath], Field(min_length=1, max_length=100, fail_fast=True)]
 ColumnNames = Annotated[list[ColumnName], Field(min_length=1, max_length=1000, fail_fast=True)]
 
 
@@ -28,6 +30,10 @@ class ReadingRequest(Request):
     metadata_fields: ColumnNames | None = Field(None, description="Columns to keep; by default all others.")
     no_metadata_fields: ColumnNames | None = Field(None, description="Columns to leave out.")
     generate_ids: bool | None = Field(False, description="Make each id of what its document holds.")
+    infer_fields: bool | None = Field(
+        False,
+        description="Find the types of the fields of a collection that is new in the first documents.",
+    )
     encoding: ColumnName | None = Field(
         None, description="Of CSV and TSV, such as `cp949`; by default found."
     )
@@ -61,9 +67,10 @@ class JobRequest(Request):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"source": "articles.jsonl"}]})
 
-    source: Annotated[str, Field(min_length=1, max_length=1024)] = Field(
-        description="A file or folder below `sources/` of the data root: CSV, TSV, JSON, JSONL or Parquet, "
-        "with columns of the usual names, a BEIR folder, or Markdown, text, HTML and PDF."
+    source: SourcePath | SourcePaths = Field(
+        description="A file or folder below `sources/` of the data root: CSV, TSV, JSON, JSONL, Parquet or "
+        "Arrow, with columns of the usual names, a BEIR folder, or Markdown, text, HTML and PDF. Several are "
+        "read one after the other."
     )
     mode: AdoptionMode | None = Field(
         "replace",
@@ -90,7 +97,7 @@ class JobResponse(BaseModel):
 
     id: str
     collection: str
-    source: str
+    source: str | list[str]
     adapter: str | None
     mode: AdoptionMode
     state: JobState

@@ -67,6 +67,20 @@ def check_documents(tercet: Run, tmp_path: Path, *where: str, **variables: str) 
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"id": "z"}')
     assert run("put", str(bad)).returncode == 1
+    empty, skipped = tmp_path / "empty.jsonl", tmp_path / "skipped.jsonl"
+    empty.touch()
+    skipped.write_text('{"id": "z", "text": 5}')
+    for path, flags, count in ((empty, [], 0), (skipped, ["--on-error", "skip"], 1)):
+        nothing = run("put", str(path), *flags)
+        said = (
+            f"Error: {path}: no documents ({count} records skipped); nothing was written. Give a source with "
+            "at least one document.\n"
+        )
+        assert (nothing.returncode, nothing.stdout, nothing.stderr[-len(said) :]) == (1, "", said)
+    gone = run("put", "gone.jsonl")
+    assert (gone.returncode, gone.stderr) == (1, "Error: gone.jsonl: no such file or folder\n")
+    assert "2 documents are in" in run("put", more(tmp_path), str(empty)).stdout
+    assert "1 documents were deleted" in run("delete", "a/b c").stdout
 
 
 def test_documents_of_a_data_root(tercet: Run, built: Path, tmp_path: Path) -> None:
@@ -115,7 +129,12 @@ def test_a_server_is_asked_and_named(tercet: Run, server: str, built: Path, tmp_
     stats = json.loads(tercet("index", "stats", "small", "--url", server, "--json", **keys).stdout)
     assert (stats["documents"], stats["ledger"]["entries"]) == (4, 0)
     failed = tercet("index", "build", "no.jsonl", "--collection", "small", "--url", server, **keys)
-    assert (failed.returncode, "no.jsonl" in failed.stderr) == (1, True)
+    assert (failed.returncode, "'no.jsonl' does not exist; give a path below sources/" in failed.stderr) == (
+        1,
+        True,
+    )
+    here = tercet("index", "build", more(tmp_path), "--collection", "small", "--url", server, **keys)
+    assert (here.returncode, "is on this machine: copy it there, or send it" in here.stderr) == (1, True)
 
 
 def test_no_server_is_one_line(tercet: Run) -> None:

@@ -1,7 +1,9 @@
 """Sources as people have them, by the flags of `tercet index build` and `tercet documents put`."""
 
+import gzip
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,3 +76,91 @@ def test_flags_that_do_not_go(tercet: Run, faq: Path, flags: list[str], code: in
     done = tercet("index", "build", faq.name, "--collection", "faq", *flags)
     assert done.returncode == code
     assert said in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_several_sources_and_types_that_are_found(tercet: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,text,year,lang\n1,tea is hot,2001,en\n2,the train,1830,de\n")
+    (tmp_path / "b.jsonl").write_text('{"id": 3, "text": "bees", "year": 1927, "at": "2024-05-17 09:30:00"}')
+    flags = ["a.csv", "b.jsonl", "--collection", "x", "--infer-fields", "--field", "lang:keyword"]
+    said = "fields as found in the first 3 documents: year:integer, at:datetime"
+    dry = tercet("index", "build", *flags, "--dry-run")
+    assert dry.stdout.splitlines()[0] == said
+    assert [json.loads(line)["id"] for line in dry.stdout.splitlines() if line[0] == "{"] == ["1", "2", "3"]
+    done = tercet("index", "build", *flags)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stderr
+    for condition in ({"lt": {"year": 1900}}, {"eq": {"lang": "de"}}, {"lt": {"at": "2024-05-17T09:30:01Z"}}):
+        counted = tercet("documents", "count", "--collection", "x", "--filter", json.dumps(condition))
+        assert counted.stdout == "1\n", counted.stderr
+    again = tercet("index", "build", "a.csv", "--collection", "x", "--infer-fields")
+    assert again.returncode == 0, again.stderr
+    assert "collection 'x' exists with its fields, which stay" in again.stderr
+    (tmp_path / "c.jsonl").write_text('{"id": "1", "text": "twice"}')
+    twice = tercet("index", "build", "a.csv", "c.jsonl", "--collection", "y")
+    assert (
+        twice.returncode,
+        "c.jsonl line 1: the id '1' occurs already at a.csv line 2" in twice.stderr,
+    ) == (
+        1,
+        True,
+    )
+
+
+def piped(
+    environment: dict[str, str], folder: Path, content: bytes, *arguments: str
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "cli.main", *arguments],
+        cwd=folder,
+        env={**environment, "TMPDIR": str(folder)},
+        input=content,
+        capture_output=True,
+        check=False,
+    )
+
+
+def test_standard_input_is_a_source_of_builds_and_puts(
+    tercet: Run, environment: dict[str, str], tmp_path: Path
+) -> None:
+    lines = b'{"id": 1, "text": "tea"}\n{"id": 2, "text": NaN}\n'
+    skipped = piped(
+        environment, tmp_path, lines, "index", "build", "-", "--collection", "x", "--on-error", "skip"
+    )
+    assert skipped.returncode == 0, skipped.stderr
+    assert b'skipped standard input line 2: "text" is nan' in skipped.stderr
+    stopped = piped(environment, tmp_path, lines, "documents", "put", "-", "--collection", "x")
+    assert (stopped.returncode, stopped.stderr.count(b"Error: standard input line 2: ")) == (1, 1)
+    (tmp_path / "more.jsonl").write_text('{"id": 3, "text": "bees"}')
+    packed = gzip.compress(b"pid,body\n4,rail\n")
+    put = piped(environment, tmp_path, packed, "documents", "put", "more.jsonl", "-", "--collection", "x")
+    assert put.returncode == 0, put.stderr
+    assert b"standard input: text from 'body', ids from 'pid'" in put.stderr
+    listed = tercet("documents", "list", "--collection", "x").stdout
+    assert [json.loads(line)["id"] for line in listed.splitlines()] == ["1", "3", "4"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "more.jsonl"]  # nothing was left
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-", "-"], "- is there twice"),
+        (["-", "--url", "http://127.0.0.1:9"], "tercet documents put - --url URL"),
+        (["-", "--stop-with-stdin"], "goes without -"),
+        (["a.parquet", "b.parquet", "--from", "parquet"], "is one with --from"),
+        (["a.parquet", "--infer-fields", "--from", "parquet"], "goes without --from"),
+    ],
+)
+def test_sources_that_do_not_go(
+    environment: dict[str, str], tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    done = piped(environment, tmp_path, b"", "index", "build", *arguments, "--collection", "x")
+    assert done.returncode == 2, done.stderr
+    assert said in " ".join(done.stderr.decode().replace("│", " ").split())
+
+
+def test_a_job_with_an_unclear_source_says_why(tercet: Run, tmp_path: Path) -> None:
+    """A service reads the error from the lines of progress, from whatever step it comes."""
+    (tmp_path / "x.csv").write_text("id,words\n1,tea\n")
+    done = tercet("index", "build", "x.csv", "--collection", "x", "--infer-fields", "--progress", "json")
+    assert done.returncode == 1
+    assert "none of text, contents" in json.loads(done.stdout.splitlines()[-1])["error"]

@@ -39,6 +39,10 @@ def collection(build: Any, random_corpus: Any) -> Collection:
     """Two segments with fields; the ids of the first segment precede those of the second."""
     documents, encoded = random_corpus(30, 1)
     documents = sorted(documents, key=lambda document: document.id)
+    for row in (3, 7):
+        documents[row] = dataclasses.replace(
+            documents[row], metadata={**documents[row].metadata, "year": [3, 1, 2]}
+        )
     collection: Collection = build((documents, encoded), segment=20, fields=FIELDS)
     return collection
 
@@ -226,6 +230,8 @@ def replaced(array: Any, place: Any, value: Any) -> Any:
         ("field_000_rows", lambda a: replaced(a, -1, 20), "names a row outside"),
         ("field_000_rows", lambda a: a[::-1].copy(), "out of order"),
         ("field_000_strings", lambda a: a[::-1].copy(), "not distinct and in order"),
+        ("field_001_further_rows", lambda a: a[::-1].copy(), "out of order, or have no first value"),
+        ("field_001_further_rows", lambda a: replaced(a, -1, 20), "names a row outside"),
     ],
 )
 def test_inconsistent_contents_are_found(

@@ -135,7 +135,7 @@ async def test_faults_are_named_and_nothing_is_written(client: httpx.AsyncClient
         ({**arrays, "documents": lines_of(twice)}, "documents.1.id", "duplicate_document"),
         ({**arrays, "documents": lines_of([*DOCUMENTS, {}])}, "documents.2.id", "missing_field"),
         (
-            {**arrays, "documents": lines_of([DOCUMENTS[0], {"id": 5, "text": ""}])},
+            {**arrays, "documents": lines_of([DOCUMENTS[0], {"id": 5.5, "text": ""}])},
             "documents.1.id",
             "invalid_value",
         ),

@@ -130,7 +130,8 @@ async def test_a_batch_is_written_whole_or_not_at_all(client: httpx.AsyncClient)
         {"documents": [{"id": "x", "text": "x"}], "if_position": 2**63},
         {"documents": [{"id": "x", "text": "x"}], "idempotency_key": ""},
         {"documents": [{"id": "x", "text": "x"}], "idempotency_key": "é" * 200},
-        {"documents": [{"id": 5, "text": "x"}]},
+        {"documents": [{"id": 5.5, "text": "x"}]},
+        {"documents": [{"id": True, "text": "x"}]},
         {"documents": [{"id": "x", "text": "x", "metadata": [1]}]},
     ],
 )
@@ -227,10 +228,23 @@ async def test_several_documents_are_given_by_their_ids(client: httpx.AsyncClien
     }
     many = [f"n{number}" for number in range(1001)]
     assert len((await client.post(f"{DEMO}/get", json={"ids": many[:1000]})).json()["missing"]) == 1000
-    for wrong in ([], many, [5], None):
+    for wrong in ([], many, [5.5], None):
         response = await client.post(f"{DEMO}/get", json={"ids": wrong})
         assert response.status_code in (413, 422), response.text
         assert str(error_of(response)["param"]).startswith("ids")
+
+
+async def test_an_id_that_is_a_whole_number_is_its_digits(client: httpx.AsyncClient) -> None:
+    await put(client, {"id": 7, "text": "seven"}, {"id": 8.0, "text": "eight"})
+    assert (await client.get(f"{DEMO}/7")).json()["text"] == "seven"
+    got = (await client.post(f"{DEMO}/get", json={"ids": [8, "7", 7.0]})).json()
+    assert [document["text"] for document in got["documents"]] == ["eight", "seven", "seven"]
+    twice = await client.put(DEMO, json={"documents": [{"id": 9, "text": "x"}, {"id": "9", "text": "y"}]})
+    assert error_of(twice)["code"] == "duplicate_document"
+    assert (await client.post(f"{DEMO}/delete", json={"ids": [7]})).json()["deleted"] == 1
+    for wrong in (7.5, True, 1e300, float(2**53 + 2)):
+        refused = await client.put(DEMO, json={"documents": [{"id": wrong, "text": "x"}]})
+        assert (refused.status_code, error_of(refused)["param"]) == (422, "documents.0.id")
 
 
 async def test_pages_have_every_document_once(client: httpx.AsyncClient) -> None:

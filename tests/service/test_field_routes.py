@@ -42,7 +42,7 @@ async def test_a_field_is_declared_while_the_collection_is_served(client: httpx.
     [
         ({"n": "integer"}, "invalid_document", "document 'a': field 'n' is declared as integer"),
         ({"year": "keyword"}, "invalid_field", "field 'year' is declared as integer, not keyword"),
-        ({" n": "keyword"}, "invalid_name", "begins or ends with a blank"),
+        ({" n": "keyword"}, "invalid_name", "without blanks around"),
         ({"n": "text"}, "invalid_value", ""),
         ({}, "invalid_value", ""),
         ({f"f{number}": "keyword" for number in range(100)}, "invalid_field", "the limit is 100"),

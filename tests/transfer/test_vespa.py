@@ -6,6 +6,7 @@ computed as the schema writes it.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import threading
@@ -218,6 +219,9 @@ def test_names_and_texts_that_vespa_refuses() -> None:
     sparse = SparseRows(offsets_of(np.array([1])), np.array([3], np.int32), np.array([0.0001], np.float32))
     document = Document("a\x00b", "one\x0btwo\nthree\ufffe", None, {"a.b": 1.5})
     stored = StoredDocuments([document], np.ones((1, 2), np.float32), sparse, sparse, None, None)
+    several = dataclasses.replace(stored, documents=[Document("b", "two", None, {"a.b": [1.5, 2]})])
+    with pytest.raises(TransferError, match=r"document 'b' has 2 values in 'a\.b', .* room for one"):
+        feed_fields(several, 0, settings)
     fields = feed_fields(stored, 0, settings)
     assert (fields["id"], fields["text"]) == ("a\ufffdb", "one\ufffdtwo\nthree\ufffd")
     assert (fields["meta_a_b"], fields["terms"]) == (1.5, {"3": 1})

@@ -33,7 +33,12 @@ from index.files.array_folder import ArrayFolder
         ("boolean", False, [False]),
         ("datetime", "1970-01-01T09:00:01+09:00", [1_000_000]),
         ("datetime", "1970-01-02", [86_400_000_000]),
+        ("datetime", "1970-01-01 00:00:01+00", [1_000_000]),
         ("datetime", None, []),
+        ("integer", [3, -1, 3.0], [3, -1, 3]),
+        ("integer", [], []),
+        ("number", [3, 0.5], [3.0, 0.5]),
+        ("datetime", ["1970-01-02", "1970-01-01 00:00:01"], [86_400_000_000, 1_000_000]),
         ("boolean", None, []),
     ],
 )
@@ -78,7 +83,10 @@ def test_values_of_the_declared_type(kind: FieldType, value: Any, expected: list
             "17.5.2024",
             "'17.5.2024' is no moment in time: use a form such as 2024-05-17T09:30:00Z",
         ),
-        ("datetime", ["2024-05-17"], "declared as datetime"),
+        ("datetime", ["2024-05-17", 5], "declared as datetime, but the value is 5"),
+        ("integer", [1, None], "declared as integer, but the value is None"),
+        ("integer", [[1]], r"declared as integer, but the value is \[1\]"),
+        ("number", [1, float("inf")], "not finite"),
     ],
 )
 def test_other_values_are_refused(kind: FieldType, value: Any, problem: str) -> None:

@@ -36,6 +36,12 @@ DOCUMENTS: list[dict[str, Any]] = [
     {"tags": [], "year": 2020, "price": 0, "seen": "2024-05-17"},
     {"tags": ["blue", "시"], "year": 2**62 + 1, "new": True, "seen": "2024-05-17T09:30:00.000001"},
 ]
+LISTS: list[dict[str, Any]] = [
+    {"year": [2020, 2024, 2020], "seen": ["2024-05-17", "2025-05-17 09:00:00+09:00"]},
+    {"year": 2022, "price": [0.5]},
+    {"year": [], "price": [0.25, -1, 8]},
+    {"year": [2021, 2023], "seen": ["2025-05-17"]},
+]
 
 
 def columns_of(folder: Path, documents: list[dict[str, Any]]) -> dict[str, Column]:
@@ -131,6 +137,30 @@ def matching(
 def test_conditions_match_the_right_documents(tmp_path: Path, condition: Any, rows: list[int]) -> None:
     columns = columns_of(tmp_path, DOCUMENTS)
     assert matching(columns, condition) == matching(columns, condition, stored=tmp_path) == rows
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ({"eq": {"year": 2020}}, [0]),
+        ({"in": {"year": [2022, 2023, 2024]}}, [0, 1, 3]),
+        ({"gt": {"year": 2022}}, [0, 3]),
+        ({"not": {"gt": {"year": 2022}}}, [1, 2]),
+        ({"exists": "year"}, [0, 1, 3]),
+        # One value may be on one side, and another one on the other.
+        ({"and": [{"gt": {"year": 2021}}, {"lt": {"year": 2023}}]}, [0, 1, 3]),
+        ({"and": [{"eq": {"year": 2020}}, {"eq": {"year": 2024}}]}, [0]),
+        ({"or": [{"not": {"lt": {"year": 2022}}}, {"not": {"gt": {"year": 2022}}}]}, [1, 2]),
+        ({"lt": {"price": 0}}, [2]),
+        ({"gte": {"price": 0.5}}, [1, 2]),
+        ({"eq": {"seen": "2025-05-17T00:00:00Z"}}, [0, 3]),
+        ({"lt": {"seen": "2025-01-01"}}, [0]),
+    ],
+)
+def test_one_value_of_a_list_is_enough(tmp_path: Path, condition: Any, rows: list[int]) -> None:
+    columns = columns_of(tmp_path, LISTS)
+    assert matching(columns, condition, len(LISTS)) == rows
+    assert matching(columns, condition, len(LISTS), tmp_path) == rows
 
 
 def test_json_becomes_a_tree() -> None:
@@ -235,14 +265,20 @@ limits = {
 }
 moments = st.sampled_from(["2024-01-01", "2024-01-01T01:00:00+01:00", "2024-01-01T00:00:00.5Z", "2025-06-30"])
 COMPARISONS = ["gt", "gte", "lt", "lte"]
+
+
+def several(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(values, st.lists(values, max_size=3))
+
+
 documents = st.fixed_dictionaries(
     {},
     optional={
         "tags": st.one_of(words, st.lists(words, max_size=3)),
-        "year": st.one_of(numbers, st.sampled_from([2**53, 2**63 - 1, -(2**63)])),
-        "price": st.one_of(st.floats(-3, 3, width=16), st.sampled_from([2.0**53, -0.0, 1e300])),
+        "year": several(st.one_of(numbers, st.sampled_from([2**53, 2**63 - 1, -(2**63)]))),
+        "price": several(st.one_of(st.floats(-3, 3, width=16), st.sampled_from([2.0**53, -0.0, 1e300]))),
         "new": st.booleans(),
-        "seen": moments,
+        "seen": several(moments),
     },
 )
 leaves = st.one_of(
@@ -315,6 +351,11 @@ def test_rows_equal_plain_python(
 MANY = 5_000
 
 
+def years_of(document: dict[str, Any]) -> set[int]:
+    found = document["year"]
+    return set(found) if isinstance(found, list) else {found}
+
+
 class Many:
     """Enough documents for bitmaps, and for values that few have."""
 
@@ -327,8 +368,8 @@ class Many:
         assert matching(self.columns, condition, MANY, self.folder) == expected
 
 
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Many:
+@pytest.fixture(scope="module", params=[1, 3], ids=["single", "lists"])
+def many(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Many:
     generator = random.Random(3)  # noqa: S311 - no secret
     texts: list[dict[str, Any]] = [
         {
@@ -340,6 +381,10 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Many:
         }
         for row in range(MANY)
     ]
+    for each in texts:
+        if request.param > 1 and generator.random() < 0.3:
+            each["year"] = [generator.randrange(3_000) for _ in range(request.param)]
+            each["seen"] = ["2024-01-01", "2025-06-30"]
     folder = tmp_path_factory.mktemp("many")
     return Many(folder, columns_of(folder, texts), texts)
 
@@ -355,5 +400,13 @@ def test_many_values_are_found_in_few_documents_and_few_in_many(many: Many) -> N
         tagged = [row for row, each in enumerate(many.texts) if set(wanted) & set(each["tags"])]
         many.check({"in": {"tags": wanted}}, tagged)
     for years in (list(range(0, 20_000, 2)), [7, 8]):
-        dated = [row for row, each in enumerate(many.texts) if each["year"] in years]
+        dated = [row for row, each in enumerate(many.texts) if years_of(each) & set(years)]
         many.check({"in": {"year": years}}, dated)
+
+
+def test_of_a_few_documents_all_values_are_compared(many: Many) -> None:
+    rare = [row for row, each in enumerate(many.texts) if f"{row:05}" in each["tags"]][:60]
+    wanted = {"in": {"tags": [f"{row:05}" for row in rare]}}
+    recent = [row for row in rare if any(year >= 1_500 for year in years_of(many.texts[row]))]
+    assert 0 < len(recent) < len(rare)
+    many.check({"and": [wanted, {"gte": {"year": 1_500}}]}, recent)

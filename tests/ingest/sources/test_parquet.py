@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from ingest.errors import SourceError
-from ingest.sources import parquet
+from ingest.sources import arrow_rows
 from ingest.sources.reader import DocumentReader
 
 MEBIBYTE = 2**20
@@ -57,7 +57,7 @@ def test_a_small_file_of_6_gigabytes_is_read_in_bounded_memory(tmp_path: Path, r
 def test_rows_that_do_not_fit_together_are_read_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "MEMORY_BYTES", 256 * MEBIBYTE)
+    monkeypatch.setattr(arrow_rows, "MEMORY_BYTES", 256 * MEBIBYTE)
     reader = DocumentReader(write_repeated(tmp_path / "x.parquet", MEBIBYTE))
     assert [(document.id, len(document.text)) for document in reader] == [
         ("d0", 5),
@@ -77,7 +77,7 @@ def test_rows_that_do_not_fit_together_are_read_one_by_one(
 def test_a_row_of_more_than_the_memory_ends_the_reading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: pyarrow.Array, use_dictionary: bool
 ) -> None:
-    monkeypatch.setattr(parquet, "MEMORY_BYTES", 256 * MEBIBYTE)
+    monkeypatch.setattr(arrow_rows, "MEMORY_BYTES", 256 * MEBIBYTE)
     path = tmp_path / "x.parquet"
     table = pyarrow.table({"id": ["a", "b"], "text": ["x", "y"], "more": column})
     pyarrow.parquet.write_table(table, path, compression="zstd", use_dictionary=use_dictionary)
@@ -234,7 +234,7 @@ def test_a_reader_that_is_killed_is_told(tmp_path: Path) -> None:
     documents = iter(DocumentReader(path))
     next(documents)
     (child,) = [
-        each for each in psutil.Process().children() if "ingest.sources.parquet_lines" in each.cmdline()
+        each for each in psutil.Process().children() if "ingest.sources.arrow_lines" in each.cmdline()
     ]
     child.kill()
     with pytest.raises(SourceError, match=r"ended with exit code -9 after row \d+"):

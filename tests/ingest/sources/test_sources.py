@@ -83,7 +83,10 @@ def test_half_a_character_is_left_to_the_index(tmp_path: Path) -> None:
 
 BAD_LINES = [
     ('{"id": "b", "text": ', "not valid JSON at character"),
-    ('{"id": "b", "text": NaN}', "not valid JSON at character 21"),
+    ('{"id": "b", "text": NaN}', '"text" is nan: JSON has no such number; use null'),
+    ('{"id": "b", "text": "x", "at": [{"x.y": -Infinity}]}', '"at.0.x.y" is -inf: JSON has no such number'),
+    ('{"id": "b", "text": "x", "k": 1e999}', '"k" is inf: JSON has no such number'),
+    ('{"id": "b", "text": xyz}', "not valid JSON at character 21"),
     (
         '{"id": "b", "text": "x", "k": 12345678901234567890123}',
         "metadata.k is wrong: the integer 12345678901234567890123 does not fit",
@@ -95,7 +98,7 @@ BAD_LINES = [
     ('{"id": "b", "text": "x", "k": %s}' % ("[" * 65 + "]" * 65), "nests deeper than 64 levels"),
     ('{"id": "b", "text": "x", "k": %s}' % ("[" * 1100 + "]" * 1100), "metadata may have 64 levels"),
     ('{"id": "b", "text": "\\ud800", "k": %s}' % ("[" * 1100 + "]" * 1100), "metadata may have 64 levels"),
-    ('{"id": "\\ud800", "text": NaN}', "NaN is no JSON number"),
+    ('{"id": "\\ud800", "text": NaN}', '"text" is nan: JSON has no such number; use null'),
     (b'{"id": "b", "text": "\xff"}', "not valid UTF-8 at byte 22"),
     ("[1]", "expected a JSON object, got an array"),
     ("null", "expected a JSON object, got null"),
@@ -248,7 +251,7 @@ def test_parquet_that_is_none(tmp_path: Path) -> None:
 def test_parquet_without_its_extra_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "ingest.sources.parquet", raising=False)
+    monkeypatch.delitem(sys.modules, "ingest.sources.arrow_rows", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
     path = tmp_path / "x.parquet"
     path.touch()

@@ -203,6 +203,24 @@ async def test_a_job_reads_a_folder_of_texts_in_passages(manager: JobManager, da
     assert list(done.skips) == ["docs file secret.md: left out: a symbolic link out of the folder"]
 
 
+async def test_a_job_reads_several_sources_and_finds_their_fields(manager: JobManager, data: Path) -> None:
+    folder = data / "sources" / "more" / "year=2024"
+    folder.mkdir(parents=True)
+    (folder / "x.csv").write_text("id,text,at\n1,tea,2024-05-17 09:30:00\n")
+    sources = ["more", "short.jsonl"]
+    job = await manager.submit("several", sources, reading={"infer_fields": True})
+    done = await finished(manager, job)
+    assert done.state == "succeeded", done.error
+    assert (done.source, done.documents_done) == (sources, 21)
+    collection = Collection.open(data / "collections", "several")
+    assert collection.settings.fields == {"year": "integer", "at": "datetime"}
+    with pytest.raises(InvalidRequestError, match="source 'gone' does not exist; give a path below sources/"):
+        await manager.submit("several", ["more", "gone"])
+    (folder / "y.jsonl").touch()
+    with pytest.raises(InvalidRequestError, match=r"'more' cannot be read \(more: the folder holds y\.jsonl"):
+        await manager.submit("several", "more")
+
+
 async def test_a_job_without_a_record_has_failed(
     manager: JobManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -355,7 +355,7 @@ class Client:
     def start_job(
         self,
         collection: str,
-        source: str,
+        source: str | list[str],
         *,
         mode: Literal["replace", "upsert"] = "replace",
         on_error: Literal["stop", "skip"] = "stop",
@@ -364,7 +364,7 @@ class Client:
         adapter: str | None = None,
         reading: ReadingRequest | None = None,
     ) -> JobResponse:
-        """Builds a collection from a source below the server's data root, in the background.
+        """Builds a collection from files and folders below the server's data root, in the background.
 
         reading: which columns hold what, where they have not their usual names. encoder: the former name of
         model.

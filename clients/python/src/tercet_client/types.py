@@ -199,7 +199,7 @@ DefaultsResponse = TypedDict(
 DeleteDocumentsRequest = TypedDict(
     "DeleteDocumentsRequest",
     {
-        "ids": "NotRequired[list[str] | None]",
+        "ids": "NotRequired[list[str | int] | None]",
         "filter": "NotRequired[Filter | None]",
         "idempotency_key": "NotRequired[str | None]",
     },
@@ -242,7 +242,7 @@ DocumentRepresentations = TypedDict(
 DocumentRequest = TypedDict(
     "DocumentRequest",
     {
-        "id": "str",
+        "id": "str | int",
         "text": "str",
         "title": "NotRequired[str | None]",
         "metadata": "NotRequired[dict[str, Any] | None]",
@@ -418,7 +418,7 @@ FilterBoost = TypedDict(
 GetDocumentsRequest = TypedDict(
     "GetDocumentsRequest",
     {
-        "ids": "list[str]",
+        "ids": "list[str | int]",
     },
 )
 
@@ -529,7 +529,7 @@ JobList = TypedDict(
 JobRequest = TypedDict(
     "JobRequest",
     {
-        "source": "str",
+        "source": "str | list[str]",
         "mode": "NotRequired[Literal['replace', 'upsert'] | None]",
         "model": "NotRequired[str | None]",
         "encoder": "NotRequired[str | None]",
@@ -545,7 +545,7 @@ JobResponse = TypedDict(
     {
         "id": "str",
         "collection": "str",
-        "source": "str",
+        "source": "str | list[str]",
         "adapter": "str | None",
         "mode": "Literal['replace', 'upsert']",
         "state": "Literal['queued', 'running', 'succeeded', 'failed', 'cancelled']",
@@ -738,6 +738,7 @@ ReadingRequest = TypedDict(
         "metadata_fields": "NotRequired[list[str] | None]",
         "no_metadata_fields": "NotRequired[list[str] | None]",
         "generate_ids": "NotRequired[bool | None]",
+        "infer_fields": "NotRequired[bool | None]",
         "encoding": "NotRequired[str | None]",
         "delimiter": "NotRequired[str | None]",
         "split": "NotRequired[Literal['markdown', 'paragraphs', 'tokens'] | None]",
@@ -1057,7 +1058,7 @@ UnpublishedResponse = TypedDict(
 UpdateDocumentsRequest = TypedDict(
     "UpdateDocumentsRequest",
     {
-        "ids": "NotRequired[list[str] | None]",
+        "ids": "NotRequired[list[str | int] | None]",
         "filter": "NotRequired[Filter | None]",
         "metadata": "dict[str, Any]",
         "merge": "NotRequired[bool | None]",

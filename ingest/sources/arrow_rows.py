@@ -1,58 +1,62 @@
-"""Rows of a Parquet file as JSON, streamed from a process of bounded memory.
+"""Rows of a Parquet or Arrow file as JSON, streamed from a process of bounded memory.
 
-A Parquet file of a few kB may unpack to any size: by repeated values, compressed pages, nested lists. None of
-what its metadata say about that binds its content, and Arrow takes no limit. So a child process decodes it
-(`ingest/sources/parquet_lines.py`), whose memory the operating system bounds.
+A file of a few kB may unpack to any size: by repeated values, compressed pages, nested lists. None of what
+its metadata say about that binds its content, and Arrow takes no limit. So a child process decodes it
+(`ingest/sources/arrow_lines.py`), whose memory the operating system bounds.
 """
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 import orjson
 import pyarrow
-import pyarrow.parquet
 
 from index.errors import InvalidDocumentError
 from ingest.child import child_environment, module_command
 from ingest.errors import SourceError
+from ingest.sources.arrow_files import described
 
 MEMORY_BYTES = 2**30
-# Of the file's own description, which is parsed here: names of columns, and columns times row groups.
-_THRIFT_LIMITS = {"thrift_string_size_limit": 2**24, "thrift_container_size_limit": 200_000}
 
 
-class ParquetRows:
+class ArrowRows:
     """Iterates once over (row number from 1, the row as a JSON object or why it is none).
 
     A row of more bytes than the limit is none. `left_out` has, at the end, names of columns and fields that
     JSON has nothing for, and of how many rows they were. names: of the columns. Raises SourceError where the
-    file is not Parquet, is damaged, or takes more memory than MEMORY_BYTES.
+    file is none of these, is damaged, or takes more memory than MEMORY_BYTES.
     """
 
-    def __init__(self, path: Path, limit_bytes: int) -> None:
+    def __init__(self, path: Path, limit_bytes: int, texts: Collection[str]) -> None:
+        """texts: names of columns that are text, in any case, though the file may call them binary."""
         self.path = path
         self._limit_bytes = limit_bytes
-        self._read = 0
+        self._texts = texts
+        self._read, self._share = 0, 0.0
         self.left_out: dict[str, int] = {}
         try:
-            with pyarrow.parquet.ParquetFile(path, **_THRIFT_LIMITS) as file:
-                self._total = int(file.metadata.num_rows)
-                self.names: list[str] = file.schema_arrow.names
+            found = described(path)
         except (pyarrow.ArrowException, OSError) as error:
-            raise SourceError(f"{path}: not a readable Parquet file ({error})") from error
+            raise SourceError(f"{path}: not a readable {_named(path)} file ({error})") from error
+        self._total, self.names = found.rows, found.names
+        twice = sorted({name for name in self.names if self.names.count(name) > 1})
+        if twice:
+            raise SourceError(f"{path}: the column {twice[0]!r:.200} is there twice; rename one")
 
     @property
     def fraction(self) -> float:
-        """Share of the rows read so far, from 0 to 1."""
+        """Share of the rows read so far, from 0 to 1; of the file where it does not tell how many it has."""
+        if self._total is None:
+            return self._share
         return self._read / self._total if self._total else 1.0
 
-    def count(self) -> int:
-        """Number of rows, from the file's own metadata."""
+    def count(self) -> int | None:
+        """Number of rows, from what the file says of itself; None of a stream."""
         return self._total
 
     def __iter__(self) -> Iterator[tuple[int, bytes | InvalidDocumentError]]:
@@ -63,17 +67,20 @@ class ParquetRows:
                 if line.startswith(b"["):
                     raise SourceError(f"{self.path}: {orjson.loads(line)[0]} after row {self._read}")
                 if line.startswith(b"#"):
-                    self.left_out = orjson.loads(line[1:])
+                    self.left_out, self._share = orjson.loads(line[1:]), 1.0
                     break
+                if line.startswith(b"@"):
+                    self._share = float(line[1:])
+                    continue
                 self._read += 1
                 yield self._read, line if line.startswith(b"{") else InvalidDocumentError(orjson.loads(line))
 
     @contextmanager
     def _child(self) -> Iterator[IO[bytes]]:
         """What the child prints. Raises SourceError where it dies without saying why."""
-        arguments = [str(self.path), str(self._limit_bytes), str(MEMORY_BYTES)]
+        arguments = [str(self.path), str(self._limit_bytes), str(MEMORY_BYTES), *self._texts]
         with subprocess.Popen(
-            [*module_command("ingest.sources.parquet_lines"), *arguments],
+            [*module_command("ingest.sources.arrow_lines"), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -93,3 +100,7 @@ class ParquetRows:
                     f"{self._read}: the file is damaged, or a row of it takes more than "
                     f"{MEMORY_BYTES >> 20} MiB of memory"
                 )
+
+
+def _named(path: Path) -> str:
+    return "Parquet" if path.suffix.lower() == ".parquet" else "Arrow"

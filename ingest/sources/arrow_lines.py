@@ -1,8 +1,10 @@
-"""Prints the rows of a Parquet file, each on a line: `parquet_lines FILE ROW_BYTES MEMORY_BYTES`.
+"""Prints the rows of a Parquet or Arrow file: `arrow_lines FILE ROW_BYTES MEMORY_BYTES NAME…`.
 
 A line is a JSON object, the row; or a string, why the row is none; or a list of one string, why the file
-cannot be read on; or `#` and an object, the last one: names of what JSON has nothing for, and of how many
-rows it was left out. Whatever the file holds, the process takes no more than MEMORY_BYTES.
+cannot be read on; or `@` and a number, the share of the file that was read; or `#` and an object, the last
+one: names of what JSON has nothing for, and of how many rows it was left out. Whatever the file holds, the
+process takes no more than MEMORY_BYTES. NAME: of columns that are text, in any case, though the file may call
+them binary.
 """
 
 from __future__ import annotations
@@ -11,23 +13,20 @@ import json
 import resource
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.abc import MetaPathFinder
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pyarrow
-import pyarrow.parquet
-from pyarrow import types
 
 from index.documents.json_values import TOO_DEEP, loads
-from ingest.sources.arrow_values import BadValueError, NoJsonError, json_value
+from ingest.sources.arrow_files import TableRows
+from ingest.sources.arrow_values import BadValueError, NoJsonError, is_binary, json_value
 
-_BATCH_ROWS = 256
-DOCUMENT_COLUMNS = ("id", "title", "text", "metadata")
-_TEXT_COLUMNS = {*DOCUMENT_COLUMNS, "_id"}
+DOCUMENT_COLUMNS = frozenset(["id", "title", "text", "metadata"])
 _COUNTED_NAMES = 100
-_BUFFER_BYTES = 2**20
 
 
 class _BadRowError(Exception):
@@ -44,14 +43,15 @@ class _NoPandas(MetaPathFinder):
 
 def main() -> None:
     """Reads the command line and prints to standard output."""
-    path, row_bytes, memory_bytes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    path, row_bytes, memory_bytes = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    texts = frozenset(name.lower() for name in sys.argv[4:])
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     sys.meta_path.insert(0, _NoPandas())
     try:
-        for line in _lines(path, row_bytes):
+        for line in _lines(path, row_bytes, texts):
             sys.stdout.buffer.write(line + b"\n")
     except MemoryError:
-        _end(f"a row takes more than {memory_bytes >> 20} MiB of memory")
+        _end(f"a row, or a compressed batch of rows, takes more than {memory_bytes >> 20} MiB of memory")
     except (pyarrow.ArrowException, OSError) as error:
         _end(f"damaged ({error})")
 
@@ -60,52 +60,30 @@ def _end(reason: str) -> None:
     sys.stdout.buffer.write(orjson.dumps([reason]) + b"\n")
 
 
-def _lines(path: str, row_bytes: int) -> Iterator[bytes]:
+def _lines(path: Path, row_bytes: int, texts: Collection[str]) -> Iterator[bytes]:
     counts: Counter[str] = Counter()
-    for row in _rows(path):
+    rows, fraction = TableRows(path, DOCUMENT_COLUMNS), 0.0
+    for row in rows:
+        if rows.fraction != fraction:
+            fraction = rows.fraction
+            yield b"@%f" % fraction
         left_out: set[str] = set()
         try:
-            yield _line(row, row_bytes, left_out)
+            yield _line(row, row_bytes, texts, left_out)
         except (_BadRowError, BadValueError) as error:
             yield orjson.dumps(str(error))
         counts.update(name for name in left_out if name in counts or len(counts) < _COUNTED_NAMES)
     yield b"#" + orjson.dumps(dict(sorted(counts.items())))
 
 
-def _rows(path: str) -> Iterator[pyarrow.RecordBatch]:
-    """The rows, as batches of one. Where many at once do not fit, they are decoded one by one."""
-    done = 0
-    try:
-        for row in _decoded(path, _BATCH_ROWS, 0):
-            yield row
-            done += 1
-    except MemoryError:
-        yield from _decoded(path, 1, done)
-
-
-def _decoded(path: str, batch_rows: int, skip: int) -> Iterator[pyarrow.RecordBatch]:
-    # A buffer size makes Arrow stream column pages instead of reading whole row groups.
-    with pyarrow.parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
-        for batch in file.iter_batches(batch_rows, columns=_columns(file.schema_arrow), use_threads=False):
-            for position in range(min(skip, batch.num_rows), batch.num_rows):
-                yield batch.slice(position, 1)
-            skip = max(0, skip - batch.num_rows)
-
-
-def _columns(schema: pyarrow.Schema) -> list[str] | None:
-    """What is read; None for all. Representations that an export wrote are no metadata."""
-    exported = b"tercet" in (schema.metadata or {})
-    return [name for name in schema.names if name in DOCUMENT_COLUMNS] if exported else None
-
-
-def _line(row: pyarrow.RecordBatch, limit_bytes: int, left_out: set[str]) -> bytes:
+def _line(row: pyarrow.RecordBatch, limit_bytes: int, texts: Collection[str], left_out: set[str]) -> bytes:
     """The row as JSON; left_out gets names of what is. Raises _BadRowError or BadValueError."""
     too_long = f"longer than {limit_bytes} bytes, the limit for one document"
     try:
         cells = {name: _plain(column) for name, column in zip(row.schema.names, row.columns, strict=True)}
         if sum(cell.nbytes for cell in cells.values()) > limit_bytes:
             raise _BadRowError(too_long)
-        line = _written(_record(cells, left_out))
+        line = _written(_record(cells, texts, left_out))
     except MemoryError as error:
         raise _BadRowError(too_long) from error
     except RecursionError as error:
@@ -127,12 +105,13 @@ def _plain(column: pyarrow.Array) -> pyarrow.Array:
     return column.dictionary_decode() if pyarrow.types.is_dictionary(column.type) else column
 
 
-def _record(cells: dict[str, pyarrow.Array], left_out: set[str]) -> dict[str, Any]:
+def _record(cells: dict[str, pyarrow.Array], texts: Collection[str], left_out: set[str]) -> dict[str, Any]:
     """Columns of one row as JSON knows them."""
     record = {}
     for name, cell in cells.items():
         try:
-            record[name] = _cell(name, cell[0], left_out)
+            text = name.lower() in texts and is_binary(cell.type)
+            record[name] = _text(name, cell[0]) if text else json_value(name, cell[0], left_out)
         except NoJsonError as error:
             left_out.add(str(error))
     metadata = record.get("metadata")
@@ -144,18 +123,12 @@ def _record(cells: dict[str, pyarrow.Array], left_out: set[str]) -> dict[str, An
     return record
 
 
-def _cell(name: str, scalar: pyarrow.Scalar, left_out: set[str]) -> Any:
-    """A column's value. Many writers call text binary: in a document's own columns it is read as text."""
-    if name in _TEXT_COLUMNS and scalar.is_valid and _is_binary(scalar.type):
-        try:
-            return bytes(scalar.as_py()).decode()
-        except UnicodeDecodeError as error:
-            raise _BadRowError(f'"{name}" is binary, and no UTF-8 at byte {error.start + 1}') from error
-    return json_value(name, scalar, left_out)
-
-
-def _is_binary(kind: pyarrow.DataType) -> bool:
-    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
+def _text(name: str, scalar: pyarrow.Scalar) -> str | None:
+    """What a binary column of texts holds, as many writers call those. Raises _BadRowError for no UTF-8."""
+    try:
+        return bytes(scalar.as_py()).decode() if scalar.is_valid else None
+    except UnicodeDecodeError as error:
+        raise _BadRowError(f'"{name}" is binary, and no UTF-8 at byte {error.start + 1}') from error
 
 
 if __name__ == "__main__":

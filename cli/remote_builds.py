@@ -1,0 +1,59 @@
+"""Builds of a server, which `tercet index build --url` asks for and watches."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.output import console, print_pairs
+from cli.remote import Remote, RemoteError, path_of
+
+if TYPE_CHECKING:
+    from service.settings import Settings
+
+POLL_SECONDS = 0.5
+
+
+def build_remote(url: str, settings: Settings, collection: str, asked: dict[str, Any]) -> None:
+    """Has a server build, and shows how far it is. An interrupted command cancels the job.
+
+    Raises RemoteError where the job fails.
+    """
+    from cli.progress import count_progress
+
+    with Remote(url, settings) as remote, count_progress("build", "documents") as report:
+        try:
+            job = remote.ask("POST", path_of(collection, "jobs"), json=asked)
+        except RemoteError as error:
+            raise _with_here(error, asked["source"]) from error
+        path = f"/jobs/{job['id']}"
+        try:
+            while job["finished_at"] is None:
+                time.sleep(POLL_SECONDS)
+                job = remote.ask("GET", path)
+                report(job["documents_done"], job["documents_total"] or max(1, job["documents_done"]))
+        except KeyboardInterrupt:
+            remote.ask("DELETE", path)
+            raise
+    if job["state"] != "succeeded":
+        raise RemoteError(f"the job {job['state']}: {job['error'] or 'somebody cancelled it'}")
+    pairs = {
+        "collection": f"{collection}, snapshot {job['snapshot']}",
+        "documents": job["documents_done"],
+        "tokens": job["tokens"],
+        "skipped": job["skipped"],
+    }
+    print_pairs(pairs, console())
+
+
+def _with_here(error: RemoteError, source: str | list[str]) -> RemoteError:
+    """The error, and what to do about a source that is not the server's but of this machine."""
+    sources = [source] if isinstance(source, str) else source
+    here = [each for each in sources if Path(each).exists()]
+    if not here or not str(error).startswith("source "):
+        return error
+    return RemoteError(
+        f"{error}; {here[0]} is on this machine: copy it there, or send it with "
+        f"tercet documents put {here[0]} --collection NAME --url URL"
+    )

@@ -1,0 +1,67 @@
+"""The sources that a command is given: files, folders, and standard input."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from cli.output import error_console
+from index.errors import DuplicateDocumentError
+from ingest.errors import SourceError
+
+if TYPE_CHECKING:
+    from ingest.sources.checks import Skipped
+
+STDIN = "-"
+STDIN_NAME = "standard input"
+TEMPORARY = "tercet-"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSources:
+    """paths: of files and folders; stdin: the one of them that keeps standard input, if any."""
+
+    paths: list[Path]
+    stdin: Path | None = None
+
+    def said(self, text: object) -> str:
+        """A message about these paths, as who gave them knows them."""
+        return str(text) if self.stdin is None else str(text).replace(str(self.stdin), STDIN_NAME)
+
+    def print_skips(self, skips: Iterable[Skipped], skipped: int = 0) -> None:
+        """Prints the records that are listed as left out, and how many more there were."""
+        from ingest.sources.checks import LISTED_SKIPS
+
+        for skip in skips:
+            error_console().print(f"skipped {self.said(skip)}", markup=False, soft_wrap=True)
+        if skipped > LISTED_SKIPS:
+            error_console().print(f"and {skipped - LISTED_SKIPS:,} more")
+
+
+@contextmanager
+def given_sources(words: Sequence[str]) -> Iterator[GivenSources]:
+    """What the arguments of a command name. `-` is standard input, kept in a file for as long as this lasts.
+
+    Raises typer.BadParameter where that is named twice.
+    """
+    if words.count(STDIN) > 1:
+        raise typer.BadParameter(f"{STDIN} is there twice", param_hint="SOURCE")
+    if STDIN not in words:
+        yield GivenSources([Path(word) for word in words])
+        return
+    from ingest.sources.stdin import kept
+
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
+        stdin = kept(sys.stdin.buffer, Path(folder))
+        found = GivenSources([stdin if word == STDIN else Path(word) for word in words], stdin)
+        try:
+            yield found
+        except (SourceError, DuplicateDocumentError) as error:
+            raise type(error)(found.said(error)) from error
