@@ -51,7 +51,8 @@ class FilterBoost:
 
 @dataclass(frozen=True, slots=True)
 class DecayBoost:
-    """Adds to the score of a document that has a value in a field: of `add` the share that the decay leaves.
+    """Adds to the score of a document that has a value in a field: of `add` the share that the decay leaves,
+    of several values the largest.
 
     origin: a moment as `datetimes` reads it for a datetime, else a number; scale, offset: for a datetime such
     as "30d", in seconds, minutes, hours, days or weeks, else numbers; at_scale: the share there.

@@ -45,6 +45,9 @@ def _share_of(boost: Boost, fields: Mapping[str, FieldType]) -> Callable[[Segmen
         column = segment.columns[field]
         assert isinstance(column, ScalarColumn)  # noqa: S101 - checked before any search
         some = column.take(rows)
-        return np.where(some.present, curve.shares(some.values.astype(np.float64)), 0.0)
+        shares = np.where(some.present, curve.shares(some.values.astype(np.float64)), 0.0)
+        if some.further is not None:  # of several values the nearest counts
+            np.maximum.at(shares, some.further.rows, curve.shares(some.further.values.astype(np.float64)))
+        return shares
 
     return share

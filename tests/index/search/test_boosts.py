@@ -33,7 +33,7 @@ ALL = CandidateLimits(20_000, 20_000)
 
 
 def boosted(count: int, seed: int) -> list[Document]:
-    """Documents that have each field or not, with ids in no order."""
+    """Documents that have each field or not, prices one or two, with ids in no order."""
     random = np.random.default_rng(seed)
     documents = []
     for name in random.permutation(count).tolist():
@@ -41,7 +41,8 @@ def boosted(count: int, seed: int) -> list[Document]:
         if random.random() < 0.8:
             metadata["published"] = (ORIGIN - timedelta(hours=int(random.integers(-500, 4000)))).isoformat()
         if random.random() < 0.8:
-            metadata["price"] = round(float(random.uniform(0, 80)), 2)
+            prices = random.uniform(0, 80, random.integers(1, 3))
+            metadata["price"] = [round(float(price), 2) for price in prices]
         if random.random() < 0.7:
             metadata["tags"] = [tag for tag in ("new", "old") if random.random() < 0.3]
         documents.append(Document(f"d{name:05d}", "text", metadata=metadata))
@@ -55,11 +56,12 @@ def boost_by_hand(metadata: Any) -> int:
         away = abs(datetime.fromisoformat(metadata["published"]) - ORIGIN) / timedelta(days=1)
         added.append(0.5 ** (max(0, away - 5) / 30))
     if "price" in metadata:
-        away = abs(metadata["price"] - 20)
+        away = min(abs(price - 20) for price in metadata["price"])
         spread = -(8.5**2) / (2 * math.log(0.5))
         added.append(0.5 * math.exp(-(away**2) / (2 * spread)))
         slope = 10 / (1 - 0.25)
-        added.append(-0.4 * max(0, (slope - max(0, abs(metadata["price"] - 50) - 2)) / slope))
+        away = min(abs(price - 50) for price in metadata["price"])
+        added.append(-0.4 * max(0, (slope - max(0, away - 2)) / slope))
     return sum(round(one * 1e6) for one in added)
 
 
