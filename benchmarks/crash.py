@@ -1,7 +1,8 @@
 """Is anything lost when the process is killed? SIGKILL at random moments, over and over, on one collection.
 
-A process puts, patches and deletes documents from several threads, flushes, merges, adopts builds, makes and
-restores backups, closes and opens again, and tells each write before it begins and after it is acknowledged.
+A process puts, patches, updates and deletes documents from several threads, flushes, merges, declares
+fields, adopts builds, makes and restores backups, closes and opens again, and tells each write before it
+begins and after it is acknowledged.
 It is killed at a random moment. Then the collection is verified, opened and read: each acknowledged write
 must be there, and each other one whole or not at all. The next process goes on with the same collection.
 

@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 from crashes.workload import (
     NAME,
-    SETTINGS,
     Contents,
     Write,
+    backup_contents,
     backups_of,
-    contents_of,
     representations,
     versions_of,
 )
@@ -81,7 +80,7 @@ def inspect(root: Path, writes: Sequence[Write], seed: int) -> Found:
         try:
             current = str(layout.read_current())
             require_sound(layout, Manifest.read(layout.manifest(current)), nobody)
-            contents_of(Collection(layout, SETTINGS).snapshot())
+            backup_contents(layout)
             backups.append(backup.id)
         except SearchIndexError as error:
             problems.append(f"a backup: {error}")

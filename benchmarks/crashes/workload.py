@@ -17,7 +17,9 @@ from typing import Literal, cast
 import numpy as np
 
 from index.candidates import Document
+from index.catalog.layout import CollectionLayout
 from index.catalog.settings import CollectionSettings
+from index.collection import Collection
 from index.documents.filters import And, In, Range
 from index.live.collection import LiveCollection
 from index.live.records import WriteKey
@@ -44,7 +46,7 @@ SETTINGS = CollectionSettings(
 Contents = dict[str, tuple[int, int]]
 """What a thread's ids hold: the write that put the document, and the last one of its metadata."""
 
-Kind = Literal["put", "delete", "delete_matching", "patch"]
+Kind = Literal["put", "delete", "delete_matching", "patch", "update_matching"]
 Record = list[object]
 """A write as it is told through a pipe: its fields in order."""
 
@@ -53,7 +55,8 @@ Record = list[object]
 class Write:
     """A write of one thread. number: counted by the thread, and the version of what is written.
 
-    ids: the documents concerned; below: for delete_matching, the versions that are deleted.
+    ids: the documents concerned; below: for delete_matching and update_matching, the versions that are
+    deleted or become this one.
     """
 
     thread: int
@@ -82,7 +85,7 @@ class Write:
         """The thread's documents once it is carried out."""
         if self.kind == "put":
             return before | dict.fromkeys(self.ids, (self.number, self.number))
-        if self.kind == "patch":
+        if self.kind in ("patch", "update_matching"):
             return before | {id: (before[id][0], self.number) for id in self.ids}
         return {id: versions for id, versions in before.items() if id not in self.ids}
 
@@ -98,7 +101,10 @@ class Write:
             written = live.delete(self.ids, key=self.key)
         else:
             old = And((In("thread", (self.thread,)), Range("version", "lt", self.below)))
-            written = live.delete_matching(old, key=self.key)
+            if self.kind == "delete_matching":
+                written = live.delete_matching(old, key=self.key)
+            else:
+                written = live.update(old, {"version": self.number}, merge=True, key=self.key)
         return written.documents
 
 
@@ -110,12 +116,13 @@ def next_write(thread: int, number: int, contents: Contents, generator: random.R
         return Write(thread, number, "put", _some(names, generator.randint(1, LARGEST_PUT), generator))
     if choice < 0.75:
         return Write(thread, number, "patch", _some(sorted(contents), 1, generator))
-    if choice < 0.95:
+    if choice < 0.9:
         return Write(thread, number, "delete", _some(names, generator.randint(1, 5), generator))
+    kind: Kind = "delete_matching" if choice < 0.95 else "update_matching"
     versions = sorted(version for _, version in contents.values())
-    below = versions[min(5, len(versions) - 1)]
+    below = versions[min(5 if kind == "delete_matching" else 20, len(versions) - 1)]
     old = tuple(id for id, (_, version) in sorted(contents.items()) if version < below)
-    return Write(thread, number, "delete_matching", old, below)
+    return Write(thread, number, kind, old, below)
 
 
 def thread_of(id: str) -> int:
@@ -177,6 +184,11 @@ def contents_of(snapshot: Snapshot) -> Contents:
     contents = {id: versions for id, versions in found.items() if versions is not None}
     assert len(contents) == snapshot.documents, "a document that nobody wrote"
     return contents
+
+
+def backup_contents(layout: CollectionLayout) -> Contents:
+    """The documents of a backup, which has the fields of the moment that it was made."""
+    return contents_of(Collection(layout, CollectionSettings.read(layout.settings)).snapshot())
 
 
 def backups_of(root: Path) -> Path:

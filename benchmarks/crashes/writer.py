@@ -18,8 +18,8 @@ from typing import NoReturn
 
 from crashes.workload import (
     NAME,
-    SETTINGS,
     Contents,
+    backup_contents,
     backups_of,
     contents_of,
     next_write,
@@ -41,6 +41,7 @@ SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 0.6
 BACKUPS = 2  # kept
 RESTORED = 0.6  # share of backups that are restored in the collection's place
 OTHER = "restored"
+DECLARED, FIELDS = 0.3, 60
 LIMITS = LiveLimits(flush_documents=200, merge_width=4)  # so that background threads do much in a short life
 
 
@@ -67,7 +68,7 @@ class Voice:
 def write_until_killed(
     root: Path, contents: Sequence[Contents], numbers: Sequence[int], seed: int, descriptor: int
 ) -> NoReturn:
-    """Opens the collection, writes, flushes and merges it and closes it, over and over.
+    """Opens the collection, writes, flushes, merges and declares fields, and closes it, over and over.
 
     contents: what each thread's ids hold; numbers: of each thread's next write.
     """
@@ -89,6 +90,7 @@ def write_until_killed(
                 _upkeep(voice, "flush", LiveCollection.flush, generator),
                 _upkeep(voice, "merge", LiveCollection.merge, generator),
                 _upkeep(voice, "build", partial(_build_again, collection, generator, building), generator),
+                _upkeep(voice, "declaration", partial(_declare, generator, building), generator),
                 Backups(root, voice, generator, building, threads).work,
             ]
             _all_at_once(works, live, until)
@@ -143,6 +145,13 @@ def _upkeep(
             time.sleep(generator.uniform(0, 0.05))
 
     return keep_up
+
+
+def _declare(generator: random.Random, building: threading.Lock, live: LiveCollection) -> None:
+    """A field that no document has a value in, now and then, until there are many; not during a build."""
+    if generator.random() < DECLARED and len(live.settings.fields) < FIELDS:
+        with building:
+            live.declare({f"later{len(live.settings.fields)}": "integer"})
 
 
 def _build_again(
@@ -211,7 +220,7 @@ class Backups:
 
     def restore(self, live: LiveCollection, backup: Backup) -> None:
         """In the place of all documents."""
-        contents = contents_of(Collection(self._store.layout(backup), live.settings).snapshot())
+        contents = backup_contents(self._store.layout(backup))
         with ExitStack() as held:
             held.enter_context(self._building)
             for thread in self._threads:
@@ -229,7 +238,7 @@ class Backups:
             if OTHER in list_collections(self._root):
                 delete_collection(self._root, OTHER)
             found = contents_of(restore_as(self._root, OTHER, self._store, backup).snapshot())
-            wanted = contents_of(Collection(self._store.layout(backup), SETTINGS).snapshot())
+            wanted = backup_contents(self._store.layout(backup))
             assert found == wanted, "a restored collection has other documents than the backup"
             delete_collection(self._root, OTHER)
 

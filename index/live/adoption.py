@@ -29,6 +29,7 @@ from index.live.operations import Nothing
 from index.live.publisher import Publisher
 from index.live.state import LiveState
 from index.segments.deletes import read_deletes, write_deletes
+from index.segments.later_columns import with_later_columns
 from index.segments.segment import Segment
 from models.representations import Bool, Int64
 
@@ -121,8 +122,8 @@ class Adoption:
 
     def _adopt(self, build: Build, source: CollectionLayout, mode: AdoptionMode, mark: str | None) -> str:
         publisher = self._publisher
-        entries = _entries_of(source, publisher.settings)
-        with self._linked(source, entries, mark or secrets.token_hex(4)) as linked:
+        found, entries = _entries_of(source, publisher.settings)
+        with self._linked(source, found, entries, mark or secrets.token_hex(4)) as linked:
             opened = [_opened(publisher, source, *pair) for pair in zip(linked, entries, strict=True)]
             with publisher.lock:
                 flushed = self._flush.run_locked()
@@ -156,16 +157,36 @@ class Adoption:
 
     @contextmanager
     def _linked(
-        self, source: CollectionLayout, entries: Sequence[SegmentEntry], mark: str
+        self,
+        source: CollectionLayout,
+        found: CollectionSettings,
+        entries: Sequence[SegmentEntry],
+        mark: str,
     ) -> Iterator[list[SegmentEntry]]:
-        """The segments under new names in this collection; their files stay while the context lasts."""
+        """The segments under new names in this collection, with columns of all its fields; their files stay
+        while the context lasts. found: the settings that they were made with.
+        """
         publisher = self._publisher
         ids = [segment_id(publisher.next_name, number, mark) for number in range(len(entries))]
         with publisher.keeping(ids):
-            for id, entry in zip(ids, entries, strict=True):
-                link_folder(source.segment(entry.id), publisher.layout.segment(id), sorted(entry.files))
+            linked = [
+                self._linked_one(source, found, entry, id) for id, entry in zip(ids, entries, strict=True)
+            ]
             sync_folder(publisher.layout.segments)
-            yield [replace(entry, id=id, deletes=None) for id, entry in zip(ids, entries, strict=True)]
+            yield linked
+
+    def _linked_one(
+        self, source: CollectionLayout, found: CollectionSettings, entry: SegmentEntry, id: str
+    ) -> SegmentEntry:
+        settings, target = self._publisher.settings, self._publisher.layout
+        if found.fields.keys() != settings.fields.keys():  # fields were declared since
+            segment = Segment.open(source, entry, found)
+            return with_later_columns(source, entry, segment, found, target, id, settings)
+        link_folder(source.segment(entry.id), target.segment(id), sorted(entry.files))
+        fields = entry.fields
+        if settings.later_fields and fields is None:  # whose first ones are others than the collection's
+            fields = tuple(found.first_fields)
+        return replace(entry, id=id, deletes=None, fields=fields)
 
     def _former(
         self,
@@ -208,13 +229,16 @@ def _watched(state: LiveState) -> LiveState:
     return replace(state, deleted=())
 
 
-def _entries_of(source: CollectionLayout, settings: CollectionSettings) -> tuple[SegmentEntry, ...]:
-    """The segments of a folder's current snapshot."""
+def _entries_of(
+    source: CollectionLayout, settings: CollectionSettings
+) -> tuple[CollectionSettings, tuple[SegmentEntry, ...]]:
+    """The settings of a folder, which may lack fields, and the segments of its current snapshot."""
     try:
         found = CollectionSettings.read(source.settings)
     except FileNotFoundError as error:
         raise missing(source.settings) from error
-    if replace(found, name=settings.name) != settings:
+    present = {name: kind for name, kind in settings.fields.items() if name in found.fields}
+    if replace(found, name=settings.name) != replace(settings, fields=present, later_fields=()):
         raise FingerprintMismatchError(
             f"what was built has other settings than collection {settings.name!r} (encoder "
             f"{found.fingerprint}, not {settings.fingerprint}, or another dense kind, codec, or fields); "
@@ -223,11 +247,7 @@ def _entries_of(source: CollectionLayout, settings: CollectionSettings) -> tuple
     name = source.read_current()
     if name is None:
         raise DamagedIndexError(f"{source.folder} has no published snapshot; build it again")
-    segments = Manifest.read(source.manifest(name)).segments
-    if not settings.later_fields:
-        return segments
-    first = tuple(found.first_fields)  # of the build, which are others than the collection's
-    return tuple(replace(each, fields=each.fields or first) for each in segments)
+    return found, Manifest.read(source.manifest(name)).segments
 
 
 def _opened(

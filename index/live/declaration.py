@@ -93,7 +93,7 @@ class Declaration:
     ) -> SegmentEntry:
         """The entry of the segment with the new columns, and the delete marks that it had."""
         layout = self._publisher.layout
-        made = with_later_columns(layout, entry, segment, id, former, new)
+        made = with_later_columns(layout, entry, segment, former, layout, id, new)
         if entry.deletes is None:
             return made
         deleted = read_deletes(layout, entry)

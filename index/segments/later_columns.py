@@ -36,15 +36,16 @@ ROWS_AT_ONCE = 8_192
 
 
 def with_later_columns(
-    layout: CollectionLayout,
+    source: CollectionLayout,
     entry: SegmentEntry,
     segment: Segment,
-    identifier: str,
     former: CollectionSettings,
+    target: CollectionLayout,
+    identifier: str,
     new: CollectionSettings,
 ) -> SegmentEntry:
-    """Writes the segment of an entry once more under this id, without delete marks, and with the columns of
-    `new` that `former` had not. segment: the same one, open; deleted documents get no values.
+    """Writes the segment of an entry once more, under this id in the target, without delete marks, and with
+    the columns of `new` that `former` had not. segment: the same one, open; deleted documents get no values.
 
     Its folder's name is still to be forced to the disk. Raises InvalidDocumentError, naming the document, for
     a value of another type than its field's, OSError or DamagedIndexError.
@@ -53,23 +54,23 @@ def with_later_columns(
     places = [name if name in former.fields else None for name in present]
     added = {name: kind for name, kind in new.fields.items() if name not in former.fields}
     stems = field_stems(added, len(places))
-    folder = partial_folder(layout.segments, identifier)
+    folder = partial_folder(target.segments, identifier)
     folder.mkdir()
     arrays = ArrayFolder(folder)
     kept = np.ones(len(segment), np.bool_)
-    kept[read_deletes(layout, entry)] = False
+    kept[read_deletes(source, entry)] = False
     _write_columns(arrays, segment, kept, added, stems)
     if PACKED_FILE in entry.files:
         written = {name: arrays.written(name) for name in arrays.names()}
-        packed = PackedArrays(layout.segment(entry.id) / PACKED_FILE)
+        packed = PackedArrays(source.segment(entry.id) / PACKED_FILE)
         write_packed(folder / PACKED_FILE, {**packed.all(), **written})
         for name in written:
             arrays.remove(name)
     files = {path.name: complete_file(path) for path in sorted(folder.iterdir())}
     for name in sorted(entry.files.keys() - files.keys()):
-        link_or_copy(layout.segment(entry.id) / name, folder / name)
+        link_or_copy(source.segment(entry.id) / name, folder / name)
     sync_folder(folder)
-    folder.rename(layout.segment(identifier))
+    folder.rename(target.segment(identifier))
     return replace(
         entry, id=identifier, files={**entry.files, **files}, deletes=None, fields=(*places, *added)
     )

@@ -179,6 +179,31 @@ def test_declarations_are_those_of_a_model(
         )
 
 
+def test_a_build_and_a_backup_of_before_get_the_columns(
+    root: Path, collection: Collection, random_texts: Any
+) -> None:
+    with LiveCollection(collection) as live:
+        put(live, {"a": {"n": 1, "year": 2000}, "b": {"n": 2}}, random_texts)
+        live.delete(["b"])
+        live.flush()
+        before = CollectionLayout(root / "before")
+        before.folder.mkdir()
+        copy_collection(Collection.open(root, "demo"), before, "before")
+        live.declare({"n": "integer"})
+        put(live, {"a": {"n": 7}, "c": {"n": 8}}, random_texts)
+        with live.begin_build() as build:
+            live.adopt(build, before)
+        snapshot = live.snapshot()
+        assert [each.id for each in snapshot.page(None, 9)] == ["a"]
+        assert snapshot.count(parse_filter({"eq": {"n": 1}})) == 1
+        live.declare({"m": "keyword"})
+        with live.begin_build() as build:
+            live.adopt(build, before, "upsert")
+        assert live.snapshot().count(parse_filter({"and": [{"eq": {"n": 1}}, {"eq": {"year": 2000}}]})) == 1
+        live.flush()
+    assert verify(root, "demo") == []
+
+
 def test_what_cannot_be_declared_changes_nothing(
     root: Path, collection: Collection, random_texts: Any
 ) -> None:

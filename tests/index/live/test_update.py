@@ -171,3 +171,53 @@ def test_an_entry_holds_whole_documents(collection: Collection, random_texts: An
             DamagedIndexError, match="an entry in the ledger of collection 'demo' is not documents"
         ):
             replay(nothing, damaged, 9)
+
+
+def test_counts_and_updates_of_ten_thousand_documents_are_those_of_a_model(
+    collection: Collection, random_texts: Any
+) -> None:
+    """In segments on the disk and in memory, by filters over single and several values."""
+    random, model = np.random.default_rng(5), dict[str, dict[str, Any]]()
+    encoded = random_texts(1000, 3)
+    with LiveCollection(collection) as live:
+        live.declare({"tags": "keyword", "price": "number"})
+        for part in range(10):
+            documents = []
+            for number in random.permutation(1000).tolist():
+                metadata: dict[str, Any] = {"year": int(random.integers(1990, 2020))}
+                if random.random() < 0.8:
+                    metadata["tags"] = [tag for tag in "abc" if random.random() < 0.4]
+                if random.random() < 0.8:
+                    metadata["price"] = [
+                        float(each) for each in random.integers(0, 99, random.integers(1, 3)) / 4
+                    ]
+                documents.append(Document(f"d{part}-{number:03d}", "text", None, metadata))
+            live.put(documents, encoded)
+            model |= {document.id: dict(document.metadata) for document in documents}
+            if part % 4 == 1:
+                live.flush()
+        assert live.snapshot().count() == len(model) == 10_000
+        filters: list[tuple[Any, Any]] = [
+            ({"gte": {"year": 2005}}, lambda m: m["year"] >= 2005),
+            ({"in": {"tags": ["a", "c"]}}, lambda m: bool({"a", "c"} & set(m.get("tags", ())))),
+            ({"not": {"exists": "price"}}, lambda m: "price" not in m),
+            ({"lt": {"price": 3}}, lambda m: any(each < 3 for each in m.get("price", ()))),
+            (
+                {"and": [{"eq": {"tags": "b"}}, {"or": [{"eq": {"year": 1999}}, {"gt": {"price": 20}}]}]},
+                lambda m: (
+                    "b" in m.get("tags", ())
+                    and (m["year"] == 1999 or any(each > 20 for each in m.get("price", ())))
+                ),
+            ),
+        ]
+        for step, (tree, allowed) in enumerate(filters * 2):
+            concerned = {id for id, metadata in model.items() if allowed(metadata)}
+            condition = parse_filter(tree)
+            assert live.snapshot().count(condition) == len(concerned) > 0
+            change = {"year": 2010 - 3 * step, "tags": ["a", "b"][step % 2 :], "step": step}
+            assert live.update(condition, change, merge=True).documents == len(concerned)
+            model |= {id: {**model[id], **change} for id in concerned}
+            if step % 3 == 0:
+                live.flush()
+        found = {each.id: dict(each.metadata) for each in live.snapshot().page(None, 10_001)}
+        assert found == model
