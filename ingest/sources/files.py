@@ -81,7 +81,7 @@ def source_files(source: Path) -> list[Path]:
 
     A folder holds a file called corpus (BEIR), or else parts of one kind, in it or in folders below it; JSON
     beside parts of another kind describes those. One with texts, there or in its folders, stands for these
-    itself, unless it is one of tables by `_is_table`. Raises SourceError where there is none.
+    itself, but for one of data with a README or the like. Raises SourceError where there is none.
     """
     if source.is_dir():
         files = [path for path in files_below(source) if _kind(path) is not None]
@@ -94,7 +94,8 @@ def source_files(source: Path) -> list[Path]:
             if (found := [path for path in files if _kind(path) in kinds])
         ]
         tables = [found for found in parts if _kind(found[0]) not in ARRAYS]
-        if has_text_files(source) and not any(_is_table(path, source) for found in tables for path in found):
+        is_data = any(_is_data(path, source) for found in tables for path in found)
+        if not is_data and has_text_files(source, beside_data=bool(tables)):
             return [source]
         if len(tables) > 1:
             raise SourceError(
@@ -119,12 +120,12 @@ def source_files(source: Path) -> list[Path]:
     return [source]
 
 
-def _is_table(path: Path, folder: Path) -> bool:
-    """Whether a part says that a folder in which texts lie is one of tables: as it lies beside them, in
-    partitions, or is of a kind that nobody has among texts.
+def _is_data(path: Path, folder: Path) -> bool:
+    """Whether a part alone says that a folder is one of data: in partitions, or of a kind that nobody has
+    among texts.
     """
     inner = path.relative_to(folder).parts[:-1]
-    return not inner or _kind(path) in (*PARQUET, *ARROW) or any("=" in part for part in inner)
+    return _kind(path) in (*PARQUET, *ARROW) or any("=" in part for part in inner)
 
 
 def open_records(

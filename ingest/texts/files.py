@@ -1,7 +1,7 @@
 """Which files of a folder are text, and what each of them is called.
 
-Left out are hidden files and folders, folders of what other programs bring, and symbolic links that lead out
-of the folder or to a folder.
+Left out are hidden files and folders, folders of what other programs bring, symbolic links that lead out of
+the folder or to a folder, and tables.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from pathlib import Path
 
 MARKDOWN = (".md", ".markdown", ".mdx")
 ENDINGS = (*MARKDOWN, ".txt", ".text", ".rst", ".html", ".htm", ".pdf")
+TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")
+# What lies beside data and tells of it.
+ABOUT = ("readme", "license", "licence", "copying", "notice", "changelog", "citation")
 BROUGHT_FOLDERS = ("node_modules", "bower_components", "__pycache__", "site-packages", "venv")
 
 
@@ -65,9 +68,15 @@ def text_files(source: Path) -> Iterator[TextFile]:
         waiting += reversed(inside)
 
 
-def has_text_files(source: Path) -> bool:
-    """Whether a folder, or one of those in it, holds a file of text that is not left out."""
-    return any(file.left_out is None for file in text_files(source))
+def has_text_files(source: Path, *, beside_data: bool = False) -> bool:
+    """Whether a folder, or one of those in it, holds a file of text that is not left out.
+
+    beside_data: and that does not merely tell of data beside it.
+    """
+    return any(
+        file.left_out is None and not (beside_data and file.path.stem.lower().startswith(ABOUT))
+        for file in text_files(source)
+    )
 
 
 def _of(entry: Path, source: Path, root: Path) -> TextFile | None:
@@ -84,6 +93,8 @@ def _of(entry: Path, source: Path, root: Path) -> TextFile | None:
     elif folder:
         brought = entry.name in BROUGHT_FOLDERS
         return TextFile(entry, name, "a folder that other programs bring") if brought else None
+    if entry.suffix.lower() in TABLES:
+        return TextFile(entry, name, "a table, which is a source of its own")
     return TextFile(entry, name, None if entry.is_file() or not text else "no plain file")
 
 

@@ -144,10 +144,10 @@ def test_what_is_declared_is_left_alone_and_several_sources_are_looked_into(
 
 def test_names_that_fields_cannot_have_and_more_than_there_may_be(tmp_path: Path) -> None:
     many = {f"f{n:03d}": n for n in range(120)}
-    (tmp_path / "x.jsonl").write_text(json.dumps({"id": 1, "text": "x", "이름": 1, "a b": 1, **many}))
+    (tmp_path / "x.jsonl").write_text(json.dumps({"id": 1, "text": "x", " 이름": 1, "a\tb": 1, **many}))
     found = inferred_fields(tmp_path / "x.jsonl", AS_FOUND, {"own": "integer"})
     assert list(found.fields) == [f"f{n:03d}" for n in range(99)]
-    assert found.others == ["이름", "a b", *(f"f{n:03d}" for n in range(99, 120))]
+    assert found.others == [" 이름", "a\tb", *(f"f{n:03d}" for n in range(99, 120))]
 
 
 def test_a_later_document_that_does_not_fit_names_the_flag(tmp_path: Path) -> None:

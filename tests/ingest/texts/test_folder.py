@@ -109,11 +109,23 @@ def test_names_are_told_in_nfc_and_the_same_name_twice_is_refused(tmp_path: Path
         list(DocumentReader(tmp_path))
 
 
-def test_tables_go_before_texts_and_texts_before_json(folder: Path) -> None:
+def test_texts_go_before_tables_and_these_before_what_tells_of_them(folder: Path, tmp_path: Path) -> None:
     (folder / "openapi.json").write_text("{}")
     assert source_files(folder) == [folder]
     (folder / "table.csv").write_text("id,text\n1,tea\n")
-    assert source_files(folder) == [folder / "table.csv"]
+    assert source_files(folder) == [folder]
+    reader = DocumentReader(folder, on_error="skip")
+    list(reader)
+    assert "table.csv: left out: a table, which is a source of its own" in "\n".join(map(str, reader.skips))
+    data = tmp_path / "data"
+    (data / "more").mkdir(parents=True)
+    (data / "README.md").write_text("# What it is")
+    (data / "LICENSE.txt").write_text("MIT")
+    (data / "more" / "table.csv").write_text("id,text\n1,tea\n")
+    assert source_files(data) == [data / "more" / "table.csv"]
+    (folder / "year=2024").mkdir()
+    (folder / "year=2024" / "part.csv").write_text("id,text\n1,tea\n")
+    assert folder not in source_files(folder)
 
 
 def test_columns_and_metadata_may_be_chosen(folder: Path) -> None:
