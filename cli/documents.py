@@ -58,6 +58,7 @@ def put(
     metadata_field: reading.MetadataFields = None,
     no_metadata_field: reading.NotMetadataFields = None,
     generate_ids: reading.GenerateIds = False,
+    columns: reading.ColumnNames = None,
     encoding: reading.Encoding = None,
     delimiter: reading.Delimiter = None,
     split: reading.SplitInto = None,
@@ -102,6 +103,7 @@ def put(
         encoding,
         delimiter,
         generate_ids=generate_ids,
+        names=columns,
         split=split,
         split_size=split_size,
     )

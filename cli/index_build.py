@@ -70,6 +70,7 @@ def build(
     metadata_field: reading.MetadataFields = None,
     no_metadata_field: reading.NotMetadataFields = None,
     generate_ids: reading.GenerateIds = False,
+    columns: reading.ColumnNames = None,
     infer_fields: reading.InferFields = False,
     encoding: reading.Encoding = None,
     delimiter: reading.Delimiter = None,
@@ -161,6 +162,7 @@ def build(
         encoding,
         delimiter,
         generate_ids=generate_ids,
+        names=columns,
         split=split,
         split_size=split_size,
     )

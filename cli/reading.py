@@ -77,6 +77,15 @@ InferFields = Annotated[
         "them.",
     ),
 ]
+ColumnNames = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="NAME,NAME,…",
+        help="Names of the columns of CSV or TSV whose first row does not have them.",
+        show_default=False,
+    ),
+]
 Encoding = Annotated[
     str | None,
     typer.Option(help="Of CSV and TSV, such as cp949. [default: found]", show_default=False),
@@ -115,6 +124,7 @@ def reading_from(
     delimiter: str | None,
     *,
     generate_ids: bool,
+    names: str | None = None,
     split: SplitKind | None = None,
     split_size: int | None = None,
 ) -> Reading:
@@ -132,7 +142,14 @@ def reading_from(
     columns = ColumnChoice(
         text, title, id, tuple(metadata) if metadata else None, tuple(not_metadata or ()), generate_ids
     )
-    return Reading(columns, encoding, delimiter, cut)
+    return Reading(columns, encoding, delimiter, cut, None if names is None else _names(names))
+
+
+def _names(words: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in words.split(","))
+    if not all(names):
+        raise typer.BadParameter("a name is missing between two commas", param_hint="--columns")
+    return names
 
 
 def _split(kind: SplitKind | None, size: int | None) -> Split | None:
@@ -158,6 +175,7 @@ def as_json(reading: Reading, *, infer_fields: bool) -> dict[str, Any]:
         "metadata_fields": columns.metadata,
         "no_metadata_fields": columns.not_metadata,
         "generate_ids": columns.generate_ids,
+        "columns": reading.names,
         "infer_fields": infer_fields,
         "encoding": reading.encoding,
         "delimiter": reading.delimiter,

@@ -538,7 +538,7 @@ export interface QueryUsage {
 
 /** How a source is read, where its columns have other names than the usual ones, and cut into passages.
 
-A name may be a path into nested objects, its parts joined by dots. */
+A name may be a path into nested objects and lists of them, its parts joined by dots. */
 export interface ReadingRequest {
   text_field?: string | null;
   title_field?: string | null;
@@ -547,6 +547,7 @@ export interface ReadingRequest {
   no_metadata_fields?: Array<string> | null;
   generate_ids?: boolean | null;
   infer_fields?: boolean | null;
+  columns?: Array<string> | null;
   encoding?: string | null;
   delimiter?: string | null;
   split?: "markdown" | "paragraphs" | "tokens" | null;

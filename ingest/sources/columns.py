@@ -28,9 +28,9 @@ SHOWN_CHARACTERS = 1000
 class ColumnChoice:
     """What somebody says of a source's columns. None: the usual names are looked for.
 
-    A name may be a path into nested objects, its parts joined by dots. metadata: what alone is kept; by
-    default all that is nothing else. not_metadata: what of it is left out. generate_ids: ids are hashes of
-    what a document holds.
+    A name may be a path into nested objects and lists of them, its parts joined by dots. metadata: what alone
+    is kept; by default all that is nothing else. not_metadata: what of it is left out. generate_ids: ids are
+    hashes of what a document holds.
     """
 
     text: str | None = None
@@ -93,7 +93,7 @@ class Columns:
         """
         if not isinstance(record, Mapping):
             raise InvalidDocumentError(f"expected a JSON object, got {kind_of(record)}")
-        text = _value(record, self.text)
+        text = _joined(_value(record, self.text))
         if text is None:
             raise InvalidDocumentError(f'"{self.text}" is missing')
         if not isinstance(text, str):
@@ -175,14 +175,24 @@ def _usual(names: Sequence[str], usual: Sequence[str]) -> list[str]:
 
 
 def _value(record: Mapping[str, Any], name: str) -> Any:
-    """What a record has under a name, or under a path of names."""
+    """What a record has under a name, or under a path of names; of a list on the way what each item has."""
     if name in record or "." not in name:
         return record.get(name)
     value: Any = record
     for part in name.split("."):
-        if not isinstance(value, Mapping):
+        if isinstance(value, list):
+            value = [item[part] for item in value if isinstance(item, Mapping) and part in item]
+        elif isinstance(value, Mapping):
+            value = value.get(part)
+        else:
             return None
-        value = value.get(part)
+    return value
+
+
+def _joined(value: Any) -> Any:
+    """The paragraphs of a list of texts as one text; whatever else as it is."""
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return "\n\n".join(value)
     return value
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 import orjson
 
@@ -23,6 +23,7 @@ from ingest.sources.packed import PackedFile
 
 DELIMITERS = ",;\t|"
 HEADER_CHARACTERS = 2**16  # that tell the delimiter: less than any limit of a cell that csv may have
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _SEPARATOR = re.compile(r"sep=(.)", re.IGNORECASE)  # as Excel writes it before the header
 
 Row = tuple[int, "dict[str, Any] | InvalidDocumentError"]
@@ -31,8 +32,8 @@ Row = tuple[int, "dict[str, Any] | InvalidDocumentError"]
 class DelimitedRows:
     """Iterates once over (line number, the row as a record or why it is none). An empty cell is absent.
 
-    Cells are text, but of declared fields what the field holds. names: of the columns. A row of more
-    characters than the limit is none, and a line of more ends the reading.
+    Cells are text, but of declared fields what the field holds. names: of the columns, in the first row where
+    they are not given. A row of more characters than the limit is none, and a line of more ends the reading.
     """
 
     unit = "line"
@@ -47,6 +48,7 @@ class DelimitedRows:
         fields: Mapping[str, FieldType],
         encoding: str | None = None,
         delimiter: str | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         """Raises SourceError for an encoding or a delimiter that is none, and where the text has another
         encoding or its first row names no columns.
@@ -71,6 +73,15 @@ class DelimitedRows:
         self._lines_before = 0 if said is None else 1
         header = "".join(first[self._lines_before :][:1])
         self._delimiter = delimiter or (said[1] if said else found_delimiter(path, header))
+        self._quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
+        if self._delimiter == "\t":
+            lines = sample.decode(self.encoding, "replace").splitlines()
+            if _has_bare_quotes(lines[:-1] if len(sample) == SAMPLE_BYTES else lines):  # the last may be cut
+                self._quoting = csv.QUOTE_NONE
+        self._has_names = names is None
+        if names is not None:
+            self.names = _distinct(path, list(names))
+            return
         with self._opened() as text:
             self.names = self._header(text)
 
@@ -85,8 +96,9 @@ class DelimitedRows:
     def __iter__(self) -> Iterator[Row]:
         csv.field_size_limit(self._row_bytes)  # of all readers in this process
         with self._opened() as text:
-            rows = csv.reader(self._lines(text), delimiter=self._delimiter)
-            next(rows, None)  # as `_header` read it
+            rows = csv.reader(self._lines(text), delimiter=self._delimiter, quoting=self._quoting)
+            if self._has_names:
+                next(rows, None)  # as `_header` read it
             while True:
                 self._line = self._lines_before + rows.line_num + 1
                 try:
@@ -131,17 +143,15 @@ class DelimitedRows:
     def _header(self, text: TextIO) -> list[str]:
         csv.field_size_limit(self._row_bytes)
         try:
-            names = next(csv.reader(self._lines(text), delimiter=self._delimiter), [])
+            names = next(csv.reader(self._lines(text), delimiter=self._delimiter, quoting=self._quoting), [])
         except csv.Error as error:
             raise SourceError(
                 f"{self.path}: no first row of CSV ({error}): is a quote not closed?"
             ) from error
         # Tables written with their row numbers have no name for that column.
-        names = [name.strip() or f"column {place}" for place, name in enumerate(names, start=1)]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise SourceError(f"{self.path}: the column {twice[0]!r:.200} is there twice; rename one")
-        return names
+        return _distinct(
+            self.path, [name.strip() or f"column {place}" for place, name in enumerate(names, start=1)]
+        )
 
     def _record(self, cells: Sequence[str]) -> dict[str, Any] | InvalidDocumentError:
         if len(cells) != len(self.names):
@@ -168,6 +178,23 @@ class DelimitedRows:
             except orjson.JSONDecodeError as error:
                 raise InvalidDocumentError(f'"{METADATA}" is text but not JSON: {error.msg}') from error
         return cell_value(cell, self._fields.get(name))  # of another type it is refused by name
+
+
+def _distinct(path: Path, names: list[str]) -> list[str]:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SourceError(f"{path}: the column {twice[0]!r:.200} is there twice; rename one")
+    return names
+
+
+def _has_bare_quotes(lines: Sequence[str]) -> bool:
+    """Whether quotes between tabs are characters as others: each line has as many cells, and one of these
+    begins with a quote that nothing closes.
+    """
+    cells = [line.split("\t") for line in lines if line]
+    return len(set(map(len, cells))) == 1 and any(
+        cell.startswith('"') and not _QUOTED.fullmatch(cell) for row in cells for cell in row
+    )
 
 
 def found_delimiter(path: Path, header: str) -> str:

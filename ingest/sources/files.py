@@ -134,22 +134,28 @@ def open_records(
     fields: Mapping[str, FieldType],
     encoding: str | None = None,
     delimiter: str | None = None,
+    names: Sequence[str] | None = None,
     texts: Sequence[str] = (),
 ) -> Records:
-    """The records of a file, or of a folder of texts. texts: names of columns that hold text, beside the
-    usual ones. Raises SourceError where the file is not of the kind that its name says.
+    """The records of a file, or of a folder of texts. names: of the columns of a text table without a row of
+    them. texts: names of columns that hold text, beside the usual ones. Raises SourceError where the file is
+    not of the kind that its name says.
     """
+    kind = _kind(path)
+    if names is not None and kind not in DELIMITED:
+        raise SourceError(
+            f"{path}: --columns goes with CSV and TSV whose first row has no names; leave it out"
+        )
     if holds_texts(path):
         from ingest.texts.folder import TextFolder
 
         return TextFolder(path, limit_bytes, encoding)
-    kind = _kind(path)
     if kind in (*PARQUET, *ARROW):
         return _ArrowRecords(path, limit_bytes, [*_TEXTS, *texts])
     if kind in DELIMITED:
         from ingest.sources.delimited import DelimitedRows
 
-        return DelimitedRows(path, limit_bytes, fields, encoding, delimiter)
+        return DelimitedRows(path, limit_bytes, fields, encoding, delimiter, names)
     if kind in ARRAYS and not _has_object_lines(path, limit_bytes):
         from ingest.sources.json_array import JsonArray
 

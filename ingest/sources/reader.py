@@ -37,16 +37,18 @@ Item = tuple[int | str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How files are read: which columns are what, of text the encoding, of text tables the delimiter, and how
-    documents are cut into passages.
+    """How files are read: which columns are what, of text the encoding, of text tables the delimiter and the
+    names of their columns, and how documents are cut into passages.
 
-    Of encoding and delimiter None is what is found; without a split documents stay whole.
+    Of encoding and delimiter None is what is found, and names are in the first row; without a split documents
+    stay whole.
     """
 
     columns: ColumnChoice = USUAL
     encoding: str | None = None
     delimiter: str | None = None
     split: Split | None = None
+    names: tuple[str, ...] | None = None
 
 
 AS_FOUND = Reading()
@@ -88,7 +90,9 @@ class DocumentReader:
         self._cutter = None if reading.split is None else _cutter(reading.split, tokenizer)
         texts = [*reading.columns.own, *(name for name, kind in self._fields.items() if kind == "keyword")]
         self._parts = [
-            open_records(path, line_bytes, self._fields, reading.encoding, reading.delimiter, texts)
+            open_records(
+                path, line_bytes, self._fields, reading.encoding, reading.delimiter, reading.names, texts
+            )
             for path in self.files
         ]
         self._current = self._parts[0], self._partitions[0]

@@ -169,7 +169,8 @@ def _abrupt_end(returncode: int) -> str:
 def reading_flags(reading: Mapping[str, Any]) -> list[str]:
     """How a source is read, as flags of `tercet index build`."""
     flags = []
-    for name, value in reading.items():
+    for name, given in reading.items():
+        value = ",".join(given) if name == "columns" else given
         flag = f"--{name.removesuffix('s') if isinstance(value, list) else name}".replace("_", "-")
         values = value if isinstance(value, list) else [value]
         flags += [flag if each is True else f"{flag}={each}" for each in values]

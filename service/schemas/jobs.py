@@ -21,7 +21,7 @@ ColumnNames = Annotated[list[ColumnName], Field(min_length=1, max_length=1000, f
 class ReadingRequest(Request):
     """How a source is read, where its columns have other names than the usual ones, and cut into passages.
 
-    A name may be a path into nested objects, its parts joined by dots.
+    A name may be a path into nested objects and lists of them, its parts joined by dots.
     """
 
     text_field: ColumnName | None = Field(None, description="Column of the texts.")
@@ -34,6 +34,13 @@ class ReadingRequest(Request):
         False,
         description="Find the types of the fields of a collection that is new in the first documents.",
     )
+    columns: (
+        Annotated[
+            list[Annotated[str, Field(min_length=1, max_length=1024, pattern="^[^,]+$")]],
+            Field(min_length=1, max_length=1000, fail_fast=True),
+        ]
+        | None
+    ) = Field(None, description="Names of the columns of CSV or TSV whose first row does not have them.")
     encoding: ColumnName | None = Field(
         None, description="Of CSV and TSV, such as `cp949`; by default found."
     )

@@ -136,6 +136,17 @@ def test_a_quote_that_is_never_closed_takes_bounded_memory(tmp_path: Path) -> No
     assert all(document.id == "b" for document in found)
 
 
+def test_names_may_be_given_where_the_first_row_has_none(tmp_path: Path) -> None:
+    named = read(tmp_path / "x.csv", "1,tea\n2,water\n", reading=Reading(names=("id", "text")))
+    assert [(one.id, one.text) for one in named] == [("1", "tea"), ("2", "water")]
+    with pytest.raises(SourceError, match="line 1: 2 cells for 1 columns; the columns are id"):
+        read(tmp_path / "x.csv", "1,tea\n", reading=Reading(ColumnChoice(text="id"), names=("id",)))
+    with pytest.raises(SourceError, match="the column 'id' is there twice"):
+        read(tmp_path / "x.csv", "1,tea\n", reading=Reading(names=("id", "id")))
+    with pytest.raises(SourceError, match="--columns goes with CSV and TSV"):
+        read(tmp_path / "x.jsonl", '{"id": 1, "text": "x"}\n', reading=Reading(names=("id", "text")))
+
+
 def test_row_numbers_without_a_name_are_metadata(tmp_path: Path) -> None:
     (found,) = read(tmp_path / "x.csv", ",id,text\n0,a,x\n")
     assert found.metadata == {"column 1": "0"}

@@ -181,6 +181,11 @@ async def test_a_job_reads_the_columns_that_are_named(manager: JobManager, data:
         ("der Zug", None, "3"),
         ("heißes Wasser", "Tee", "1"),
     ]
+    (data / "sources" / "bare.csv").write_text("1,tea\n")
+    bare = await finished(
+        manager, await manager.submit("bare", "bare.csv", reading={"columns": ["id", "text"]})
+    )
+    assert (bare.state, bare.documents_done) == ("succeeded", 1), bare.error
     failed = await finished(manager, await manager.submit("other", "table.csv"))
     assert failed.state == "failed"
     assert "table.csv: none of text, contents" in str(failed.error)

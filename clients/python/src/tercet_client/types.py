@@ -728,7 +728,7 @@ QueryUsage = TypedDict(
 )
 
 # How a source is read, where its columns have other names than the usual ones, and cut into passages.
-# A name may be a path into nested objects, its parts joined by dots.
+# A name may be a path into nested objects and lists of them, its parts joined by dots.
 ReadingRequest = TypedDict(
     "ReadingRequest",
     {
@@ -739,6 +739,7 @@ ReadingRequest = TypedDict(
         "no_metadata_fields": "NotRequired[list[str] | None]",
         "generate_ids": "NotRequired[bool | None]",
         "infer_fields": "NotRequired[bool | None]",
+        "columns": "NotRequired[list[str] | None]",
         "encoding": "NotRequired[str | None]",
         "delimiter": "NotRequired[str | None]",
         "split": "NotRequired[Literal['markdown', 'paragraphs', 'tokens'] | None]",
