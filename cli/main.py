@@ -102,6 +102,12 @@ def _tercet(
         print_first_steps()
 
 
+def _message(error: Exception) -> str:
+    """What is said of a failure; of a collection that is not there also where it would be."""
+    root = getattr(error, "root", None)
+    return str(error) if root is None else f"{error} (there is none in {root})"
+
+
 def main() -> None:
     """Runs the command line and exits."""
     # Must be set before NumPy, FAISS and torch are loaded, which know nothing of a container's quota.
@@ -116,7 +122,7 @@ def main() -> None:
         print_failure(str(error))
         sys.exit(WRONG_USAGE)
     except FAILURES as error:
-        print_failure(str(error))
+        print_failure(_message(error))
         sys.exit(INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else FAILED)
     except BrokenPipeError:
         # The reader of our output has gone; Python would complain again when it flushes at exit.

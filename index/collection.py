@@ -97,7 +97,7 @@ class Collection:
             settings = CollectionSettings.read(layout.settings)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise CollectionNotFoundError(
-                f"collection {name!r} does not exist; create or build it first"
+                f"collection {name!r} does not exist; create or build it first", root
             ) from error
         if settings.name != name:
             raise DamagedIndexError(

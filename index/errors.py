@@ -28,6 +28,10 @@ SearchIndexError
 └── DeviceUnavailableError    a GPU was asked for, and FAISS has none
 """
 
+from __future__ import annotations
+
+from pathlib import Path
+
 
 class SearchIndexError(Exception):
     """Any failure of the index; its message names the value, the limit and the remedy."""
@@ -38,7 +42,11 @@ class InvalidNameError(SearchIndexError):
 
 
 class CollectionNotFoundError(SearchIndexError):
-    """No collection of that name."""
+    """No collection of that name. root: the folder where it was looked for, which no client is told."""
+
+    def __init__(self, message: str, root: Path | None = None) -> None:
+        super().__init__(message)
+        self.root = root
 
 
 class CollectionExistsError(SearchIndexError):

@@ -212,7 +212,9 @@ def _identifier(name: str, value: Any) -> str:
         raise InvalidDocumentError(f'"{name}" is missing')
     value = identifier_of(value)
     if not isinstance(value, str):
-        raise InvalidDocumentError(f'"{name}" must be a string or a whole number, got {kind_of(value)}')
+        raise InvalidDocumentError(
+            f'"{name}" must be a string or a whole number, got {kind_of(value)}: {value!r:.80}'
+        )
     if not value:
         raise InvalidDocumentError(f'"{name}" is empty')
     return value
