@@ -180,7 +180,7 @@ def test_bad_input_is_refused_before_anything_is_written(store: TercetVectorStor
         store.add_texts(["x"], [{"year": "2001"}])
     with pytest.raises(ApiError, match="top_k"):
         store.similarity_search("tea", k=100_000)
-    with pytest.raises(TypeError, match="colour"):
+    with pytest.raises(ApiError, match="colour"):
         store.similarity_search("tea", colour="green")
     assert len(store.similarity_search("x", k=10)) == 3
 
