@@ -36,6 +36,7 @@ BODIES: dict[str, Any] = {
     "POST /tei/embed": {"inputs": "tea"},
     "POST /tei/embed_sparse": {"inputs": "tea"},
     "POST /tei/embed_all": {"inputs": "tea"},
+    "POST /tei/v1/embeddings": {"input": "tea"},
     "POST /tei/rerank": {"query": "tea", "texts": ["tea"]},
     "POST /tei/tokenize": {"inputs": "tea"},
     "POST /tei/similarity": {"inputs": {"source_sentence": "tea", "sentences": ["tea"]}},
@@ -49,10 +50,17 @@ BODIES: dict[str, Any] = {
     "POST /api/show": {"model": "tiny"},
     "POST /jina/v1/rerank": {"query": "tea", "documents": ["tea"]},
     "POST /jina/v1/multi-vector": {"input": ["tea"]},
+    "POST /dify/retrieval": {"knowledge_id": "demo", "query": "tea"},
 }
 OPEN = ("GET /health", "GET /ready", "GET /tei/health")
 STORING = ("collections", "documents", "aliases", "backups", "jobs")
-ERRORS = {"tei": "TeiError", "cohere": "CohereError", "jina": "JinaError", "ollama": "OllamaError"}
+ERRORS = {
+    "tei": "TeiError",
+    "cohere": "CohereError",
+    "jina": "JinaError",
+    "ollama": "OllamaError",
+    "dify": "DifyError",
+}
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +121,7 @@ def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> No
         "POST /tei/embed",
         "POST /tei/embed_sparse",
         "POST /tei/embed_all",
+        "POST /tei/v1/embeddings",
         "POST /tei/rerank",
         "POST /tei/tokenize",
         "POST /tei/similarity",
@@ -130,6 +139,7 @@ def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> No
         "GET /api/tags",
         "POST /api/show",
         "GET /api/version",
+        "POST /dify/retrieval",
     }
     worker = {name for name, _ in operations(make_app(create=create_worker_app).openapi())}
     assert worker == {
@@ -183,7 +193,7 @@ async def test_the_examples_of_the_description_are_valid(client: httpx.AsyncClie
             if response.status_code == 202:
                 await client.delete(f"/jobs/{response.json()['id']}")
             seen += 1
-    assert seen == 12 + 22
+    assert seen == 12 + 24
 
 
 def schemas_of(value: Any) -> Iterator[dict[str, Any]]:
