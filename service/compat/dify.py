@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from index.candidates import Hit, Weights
 from service.answers.pieces import BegunAnswer
 from service.compat.dify_conditions import DifyMetadataCondition, filter_of
-from service.compat.error_shapes import DifyError
+from service.compat.error_shapes import DIFY_STATUS, DifyError
 from service.compat.relevance import relevance
 from service.compat.request import CompatibleRequest
 from service.exceptions import InvalidRequestError
@@ -32,7 +32,8 @@ from service.search.slow import log_if_slow
 
 SIDES = 3  # the weights of a plain sum, for which the relevance is made
 
-routes = router("dify", *EDGE, 503, shape=DifyError)
+# A key that is not known is 403 here: see `DIFY_STATUS`.
+routes = router("dify", *(status for status in EDGE if status not in DIFY_STATUS), 503, shape=DifyError)
 
 
 class DifyRetrievalSetting(CompatibleRequest):
