@@ -17,7 +17,14 @@ from typing import Any
 CLIENTS = Path(__file__).resolve().parent
 PYTHON = CLIENTS / "python" / "src" / "tercet_client" / "types.py"
 TYPESCRIPT = CLIENTS / "javascript" / "types.d.ts"
-OTHERS = {"openai", "tei", "cohere", "jina", "ollama"}  # tags of routes that have clients of their own
+OTHERS = {
+    "openai",
+    "tei",
+    "cohere",
+    "jina",
+    "ollama",
+    "dify",
+}  # tags of routes that have clients of their own
 REFERENCE = "#/components/schemas/"
 
 Schema = dict[str, Any]

@@ -22,7 +22,7 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from models.encoder import Encoder
 from service.arenas import share_arenas
 from service.audit import AuditLog
-from service.compat import cohere, jina, ollama, openai, tei
+from service.compat import cohere, dify, jina, ollama, openai, tei
 from service.errors import install_error_handlers
 from service.exceptions import SettingsError
 from service.http.direct import direct_routes
@@ -87,6 +87,7 @@ TAGS = [
     {"name": "cohere", "description": "Routes that Cohere's clients call."},
     {"name": "jina", "description": "Routes that Jina's clients call."},
     {"name": "ollama", "description": "Routes that Ollama's clients call."},
+    {"name": "dify", "description": "The route that Dify's external knowledge calls."},
     {"name": "worker", "description": "What encoder workers serve to search servers."},
 ]
 
@@ -114,6 +115,7 @@ def create_app(settings: Settings, encoder: Encoder | None = None) -> FastAPI:
             cohere.routes,
             jina.routes,
             ollama.routes,
+            dify.routes,
             page.routes,
             description.routes,
         ],

@@ -110,6 +110,9 @@ class BrokenAnswerError(ServiceError):
     """An answer had begun when its rest could not be made; the client sees its connection end."""
 
 
+NO_KEY = "this server needs a key: send the header Authorization: Bearer KEY"
+
+
 class UnauthenticatedError(ServiceError):
     """The request bears no key, or one that is not known."""
 

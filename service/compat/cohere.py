@@ -14,7 +14,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from models.representations import Float32
 from service.answers.pieces import response_of
 from service.compat.error_shapes import CohereError
-from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of, token_count, whole
+from service.compat.request import (
+    CompatibleRequest,
+    Dimensions,
+    Flag,
+    ModelName,
+    encoder_of,
+    token_count,
+    whole,
+)
 from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
 from service.compat.vectors import WRITTEN
 from service.exceptions import InvalidRequestError
@@ -109,7 +117,7 @@ class CohereRerankRequest(CompatibleRequest):
     ] = Field(description="Texts, or objects with a `text`.")
     model: ModelName = None
     top_n: Annotated[int, Field(ge=1), WHOLE] | None = Field(None, description="By default all.")
-    return_documents: bool | None = Field(False, description="Repeat each text in the answer (v1).")
+    return_documents: Flag | None = Field(False, description="Repeat each text in the answer (v1).")
 
 
 class CohereEmbedResponse(BaseModel):

@@ -17,7 +17,7 @@ from models.representations import Representations
 from service.answers.embeddings import base64_json, numbers_json
 from service.answers.pieces import response_of
 from service.compat.error_shapes import JinaError
-from service.compat.request import CompatibleRequest, Dimensions, ModelName, encoder_of
+from service.compat.request import CompatibleRequest, Dimensions, Flag, ModelName, encoder_of
 from service.compat.rerank import RerankedResult, TextRequest, ranked_texts, result_record, texts_of
 from service.compat.vectors import AS_IT_IS, WRITTEN, VectorForm, vectors_json
 from service.exceptions import InvalidRequestError
@@ -57,7 +57,7 @@ class JinaRerankRequest(CompatibleRequest):
     ] = Field(description="Texts, or objects with a `text`.")
     model: ModelName = None
     top_n: Annotated[int, Field(ge=1), WHOLE] | None = Field(None, description="By default all.")
-    return_documents: bool | None = Field(True, description="Repeat each text in the answer.")
+    return_documents: Flag | None = Field(True, description="Repeat each text in the answer.")
 
 
 class JinaUsage(BaseModel):

@@ -81,6 +81,9 @@ class OpenAIEmbeddingsRequest(CompatibleRequest):
     dimensions: Dimensions | None = Field(
         None, description="Keep this many values of each vector, normalized again."
     )
+    input_type: Annotated[str, Field(max_length=100)] | None = Field(
+        None, description="Not of OpenAI's: `query` encodes queries, anything else documents."
+    )
 
 
 class OpenAIEmbedding(BaseModel):
@@ -138,6 +141,7 @@ async def openai_embeddings(
         FIELDS,
         deadline,
         outputs=["dense"],
+        input_type="query" if body.input_type == "query" else "document",
         dimensions=body.dimensions,
         adapter=adapter,
     )

@@ -8,7 +8,7 @@ from contextlib import aclosing, suppress
 from typing import Annotated
 
 import numpy as np
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from models.errors import AdapterNotFoundError
 from models.representations import Representations
@@ -24,6 +24,14 @@ ModelName = Annotated[
         max_length=500,
     ),
 ]
+
+
+def _flag(value: object) -> object:
+    """Some clients send "true"."""
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+
+
+Flag = Annotated[bool, BeforeValidator(_flag)]
 Dimensions = Annotated[int, Field(ge=1), WHOLE]
 
 

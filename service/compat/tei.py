@@ -19,6 +19,7 @@ from models.tokenizer import Tokenizer
 from service.answers.embeddings import numbers_json
 from service.answers.pieces import response_of
 from service.compat.error_shapes import TeiError
+from service.compat.openai import OpenAIEmbeddingsRequest, OpenAIEmbeddingsResponse, openai_embeddings
 from service.compat.relevance import relevance
 from service.compat.request import whole
 from service.compat.rerank import ranked_texts
@@ -75,6 +76,14 @@ async def tei_embed_sparse(body: TeiInputs, services: Services, deadline: TimeLi
 async def tei_embed_all(body: TeiInputs, services: Services, deadline: TimeLimit) -> Response:
     """ColBERT vectors, one for each token."""
     return await _encoded(body, services, deadline, "colbert", _colbert)
+
+
+@routes.post("/tei/v1/embeddings", response_model=OpenAIEmbeddingsResponse)
+async def tei_openai_embeddings(
+    body: OpenAIEmbeddingsRequest, services: Services, deadline: TimeLimit
+) -> Response:
+    """Dense vectors in the shape of OpenAI's API, which Text Embeddings Inference has, too."""
+    return await openai_embeddings(body, services, deadline)
 
 
 @routes.post("/tei/rerank", response_model=list[TeiRank])

@@ -36,6 +36,7 @@ BODIES: dict[str, Any] = {
     "POST /tei/embed": {"inputs": "tea"},
     "POST /tei/embed_sparse": {"inputs": "tea"},
     "POST /tei/embed_all": {"inputs": "tea"},
+    "POST /tei/v1/embeddings": {"input": "tea"},
     "POST /tei/rerank": {"query": "tea", "texts": ["tea"]},
     "POST /tei/tokenize": {"inputs": "tea"},
     "POST /tei/similarity": {"inputs": {"source_sentence": "tea", "sentences": ["tea"]}},
@@ -49,10 +50,18 @@ BODIES: dict[str, Any] = {
     "POST /api/show": {"model": "tiny"},
     "POST /jina/v1/rerank": {"query": "tea", "documents": ["tea"]},
     "POST /jina/v1/multi-vector": {"input": ["tea"]},
+    "POST /dify/retrieval": {"knowledge_id": "demo", "query": "tea"},
 }
+FORBIDDEN = ("POST /dify/retrieval",)  # answer 403 where there is no key
 OPEN = ("GET /health", "GET /ready", "GET /tei/health")
 STORING = ("collections", "documents", "aliases", "backups", "jobs")
-ERRORS = {"tei": "TeiError", "cohere": "CohereError", "jina": "JinaError", "ollama": "OllamaError"}
+ERRORS = {
+    "tei": "TeiError",
+    "cohere": "CohereError",
+    "jina": "JinaError",
+    "ollama": "OllamaError",
+    "dify": "DifyError",
+}
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +122,7 @@ def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> No
         "POST /tei/embed",
         "POST /tei/embed_sparse",
         "POST /tei/embed_all",
+        "POST /tei/v1/embeddings",
         "POST /tei/rerank",
         "POST /tei/tokenize",
         "POST /tei/similarity",
@@ -130,6 +140,7 @@ def test_the_description_covers_every_route_of_the_contract(make_app: Any) -> No
         "GET /api/tags",
         "POST /api/show",
         "GET /api/version",
+        "POST /dify/retrieval",
     }
     worker = {name for name, _ in operations(make_app(create=create_worker_app).openapi())}
     assert worker == {
@@ -183,7 +194,7 @@ async def test_the_examples_of_the_description_are_valid(client: httpx.AsyncClie
             if response.status_code == 202:
                 await client.delete(f"/jobs/{response.json()['id']}")
             seen += 1
-    assert seen == 12 + 22
+    assert seen == 12 + 24
 
 
 def schemas_of(value: Any) -> Iterator[dict[str, Any]]:
@@ -282,7 +293,9 @@ async def test_what_is_answered_before_a_handler_runs_is_documented(make_client:
             documented = {int(status) for status in operation["responses"]}
             is_open = name in OPEN
             no_key = await ask(client, name, headers={"Authorization": "none"})
-            assert (no_key == 401) == (401 in documented) == (not is_open), name
+            refused = 403 if name in FORBIDDEN else 401
+            assert (no_key == refused) == (refused in documented) == (not is_open), name
+            assert name not in FORBIDDEN or 401 not in documented
             assert await ask(client, name, headers={"Host": "evil.example"}) == 403, name
             assert await ask(client, name, content=b"x" * 101) == 413
             malformed = 422 if operation["tags"] == ["tei"] else 400

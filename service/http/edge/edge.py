@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
+from service.compat.paths import joined
 from service.errors import INTERNAL, KNOWN, Failure, failure_of
 from service.exceptions import AuditError, BrokenAnswerError, NotReadyError, OverloadedError, ServiceError
 from service.facts import gathering
@@ -83,6 +84,7 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope["path"] = joined(scope["path"])
         arrived = scope.get("state", {}).get("arrived")
         record = self._options.records.begin(scope, time.monotonic() if arrived is None else arrived)
         with tracing(record.trace), gathering(record.facts):

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from service.access import EVERYTHING, Access, Right
 from service.audit import AuditLog
-from service.exceptions import UnauthenticatedError
+from service.exceptions import NO_KEY, UnauthenticatedError
 from service.keys import digest_of, id_of
 from service.settings import Settings
 
@@ -46,7 +46,7 @@ class KeyRing:
             return EVERYTHING
         scheme, _, key = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
-            raise UnauthenticatedError("this server needs a key: send the header Authorization: Bearer KEY")
+            raise UnauthenticatedError(NO_KEY)
         # The time of this tells nothing of a key: a dictionary compares what has the same hash alone, and
         # nobody else knows the hash of a digest, which has a secret of this process in it.
         found = self._all.get(digest_of(key.strip()))

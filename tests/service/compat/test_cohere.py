@@ -99,3 +99,14 @@ def test_relevance_grows_and_stays_between_0_and_1() -> None:
     assert np.all(np.diff(relevances) > 0)
     assert relevance(1.0) == 0.5
     assert relevance(1.5) == pytest.approx(1 / (1 + np.exp(-2.0)))
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/jina/v1/rerank"])
+async def test_a_flag_may_be_text(client: httpx.AsyncClient, path: str) -> None:
+    """RAGFlow's client for Xinference sends "true"."""
+    body = {"query": "tea", "documents": TEXTS}
+    for given, repeated in (("true", True), ("false", False), (True, True), (False, False)):
+        answer = await client.post(path, json={**body, "return_documents": given})
+        assert answer.status_code == 200, answer.text
+        assert all(("document" in one) == repeated for one in answer.json()["results"])
+    assert (await client.post(path, json={**body, "return_documents": "yes"})).status_code == 422

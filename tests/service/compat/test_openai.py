@@ -7,8 +7,9 @@ import httpx
 import numpy as np
 import pytest
 
-from models.checkpoint import SHIPPED
+from models.checkpoint import MULTILINGUAL, SHIPPED
 from models.encoder import AdaptedEncoder, encode
+from models.loader import load_encoder
 
 TEXTS = ["hot water", "the green tea leaf"]
 
@@ -28,6 +29,18 @@ async def test_vectors_are_those_of_embed(client: httpx.AsyncClient, tiny: Any) 
     assert {one["object"] for one in answer["data"]} == {"embedding"}
     vectors = np.array([one["embedding"] for one in answer["data"]], np.float32)
     assert np.array_equal(vectors, encode(tiny, TEXTS).dense)
+
+
+async def test_queries_are_encoded_as_queries_where_they_are_named(make_client: Any) -> None:
+    """Open WebUI sends `input_type`, where its settings name the field."""
+    encoder = load_encoder(MULTILINGUAL, threads=1)
+    expected = {kind: encode(encoder, TEXTS, kind).dense for kind in ("query", "document")}
+    assert not np.allclose(expected["query"], expected["document"], atol=0.01), "it has prefixes"
+    async with make_client(encoder=encoder, batch_tokens=1024) as client:
+        for given, kind in (("query", "query"), ("passage", "document"), (None, "document")):
+            answer = (await embeddings(client, input=TEXTS, input_type=given)).json()
+            vectors = np.array([one["embedding"] for one in answer["data"]], np.float32)
+            assert np.allclose(vectors, expected[kind], atol=1e-5), given
 
 
 async def test_base64_is_little_endian_float32(client: httpx.AsyncClient) -> None:

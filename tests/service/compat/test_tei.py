@@ -182,3 +182,12 @@ async def test_more_dimensions_than_there_are_keep_all(client: httpx.AsyncClient
     ]
     assert (len(whole[0]), len(cut[0])) == (8, 4)
     assert more == whole
+
+
+async def test_openais_route_lies_below_it_too(client: httpx.AsyncClient) -> None:
+    """Dify's plugin for Text Embeddings Inference asks it for vectors."""
+    body = {"input": ["hot water", "tea"], "model": "tiny"}
+    below, own = [await client.post(f"{base}/v1/embeddings", json=body) for base in ("/tei", "")]
+    assert (below.status_code, below.json()) == (200, own.json())
+    refused = await client.post("/tei/v1/embeddings", json={"input": []})
+    assert (refused.status_code, set(refused.json())) == (422, {"error", "error_type"})
