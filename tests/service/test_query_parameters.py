@@ -40,14 +40,18 @@ async def test_what_was_to_be_done_is_not_done(client: httpx.AsyncClient) -> Non
 @pytest.mark.parametrize(
     ("query", "param", "message"),
     [
-        ("limt=3", "limt", "there is no query parameter 'limt'; this path takes after, filter, limit"),
+        (
+            "limt=3",
+            "limt",
+            "there is no query parameter 'limt'; this path takes after, filter, limit, order, order_by",
+        ),
         (
             "filters=%7B%7D",
             "filters",
-            "there is no query parameter 'filters'; this path takes after, filter, limit",
+            "there is no query parameter 'filters'; this path takes after, filter, limit, order, order_by",
         ),
         ("limit=3&limit=4", "limit", "limit is given twice; give it once"),
-        ("=3", "", "there is no query parameter ''; this path takes after, filter, limit"),
+        ("=3", "", "there is no query parameter ''; this path takes after, filter, limit, order, order_by"),
     ],
 )
 async def test_the_answer_names_it_and_those_that_are_known(
