@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -327,11 +327,24 @@ def _remote(url: str, data: Path | None) -> Iterator[Remote]:
 
 @contextmanager
 def _snapshot(name: str, data: Path | None) -> Iterator[Snapshot]:
-    """The collection's documents, those that only its ledger holds, too."""
+    """The documents of a collection, or of all that an alias means; those that only a ledger holds, too."""
+    from index.catalog.aliases import Aliases
+    from index.snapshot import Snapshot
+
+    root = options.collections_root(options.settings_from(data=data))
+    with ExitStack() as opened:
+        names = Aliases(root).collections_of(name)
+        parts = [opened.enter_context(_snapshot_of(root, each)) for each in names]
+        yield parts[0] if len(parts) == 1 else Snapshot.united(name, parts)
+
+
+@contextmanager
+def _snapshot_of(root: Path, name: str) -> Iterator[Snapshot]:
+    """Of one collection, by its own name."""
     from index.collection import Collection
     from index.live.collection import LiveCollection
 
-    collection = Collection.open(options.collections_root(options.settings_from(data=data)), name)
+    collection = Collection.open(root, name)
     if not collection.layout.ledger.exists():
         yield collection.snapshot()
         return
@@ -342,9 +355,10 @@ def _snapshot(name: str, data: Path | None) -> Iterator[Snapshot]:
 def _documents_of(
     snapshot: Snapshot, after: str | None, condition: Filter | None
 ) -> Iterator[dict[str, Any]]:
-    while page := snapshot.page(after, PAGE, condition):
+    collection = None
+    while page := snapshot.page(after, PAGE, condition, collection):
         yield from map(document_record, page)
-        after = page[-1].id
+        after, collection = page[-1].id, page[-1].collection
 
 
 def _ordered(

@@ -22,31 +22,44 @@ Alias = Annotated[str, typer.Argument(metavar="ALIAS", help="The second name.")]
 @app.command()
 def put(
     alias: Alias,
-    name: options.Name,
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...",
+            help="Name of the collection; or of several of one encoder, which are searched as one.",
+            autocompletion=options.collection_names,
+        ),
+    ],
     data: options.Data = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Make an alias, or switch it to another collection in one step; a running server follows at once."""
-    collection = _aliases(data).put(alias, name)
+    """Make an alias, or switch it to other collections in one step; a running server follows at once."""
+    from index.catalog.alike import names_of
+    from service.answers.aliases import alias_record
+
+    meant = _aliases(data).put(alias, *names)
     if as_json:
-        print_json({"alias": alias, "collection": collection})
+        print_json(alias_record(alias, meant))
     else:
-        console().print(f"Alias {alias!r} means collection {collection!r}.")
+        several = "s" if len(meant) > 1 else ""
+        console().print(f"Alias {alias!r} means collection{several} {names_of(meant)}.", soft_wrap=True)
 
 
 @app.command("list")
 def list_all(data: options.Data = None, as_json: options.AsJson = False) -> None:
     """Show all aliases and their collections."""
+    from service.answers.aliases import alias_record
+
     found = _aliases(data).all()
     if as_json:
-        print_json({"aliases": [{"alias": alias, "collection": name} for alias, name in found.items()]})
+        print_json({"aliases": [alias_record(alias, meant) for alias, meant in found.items()]})
     else:
-        print_pairs(found, console())
+        print_pairs({alias: ", ".join(meant) for alias, meant in found.items()}, console())
 
 
 @app.command()
 def delete(alias: Alias, data: options.Data = None) -> None:
-    """Remove an alias; its collection stays."""
+    """Remove an alias; its collections stay."""
     _aliases(data).remove(alias)
     console().print(f"Alias {alias!r} is removed.")
 

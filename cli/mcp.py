@@ -139,8 +139,9 @@ def mcp_server(remote: Remote) -> MCPServer:
             **({"offset": offset} if offset > 0 else {}),
         }
         hits = (await ask("POST", "/search", body))["hits"]
+        told = ("id", "title", "text", "metadata", "score", "scores")
         return [
-            {name: hit.get(name) for name in ("id", "title", "text", "metadata", "score", "scores")}
+            {name: hit.get(name) for name in (*told, *(("collection",) if "collection" in hit else ()))}
             for hit in hits
         ]
 

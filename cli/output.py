@@ -85,11 +85,13 @@ def print_hits(
 
 
 def _described(hit: Hit, cells: int, marks: HitHighlights | None) -> Text:
-    """Id, title and the place of a passage, then in at most EXCERPT_LINES lines of so many cells how the text
-    begins, or the window that matches best.
+    """Id, collection where there are several, title and the place of a passage, then in at most EXCERPT_LINES
+    lines of so many cells how the text begins, or the window that matches best.
     """
     document, window = hit.document, hit.window
     head = Text(one_line(document.id), style="green")
+    if document.collection is not None:
+        head.append(f"  {document.collection}", style="dim")
     if document.title:
         title = _marked(document.title, [] if marks is None else marks.title)
         title.stylize_before("bold")

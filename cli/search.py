@@ -113,6 +113,7 @@ def search(
     """Search a collection; show the parts of each score."""
     from cli.encoders import encoder_of
     from index.candidates import Page
+    from index.catalog.aliases import Aliases
     from index.collection import Collection
     from service.search.answers import answer_head, answer_hits
     from service.search.pipeline import SearchQuery
@@ -155,7 +156,8 @@ def search(
         device=device,
         threads=threads,
     )
-    collection = Collection.open(options.collections_root(settings), name)
+    root = options.collections_root(settings)
+    collection = Collection.open(root, Aliases(root).collections_of(name)[0])  # several have one encoder
     outcome = run_queries(settings, encoder_of(settings, collection.settings), [asked])[0]
     if as_json:
         print_json({**answer_head(outcome), "hits": list(answer_hits(outcome))})

@@ -65,10 +65,14 @@ class DenseOptions:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A place in the order of hits: right behind the one of this score and id, whether it is there or not."""
+    """A place in the order of hits: right behind the one of this score and id, whether it is there or not.
+
+    collection: the hit's, where several are searched as one; without it, behind those of all of them.
+    """
 
     score: float
     id: str
+    collection: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +86,16 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A stored document. Its encoded text is the title, a line break and the text."""
+    """A stored document. Its encoded text is the title, a line break and the text.
+
+    collection: where it was found, if several collections are searched as one.
+    """
 
     id: str
     text: str
     title: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    collection: str | None = None
 
     @property
     def head(self) -> str:
@@ -137,7 +145,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Hits, best first; ties in order of id. Times in seconds."""
+    """Hits, best first; ties in order of id, then of collection. Times in seconds."""
 
     hits: list[Hit]
     snapshot: str

@@ -6,6 +6,8 @@ SearchIndexError
 ├── CollectionExistsError
 ├── CollectionAliasedError    aliases mean the collection that is to be deleted
 ├── AliasNotFoundError
+├── SeveralCollectionsError   an alias means several collections, where one is wanted, or too many
+├── UnlikeCollectionsError    collections that cannot be searched as one
 ├── BackupNotFoundError
 ├── CollectionBusyError       another writer holds the collection
 ├── FingerprintMismatchError  searched or written with another encoder
@@ -13,6 +15,7 @@ SearchIndexError
 ├── InvalidDocumentError      a document breaks a limit or lacks a part
 ├── DuplicateDocumentError    an id occurs twice
 ├── DocumentNotFoundError     no document has this id
+├── AmbiguousDocumentError    several collections that are searched as one have a document of this id
 ├── DocumentChangedError      a document was written after the position that a write depends on
 ├── IdempotencyMismatchError  the key of a write was used for another write
 ├── WriteTooLargeError        one write is larger than memory may hold
@@ -61,6 +64,14 @@ class AliasNotFoundError(SearchIndexError):
     """No alias of that name."""
 
 
+class SeveralCollectionsError(SearchIndexError):
+    """An alias means several collections, where one is wanted, or too many; the message names them."""
+
+
+class UnlikeCollectionsError(SearchIndexError):
+    """Collections cannot be searched as one; the message names two, what they differ in, and how."""
+
+
 class BackupNotFoundError(SearchIndexError):
     """The collection has no backup of this id."""
 
@@ -87,6 +98,10 @@ class DuplicateDocumentError(SearchIndexError):
 
 class DocumentNotFoundError(SearchIndexError):
     """No document of the collection has this id."""
+
+
+class AmbiguousDocumentError(SearchIndexError):
+    """Several collections that are searched as one have a document of this id; the message names them."""
 
 
 class DocumentChangedError(SearchIndexError):

@@ -127,7 +127,7 @@ def _largest(weights: Float64) -> Float64:
 
 
 def best(scores: Float64, limit: int, ids_of: Callable[[Int64], PackedBytes]) -> Int64:
-    """Places of the `limit` highest scores float64[K], best first, equal scores in order of id.
+    """Places of the `limit` highest scores float64[K], best first, equal ones in order of id, then of place.
 
     `ids_of` gives the ids at some places; it is asked only for those of equal scores that can be in the
     answer.
@@ -139,7 +139,7 @@ def best(scores: Float64, limit: int, ids_of: Callable[[Int64], PackedBytes]) ->
         lowest = np.partition(scores, len(scores) - limit)[len(scores) - limit]
         above, last = np.flatnonzero(scores > lowest), np.flatnonzero(scores == lowest)
         if len(above) + len(last) > limit:
-            last = last[first_of(ids_of(last), limit - len(above))]
+            last = np.sort(last[first_of(ids_of(last), limit - len(above))])
         places = np.concatenate([above, last])
     order: Int64 = places[np.argsort(-scores[places], kind="stable")]
     ranked = scores[order]

@@ -1,10 +1,13 @@
-"""A published snapshot, opened read-only and searched over all its segments as if they were one."""
+"""A published snapshot, opened read-only and searched over all its segments as if they were one; or those of
+several collections, searched alike.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -20,6 +23,7 @@ from index.candidates import (
     SearchResult,
     Weights,
 )
+from index.catalog.alike import united_settings
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
@@ -31,12 +35,11 @@ from index.documents.store import DocumentStore, encode_id
 from index.errors import (
     DamagedIndexError,
     DocumentNotFoundError,
-    InvalidDocumentError,
-    InvalidQueryError,
     SearchIndexError,
 )
 from index.fusion import SIDES, Fusion
 from index.search.boosts import boosts_at
+from index.search.by_id import ById, DocumentPlace
 from index.search.choice import Choice
 from index.search.examples import check_examples, example_query
 from index.search.explanation import Explanation, explain
@@ -44,7 +47,7 @@ from index.search.facets import facets_of
 from index.search.hits import hits_of
 from index.search.late_interaction import late_scores
 from index.search.ordered import Order, Place, PlacedDocument, check_order, ordered_page
-from index.search.pages import page_of
+from index.search.pages import Name, page_of, starts_behind
 from index.search.query import (
     CheckedQuery,
     check_facets,
@@ -66,7 +69,6 @@ from models.representations import Float32, Float64, Int64, Representations
 
 EMPTY_NAME = "000000"
 SCORED_ROWS = 8192
-NAMED = 10  # ids of missing documents in a message
 
 DEFAULT_WEIGHTS = Weights()
 DEFAULT_LIMITS = CandidateLimits()
@@ -79,7 +81,8 @@ class Snapshot:
 
     It goes on answering after a newer one is published: its files stay mapped until it is let go.
 
-    name: of its manifest; version: the same, and the position of a last write that this does not hold.
+    name: of its manifest; version: the same, and the position of a last write that this does not hold. Of
+    several collections both have what each has. collections: of each segment, None where there is but one.
     """
 
     def __init__(
@@ -88,8 +91,10 @@ class Snapshot:
         settings: CollectionSettings,
         segments: Sequence[Segment],
         position: int | None = None,
+        collections: Sequence[str] | None = None,
     ) -> None:
         """position: of the last write that it has, where its manifest does not hold that yet."""
+        self._collections = collections
         self.name = name
         self.version = name if position is None else f"{name}.{position}"
         self.settings = settings
@@ -138,13 +143,37 @@ class Snapshot:
         """What a collection holds before its first publication."""
         return Snapshot(EMPTY_NAME, settings, [])
 
+    @staticmethod
+    def united(alias: str, parts: Sequence[Snapshot]) -> Snapshot:
+        """Several collections as one that has the alias's name: its statistics are of all documents, and each
+        document names its collection. What has an id in several is there several times, in order of
+        collection. Takes microseconds; the segments are those of the parts.
+
+        Raises UnlikeCollectionsError for collections that cannot be searched as one.
+        """
+        settings = united_settings(alias, [part.settings for part in parts])
+        parts = sorted(parts, key=lambda part: part.settings.name)
+        opened = [(part.settings.name, segment) for part in parts for segment in part._opened()]
+        version = ",".join(f"{part.settings.name}:{part.version}" for part in parts)
+        return Snapshot(
+            version,
+            settings,
+            [segment for _, segment in opened],
+            collections=[name for name, _ in opened],
+        )
+
     def undivided(self) -> Snapshot:
         """As of a collection without windows, over the same memory, where no document has more than one."""
         segments = self._opened()
         if any(segment.encodings > len(segment) for segment in segments):
             return self
         whole = [replace(segment, windows=None) for segment in segments]
-        return Snapshot(self.name, replace(self.settings, window=None), whole)
+        return Snapshot(self.name, replace(self.settings, window=None), whole, collections=self._collections)
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether it is of several collections."""
+        return self._collections is not None
 
     def close(self) -> None:
         """Lets go of the files; searches under way still finish, later ones raise SearchIndexError."""
@@ -208,10 +237,12 @@ class Snapshot:
         if boosts:
             added = boosts_at(segments, found.segments, found.rows, boosts, self.settings.fields)
             found, sides = replace(found, boost=added.sum(axis=0)), SIDES + 1
-        choice = Choice(segments, found, top_k, page, group_by)
+        choice = Choice(segments, found, top_k, page, group_by, self._collections)
         ranking = rank_reciprocally if fusion == "rrf" else rank
         ranked = ranking(segments, found, checked, weights, sides, choice)
-        hits = hits_of(segments, found, ranked, checked, weights, contents=contents)
+        hits = hits_of(
+            segments, found, ranked, checked, weights, contents=contents, collections=self._collections
+        )
         scored = time.perf_counter()
         return SearchResult(hits, self.version, retrieved - started, scored - retrieved)
 
@@ -274,9 +305,18 @@ class Snapshot:
         return ids, np.concatenate(parts).astype(np.float32)
 
     def get(self, id: str) -> Document | None:
-        """The stored document of an id, or None."""
-        found = self._find(id)
-        return None if found is None else self._opened()[found[0]].documents.get(found[1])
+        """The stored document of an id, or None.
+
+        Raises AmbiguousDocumentError where several of the collections that this is of have one.
+        """
+        documents = self._by_id()
+        found = documents.find(id)
+        return None if found is None else documents.document(found)
+
+    def get_all(self, id: str) -> list[Document]:
+        """The stored documents of an id: one at most of each collection."""
+        documents = self._by_id()
+        return [documents.document(place) for place in documents.all(id)]
 
     def count(self, filter: Filter | None = None) -> int:
         """How many documents a filter over declared fields allows; all of them without one.
@@ -287,14 +327,19 @@ class Snapshot:
         allowed = [(segment, segment.allowed(condition)) for segment in self._opened()]
         return sum(segment.documents_kept if rows is None else len(rows) for segment, rows in allowed)
 
-    def page(self, after: str | None, limit: int, filter: Filter | None = None) -> list[Document]:
+    def page(
+        self, after: str | None, limit: int, filter: Filter | None = None, after_collection: str | None = None
+    ) -> list[Document]:
         """Up to `limit` documents in order of their ids' UTF-8 bytes, from the first that follows `after` on.
 
-        filter: over declared fields; the documents that it allows. Raises InvalidQueryError for one that this
-        collection cannot answer, InvalidDocumentError for an `after` that no document can have as its id.
+        filter: over declared fields; the documents that it allows. after_collection: that of `after`, where
+        this is of several; documents of its id in later ones follow. Raises InvalidQueryError for a filter
+        that cannot be answered, InvalidDocumentError for an `after` that no document can have as its id.
         """
-        start = b"" if after is None else encode_id(after)
-        return page_of(self._opened(), start, limit, self._condition(filter))
+        name, segments = None if after is None else Name(encode_id(after), after_collection), self._opened()
+        starts = starts_behind(name, len(segments), self._collections)
+        found = page_of(segments, starts, limit, self._condition(filter))
+        return [self._by_id().document(place) for place in found]
 
     def ordered_page(
         self, order: Order, after: Place | None, limit: int, filter: Filter | None = None
@@ -304,11 +349,12 @@ class Snapshot:
         filter: as for `page`. Raises InvalidQueryError for one, or a field, that this collection has not.
         """
         check_order(order, self.settings.fields)
-        return ordered_page(self._opened(), order, after, limit, self._condition(filter))
+        condition = self._condition(filter)
+        return ordered_page(self._opened(), order, after, limit, condition, self._collections)
 
     def read(self, placed: PlacedDocument) -> Document:
         """The document of a place. Raises DamagedIndexError."""
-        return self._opened()[placed.segment].documents.get(placed.row)
+        return self._by_id().document((placed.segment, placed.row))
 
     def rows(self, documents: int, tokens: int) -> Iterator[DocumentRows]:
         """All documents as they are stored, segment by segment, in parts.
@@ -327,37 +373,32 @@ class Snapshot:
             yield segment.documents, rows, segment.tokens_of(rows)
 
     def representations_of(self, id: str) -> StoredRepresentations | None:
-        """What is stored of a document's representations; None where it is not there."""
-        found = self._find(id)
-        if found is None:
-            return None
-        return StoredRepresentations.of(self._opened()[found[0]].take(np.array([found[1]])))
+        """What is stored of a document's representations; None where it is not there. Raises as `get`."""
+        found = self._by_id().find(id)
+        return None if found is None else self._stored(found)
 
-    def stored_query(self, id: str, window: int = 0) -> StoredQuery:
+    def stored_query(self, id: str, window: int = 0, collection: str | None = None) -> StoredQuery:
         """What is stored of a document as a query for others like it: of its only text, or of one window.
 
-        Raises DocumentNotFoundError, and InvalidQueryError where it has no such window.
+        collection: the document's, where this is of several.
+        Raises DocumentNotFoundError, InvalidQueryError where it has no such window, and as `get`.
         """
-        stored, document = self.representations_of(id), self.get(id)
-        if stored is None or document is None:
+        documents = self._by_id()
+        found = documents.find(id, collection)
+        if found is None:
             raise DocumentNotFoundError(f"collection {self.settings.name!r} has no document {id[:600]!r}")
-        return StoredQuery.of(document, stored, window)
+        return StoredQuery.of(documents.document(found), self._stored(found), window)
 
     def examples_query(self, like: Sequence[str], unlike: Sequence[str] = ()) -> StoredQuery:
         """A query for documents like some, unlike others: see `index/search/examples.py`. Its text is theirs
         that it shall be like, one after the other.
 
-        Raises DocumentNotFoundError, which names those that are not there, and InvalidQueryError for no ids,
-        too many, or one in both.
+        Raises DocumentNotFoundError, which names those that are not there, InvalidQueryError for no ids, too
+        many, or one in both, and as `get`.
         """
         check_examples(like, unlike)
-        found = {id: self._find(id) for id in (*like, *unlike)}
-        missing = [id for id, place in found.items() if place is None]
-        if missing:
-            named = ", ".join(f"{id[:80]!r}" for id in missing[:NAMED])
-            others = f" and {len(missing) - NAMED} others" if len(missing) > NAMED else ""
-            raise DocumentNotFoundError(f"collection {self.settings.name!r} has no document {named}{others}")
-        wanted, unwanted = (dict.fromkeys(filter(None, map(found.get, ids))) for ids in (like, unlike))
+        found = self._by_id().found([*like, *unlike])
+        wanted, unwanted = (dict.fromkeys(map(found.__getitem__, ids)) for ids in (like, unlike))
         return example_query(self._opened(), [*wanted], [*unwanted])
 
     def explain(self, query: Representations, document_id: str, text: str | None = None) -> Explanation:
@@ -366,13 +407,18 @@ class Snapshot:
         return explanation
 
     def explanations(
-        self, query: Representations, document_ids: Sequence[str], text: str | None = None
+        self,
+        query: Representations,
+        document_ids: Sequence[str],
+        text: str | None = None,
+        collections: Sequence[str | None] | None = None,
     ) -> list[Explanation]:
         """Matching terms and token alignment of each document. Raises InvalidQueryError for an unknown id.
 
-        text: the query itself, for the terms of BM25.
+        text: the query itself, for the terms of BM25. collections: of the documents, where this is
+        of several.
         """
-        places = [self._place(id) for id in document_ids]
+        places = self._by_id().places(document_ids, collections)
         segments, checked, words = self._opened(), check_query(query, self.settings), self._words(text)
         found = []
         for place, row in places:
@@ -383,22 +429,31 @@ class Snapshot:
             found.append(explanation)
         return found
 
-    def boosts_of(self, document_ids: Sequence[str], boosts: Sequence[Boost]) -> Float64:
+    def boosts_of(
+        self,
+        document_ids: Sequence[str],
+        boosts: Sequence[Boost],
+        collections: Sequence[str | None] | None = None,
+    ) -> Float64:
         """What each of B boosts adds to the scores of K documents: float64[B, K], which add up to theirs.
 
-        Raises InvalidQueryError for an unknown id, or boosts that this collection cannot answer.
+        collections: of the documents, where this is of several. Raises InvalidQueryError for an unknown id,
+        or boosts that this collection cannot answer.
         """
         check_boosts(boosts, self.settings.fields)
-        places, rows = np.array([self._place(id) for id in document_ids], np.int64).reshape(-1, 2).T
+        places, rows = np.array(self._by_id().places(document_ids, collections), np.int64).reshape(-1, 2).T
         return boosts_at(self._opened(), places, rows, boosts, self.settings.fields)
 
-    def encodings_of(self, document_ids: Sequence[str]) -> int:
+    def encodings_of(
+        self, document_ids: Sequence[str], collections: Sequence[str | None] | None = None
+    ) -> int:
         """The encoded texts of these documents: all their windows, or one of each in a collection without.
 
-        Raises InvalidQueryError for an unknown id.
+        collections: of the documents, where this is of several. Raises InvalidQueryError for an unknown id.
         """
         segments = self._opened()
-        return sum(segments[place].encodings_of(row) for place, row in map(self._place, document_ids))
+        places = self._by_id().places(document_ids, collections)
+        return sum(segments[place].encodings_of(row) for place, row in places)
 
     def _checked(self, query: Representations, text: str | None) -> CheckedQuery:
         """The query in the collection's terms: its lexical weights times the idf, where there is one, and the
@@ -417,9 +472,9 @@ class Snapshot:
         return self._bm25.query(text)
 
     def _left(self, found: Candidates, without: Sequence[str]) -> Candidates:
-        """The candidates but for the documents of these ids."""
+        """The candidates but for the documents of these ids, in whichever collection."""
         kept = np.ones(len(found), np.bool_)
-        for place, row in filter(None, map(self._find, without)):
+        for place, row in chain.from_iterable(map(self._by_id().all, without)):
             kept &= (found.segments != place) | (found.rows != row)
         return found.take(np.flatnonzero(kept))
 
@@ -428,26 +483,11 @@ class Snapshot:
             raise SearchIndexError(f"snapshot {self.name} of {self.settings.name!r} is closed; open another")
         return self._segments
 
-    def _find(self, identifier: str) -> tuple[int, int] | None:
-        """The place of its segment, and its row there."""
-        try:
-            encoded = encode_id(identifier)
-        except InvalidDocumentError:
-            return None  # no document can have this id
-        for place, segment in enumerate(self._opened()):
-            row = segment.find(encoded)
-            if row is not None:
-                return place, row
-        return None
+    def _by_id(self) -> ById:
+        return ById(self.name, self.settings.name, self._opened(), self._collections)
 
-    def _place(self, identifier: str) -> tuple[int, int]:
-        """The place of its segment, and its row there. Raises InvalidQueryError."""
-        found = self._find(identifier)
-        if found is None:
-            raise InvalidQueryError(
-                f"document {identifier[:80]!r} is not in snapshot {self.name} of {self.settings.name!r}"
-            )
-        return found
+    def _stored(self, place: DocumentPlace) -> StoredRepresentations:
+        return StoredRepresentations.of(self._opened()[place[0]].take(np.array([place[1]])))
 
     def _condition(self, filter: Filter | None) -> Condition | None:
         """A filter as segments take it. Raises InvalidQueryError where it does not fit the fields."""

@@ -1,6 +1,7 @@
 """The collections that a service answers from: opened once, opened again after each publication.
 
-Those that it writes itself (`service/live_collections.py`) answer with each write.
+Those that it writes itself (`service/live_collections.py`) answer with each write. Several that an alias
+means answer as one.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
+from operator import is_
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from index.catalog.aliases import Aliases
+from index.catalog.alike import united_settings
 from index.catalog.defaults import SearchDefaults
 from index.catalog.effort import DenseEffort
 from index.catalog.layout import CollectionLayout
@@ -50,12 +53,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CollectionDescription:
-    """A collection's settings, stored defaults and state; `snapshot` is None before the first publication."""
+    """A collection's settings, stored defaults and state; `snapshot` is None before the first publication.
+
+    collections: those that an alias of several means, which this describes as one.
+    """
 
     settings: CollectionSettings
     defaults: SearchDefaults | None
     snapshot: str | None
     documents: int
+    collections: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +76,14 @@ class SearchTarget:
 
 @dataclass(frozen=True, slots=True)
 class _ToOpen:
-    """A collection whose current snapshot is not open. written: whether it is written here."""
+    """A collection whose current snapshot is not open, or an alias of several of which one's is not.
+
+    stored: the collection whose stored defaults and effort count; written: whether what is not open is
+    written here.
+    """
 
     name: str
+    stored: str
     written: bool
 
 
@@ -111,6 +123,18 @@ class _Opened:
     snapshot: Snapshot
 
 
+@dataclass(frozen=True, slots=True)
+class _United:
+    """Several snapshots as one."""
+
+    parts: tuple[Snapshot, ...]
+    snapshot: Snapshot
+
+    def is_of(self, parts: Sequence[Snapshot]) -> bool:
+        """Whether it is of these very snapshots."""
+        return len(parts) == len(self.parts) and all(map(is_, parts, self.parts))
+
+
 class CollectionRegistry:
     """Every collection below one folder, by its name or an alias. Safe to use from several threads.
 
@@ -131,6 +155,7 @@ class CollectionRegistry:
         self._dense_device = options.device
         self._opening: dict[str, threading.Lock] = {}
         self._opened: dict[str, _Opened] = {}
+        self._united: dict[str, _United] = {}
         self._defaults: dict[str, _Read[SearchDefaults]] = {}
         self._efforts: dict[str, _Read[DenseEffort]] = {}
         self._encoders: dict[str, _Read[tuple[str, str | None]]] = {}
@@ -154,9 +179,17 @@ class CollectionRegistry:
     def snapshot(self, name: str) -> Snapshot:
         """The collection's current snapshot, with all that was written here or published by another process.
 
-        Raises InvalidNameError, CollectionNotFoundError or DamagedIndexError.
+        Of an alias of several collections, those of all of them as one.
+        Raises InvalidNameError, CollectionNotFoundError, UnlikeCollectionsError for several that cannot be
+        searched as one by now, or DamagedIndexError.
         """
-        name = self.aliases.collection_of(name)
+        names = self.aliases.collections_of(name)
+        if len(names) == 1:
+            return self._snapshot(names[0])
+        return self._unite(name, [self._snapshot(each) for each in names])
+
+    def _snapshot(self, name: str) -> Snapshot:
+        """That of one collection, by its own name."""
         live = self._live.get(name)
         if live is not None:
             return live.snapshot()
@@ -192,7 +225,7 @@ class CollectionRegistry:
         if isinstance(found, SearchTarget):
             return found
         opened = await (self._renew if found.written else self._open)(found.name)
-        return await self.looking_pool.run(self._target, found.name, opened, defaults, effort)
+        return await self.looking_pool.run(self._target, found.stored, opened, defaults, effort)
 
     def writing(self, name: str) -> AbstractContextManager[LiveCollection]:
         """The collection, opened to be written to, and not closed meanwhile.
@@ -231,8 +264,22 @@ class CollectionRegistry:
     def describe(self, name: str) -> CollectionDescription:
         """Settings, defaults and state, without opening the snapshot.
 
-        Raises CollectionNotFoundError or DamagedIndexError.
+        Of an alias of several collections, the settings that searches go by, and the defaults of the first.
+        Raises CollectionNotFoundError, UnlikeCollectionsError or DamagedIndexError.
         """
+        names = self.aliases.collections_of(name)
+        if len(names) == 1:
+            return self._describe(names[0])
+        parts = [self._describe(each) for each in names]
+        settings = united_settings(name, [part.settings for part in parts])
+        published = [f"{part.settings.name}:{part.snapshot}" for part in parts if part.snapshot is not None]
+        documents = sum(part.documents for part in parts)
+        return CollectionDescription(
+            settings, parts[0].defaults, ",".join(sorted(published)) or None, documents, names
+        )
+
+    def _describe(self, name: str) -> CollectionDescription:
+        """One collection, by its own name."""
         collection = Collection.open(self.root, name)
         defaults, live = collection.defaults(), self._live.get(collection.settings.name)
         if live is not None:
@@ -307,6 +354,9 @@ class CollectionRegistry:
             if self._live.get(name) is not None or not _is_current(name, opened):
                 self._forget(name)
         self._live.release()
+        for alias in tuple(self._united):
+            if not self._is_united(alias):
+                self._united.pop(alias, None)
 
     def close(self) -> None:
         """Lets go of every open snapshot, and closes what was written, which lasts."""
@@ -315,15 +365,40 @@ class CollectionRegistry:
         self.looking_pool.close()
         self._live.close()
         self._opened.clear()
+        self._united.clear()
 
     def _looked(self, name: str, *, defaults: bool, effort: bool) -> SearchTarget | _ToOpen:
         """What a search needs, where the current snapshot is open."""
-        name = self.aliases.collection_of(name)
+        names, parts = self.aliases.collections_of(name), []
+        for each in names:
+            snapshot, written = self._seen(each)
+            if snapshot is None:
+                return _ToOpen(each if len(names) == 1 else name, names[0], written)
+            parts.append(snapshot)
+        if len(parts) == 1:
+            return self._target(names[0], parts[0], defaults, effort)
+        return self._target(names[0], self._unite(name, parts), defaults, effort)
+
+    def _seen(self, name: str) -> tuple[Snapshot | None, bool]:
+        """The current snapshot of a collection where it is open, and whether it is written here."""
         live = self._live.get(name)
-        snapshot = self._current(name) if live is None else live.seen()
-        if snapshot is None:
-            return _ToOpen(name, live is not None)
-        return self._target(name, snapshot, defaults, effort)
+        return (self._current(name), False) if live is None else (live.seen(), True)
+
+    def _unite(self, alias: str, parts: Sequence[Snapshot]) -> Snapshot:
+        """Snapshots as one, made anew only where one of them is another than before."""
+        united = self._united.get(alias)
+        if united is None or not united.is_of(parts):
+            united = self._united[alias] = _United(tuple(parts), Snapshot.united(alias, parts))
+        return united.snapshot
+
+    def _is_united(self, alias: str) -> bool:
+        """Whether what is kept of an alias is of what it means now."""
+        try:
+            parts = [self._seen(name)[0] for name in self.aliases.collections_of(alias)]
+        except SearchIndexError:
+            return False
+        known = self._united.get(alias)
+        return known is not None and known.is_of([part for part in parts if part is not None])
 
     def _looked_to_write(self, name: str) -> CollectionSettings | str:
         """The settings of a collection that is open to be written to, else its own name."""
@@ -332,7 +407,7 @@ class CollectionRegistry:
         return name if live is None else live.settings
 
     def _target(self, name: str, snapshot: Snapshot, defaults: bool, effort: bool) -> SearchTarget:
-        """A snapshot with what is stored beside it."""
+        """A snapshot with what is stored beside a collection: its own, or of several the first."""
         folder = f"{self._root}/{name}"
 
         def read(path: Path) -> SearchDefaults:

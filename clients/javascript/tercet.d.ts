@@ -156,7 +156,7 @@ export class Client {
   ): Promise<t.DeleteDocumentsResponse>;
   aliases(): Promise<t.AliasResponse[]>;
   alias(name: string): Promise<t.AliasResponse>;
-  putAlias(name: string, collection: string): Promise<t.AliasResponse>;
+  putAlias(name: string, collection: string | string[]): Promise<t.AliasResponse>;
   deleteAlias(name: string): Promise<void>;
   createBackup(collection: string): Promise<t.BackupResponse>;
   backups(collection: string): Promise<t.BackupResponse[]>;

@@ -176,7 +176,8 @@ export class Client {
   }
 
   putAlias(name, collection) {
-    return this.#json("PUT", path("aliases", name), { body: { collection } });
+    const body = Array.isArray(collection) ? { collections: collection } : { collection };
+    return this.#json("PUT", path("aliases", name), { body });
   }
 
   async deleteAlias(name) {

@@ -19,15 +19,17 @@ export interface AliasList {
   next?: string | null;
 }
 
-/** What an alias means. */
+/** What an alias means: one collection, or several. */
 export interface AliasRequest {
-  collection: string;
+  collection?: string | null;
+  collections?: Array<string> | null;
 }
 
-/** An alias, and the collection that it means. */
+/** An alias, and what it means. */
 export interface AliasResponse {
   alias: string;
-  collection: string;
+  collection: string | null;
+  collections: Array<string>;
 }
 
 /** All of the filters match. */
@@ -98,6 +100,7 @@ export interface CollectionRequest {
 /** A collection's settings and state; `snapshot` is null before its first publication. */
 export interface CollectionResponse {
   name: string;
+  collections?: Array<string> | null;
   title: string | null;
   snapshot: string | null;
   documents: number;
@@ -190,6 +193,7 @@ export interface DocumentRequest {
 /** A stored document. */
 export interface DocumentResponse {
   id: string;
+  collection?: string | null;
   title: string | null;
   text: string;
   metadata: Record<string, unknown>;
@@ -315,7 +319,7 @@ export interface GetDocumentsRequest {
   ids: Array<string | number>;
 }
 
-/** Stored documents in the order of their ids in the request. */
+/** Stored documents in the order of their ids in the request; of several collections those of each. */
 export interface GetDocumentsResponse {
   documents: Array<DocumentResponse>;
   missing: Array<string>;
@@ -340,6 +344,7 @@ export interface HighlightResponse {
 /** A document found. */
 export interface HitResponse {
   id: string;
+  collection?: string | null;
   score: number;
   scores?: HitScoresResponse;
   window?: HitWindowResponse | null;
@@ -625,6 +630,7 @@ export interface ScoresResponse {
 export interface SearchAfter {
   score: number;
   id: string;
+  collection?: string | null;
 }
 
 /** A result for each of `queries`, in order. `weights` and `candidates` are those that were used. */
@@ -668,7 +674,8 @@ export interface SearchRequest {
   facets?: Record<string, number> | null;
 }
 
-/** Hits, best first; ties in order of id. `weights` and `candidates` are those that were used. */
+/** Hits, best first; ties in order of id, then of collection. `weights` and `candidates` are those that
+were used. */
 export interface SearchResponse {
   collection: string;
   snapshot: string;
@@ -727,6 +734,7 @@ export interface StatusResponse {
 /** A stored document as the query: its representations, and its text for BM25. It is no hit itself. */
 export interface StoredDocumentQuery {
   id: string;
+  collection?: string | null;
   window?: number | null;
 }
 

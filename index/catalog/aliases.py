@@ -1,7 +1,7 @@
 """Aliases: second names of the collections below one root, each switched in one step.
 
 They are in one small file beside the collections. A name is a collection's or an alias's, never both: who
-makes either holds the lock of `held`.
+makes either holds the lock of `held`. An alias may mean several collections, which are searched as one.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
+from index.catalog.alike import names_of, united_settings
 from index.catalog.layout import CollectionLayout
 from index.catalog.records import check_keys, check_version
-from index.catalog.settings import check_collection_name
+from index.catalog.settings import CollectionSettings, check_collection_name
 from index.errors import (
     AliasNotFoundError,
     CollectionAliasedError,
@@ -22,12 +24,17 @@ from index.errors import (
     CollectionNotFoundError,
     DamagedIndexError,
     InvalidNameError,
+    SeveralCollectionsError,
 )
 from index.files.lock import waiting_lock
 from index.files.storage import make_folder, read_json_object, write_json_atomically
 
-FORMAT_VERSION = 1
-NONE: Mapping[str, str] = MappingProxyType({})
+FORMAT_VERSION = 2  # written only where an alias means several collections, which 1 does not know
+MOST_COLLECTIONS = 32  # of one alias
+Meant = tuple[str, ...]
+"""The collections that an alias means, one or several, in the order in which they were given."""
+
+NONE: Mapping[str, Meant] = MappingProxyType({})
 _REMEDY = "restore it, or remove it and give the aliases again"
 
 _FileVersion = tuple[int, int, int]
@@ -43,26 +50,36 @@ class Aliases:
         self._root = root
         self._path = root / "aliases.json"
         self._lock = root / "aliases.lock"
-        self._read: tuple[_FileVersion, Mapping[str, str]] | None = None
+        self._read: tuple[_FileVersion, Mapping[str, Meant]] | None = None
 
     def collection_of(self, name: str) -> str:
-        """The collection that a name means: that of the alias, or else the name itself.
+        """The one collection that a name means: that of the alias, or else the name itself.
 
-        Whether the collection is there is for its opener to tell. Raises InvalidNameError or
-        DamagedIndexError.
+        Whether the collection is there is for its opener to tell. Raises InvalidNameError,
+        SeveralCollectionsError where the alias means more than one, or DamagedIndexError.
         """
+        meant = self.collections_of(name)
+        if len(meant) > 1:
+            raise SeveralCollectionsError(
+                f"alias {name!r} means collections {names_of(meant)}, which are only searched and read as "
+                "one: use one of them by its own name"
+            )
+        return meant[0]
+
+    def collections_of(self, name: str) -> Meant:
+        """The collections that a name means, as `collection_of`."""
         check_collection_name(name)
         try:
             # As strings, since to put a `Path` together takes longer than to look.
             if _version(f"{self._root}/{name}/{_SETTINGS}") is not None:
-                return name
+                return (name,)
             aliases = self.all()
         except OSError:  # of this moment or this process: what is open can still be searched
             aliases = NONE if self._read is None else self._read[1]
-        return aliases.get(name, name)
+        return aliases.get(name, (name,))
 
-    def all(self) -> Mapping[str, str]:
-        """The collection of each alias, in order of alias. Raises DamagedIndexError."""
+    def all(self) -> Mapping[str, Meant]:
+        """The collections of each alias, in order of alias. Raises DamagedIndexError."""
         version = _version(str(self._path))
         if version is None:
             return NONE
@@ -71,39 +88,44 @@ class Aliases:
             self._read = version, _aliases(self._path)
         return self._read[1]
 
-    def get(self, alias: str) -> str:
-        """The collection of an alias. Raises InvalidNameError, AliasNotFoundError or DamagedIndexError."""
-        collection = self.all().get(check_collection_name(alias))
-        if collection is None:
+    def get(self, alias: str) -> Meant:
+        """The collections of an alias. Raises InvalidNameError, AliasNotFoundError or DamagedIndexError."""
+        meant = self.all().get(check_collection_name(alias))
+        if meant is None:
             raise AliasNotFoundError(f"there is no alias {alias!r}; GET /aliases lists them")
-        return collection
+        return meant
 
-    def put(self, alias: str, collection: str) -> str:
-        """Makes the alias, or lets it mean another collection from now on; returns that collection's name.
+    def put(self, alias: str, collection: str, *others: str) -> Meant:
+        """Makes the alias, or lets it mean other collections from now on; returns the names of these.
 
-        collection: may be an alias, and then stands for what it means now.
+        collection, others: each is meant once; one may be an alias, and then stands for what it means now.
         Raises InvalidNameError, CollectionNotFoundError, CollectionExistsError where a collection has the
-        alias's name, or DamagedIndexError.
+        alias's name, UnlikeCollectionsError for several that cannot be searched as one,
+        SeveralCollectionsError for too many, or DamagedIndexError.
         """
         check_collection_name(alias)
         with self.held():
-            target = self.collection_of(collection)
-            if not self._exists(target):
-                raise CollectionNotFoundError(
-                    f"collection {collection!r} does not exist; create or build it first"
-                )
+            meant = tuple(
+                dict.fromkeys(each for name in (collection, *others) for each in self._existing(name))
+            )
             if self._exists(alias):
                 raise CollectionExistsError(
                     f"{alias!r} is a collection; give the alias another name, or delete the collection"
                 )
-            self._write({**self.all(), alias: target})
-        return target
+            if len(meant) > MOST_COLLECTIONS:
+                raise SeveralCollectionsError(
+                    f"alias {alias!r} is to mean {len(meant)} collections; the limit is {MOST_COLLECTIONS}"
+                )
+            if len(meant) > 1:
+                united_settings(alias, [self._settings(name) for name in meant])
+            self._write({**self.all(), alias: meant})
+        return meant
 
     def remove(self, alias: str) -> None:
-        """Removes the alias; its collection stays. Raises as `get`."""
+        """Removes the alias; its collections stay. Raises as `get`."""
         with self.held():
             self.get(alias)
-            self._write({name: target for name, target in self.all().items() if name != alias})
+            self._write({name: meant for name, meant in self.all().items() if name != alias})
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -114,15 +136,16 @@ class Aliases:
 
     def require_free(self, name: str) -> None:
         """Raises CollectionExistsError where an alias has this name, which a new collection would have."""
-        target = self.all().get(name)
-        if target is not None:
+        meant = self.all().get(name)
+        if meant is not None:
             raise CollectionExistsError(
-                f"{name!r} is an alias of collection {target!r}; choose another name, or delete the alias"
+                f"{name!r} is an alias of collection {names_of(meant)}; choose another name, or delete the "
+                "alias"
             )
 
     def require_unnamed(self, collection: str) -> None:
         """Raises CollectionAliasedError where an alias means this collection, which is to be deleted."""
-        aliases = [alias for alias, target in self.all().items() if target == collection]
+        aliases = [alias for alias, meant in self.all().items() if collection in meant]
         if aliases:
             shown = ", ".join(map(repr, aliases[:5])) + (", …" if len(aliases) > 5 else "")
             raise CollectionAliasedError(
@@ -130,34 +153,58 @@ class Aliases:
                 "delete it, then delete the collection"
             )
 
+    def _existing(self, name: str) -> Meant:
+        """The collections that a name means, all of which are there. Raises CollectionNotFoundError."""
+        meant = self.collections_of(name)
+        for each in meant:
+            if not self._exists(each):
+                shown = name if len(meant) == 1 else each
+                raise CollectionNotFoundError(
+                    f"collection {shown!r} does not exist; create or build it first"
+                )
+        return meant
+
     def _exists(self, collection: str) -> bool:
         return CollectionLayout(self._root / collection).settings.exists()
 
-    def _write(self, aliases: Mapping[str, str]) -> None:
-        write_json_atomically(
-            self._path, {"format_version": FORMAT_VERSION, "aliases": dict(sorted(aliases.items()))}
-        )
+    def _settings(self, collection: str) -> CollectionSettings:
+        return CollectionSettings.read(CollectionLayout(self._root / collection).settings)
+
+    def _write(self, aliases: Mapping[str, Meant]) -> None:
+        written = {
+            alias: meant[0] if len(meant) == 1 else list(meant) for alias, meant in sorted(aliases.items())
+        }
+        version = FORMAT_VERSION if any(isinstance(each, list) for each in written.values()) else 1
+        write_json_atomically(self._path, {"format_version": version, "aliases": written})
 
 
 _SETTINGS = CollectionLayout(Path()).settings.name
 
 
-def _aliases(path: Path) -> Mapping[str, str]:
+def _aliases(path: Path) -> Mapping[str, Meant]:
     try:
         record = read_json_object(path, _REMEDY)
     except FileNotFoundError:  # removed just now
         return NONE
-    check_version(record, FORMAT_VERSION, path)
+    version = check_version(record, FORMAT_VERSION, path)
     check_keys(record, {"format_version", "aliases"}, path)
-    aliases = record["aliases"]
-    if not isinstance(aliases, dict):
+    if not isinstance(record["aliases"], dict):
         raise DamagedIndexError(f"{path}: aliases is no object; {_REMEDY}")
+    aliases = {alias: _meant(given, version) for alias, given in sorted(record["aliases"].items())}
     try:
-        for name in (*aliases, *aliases.values()):
-            check_collection_name(name)
+        for alias, meant in aliases.items():
+            for name in (alias, *meant):
+                check_collection_name(name)
+            if len(set(meant)) < len(meant):
+                raise DamagedIndexError(f"{path}: {alias!r} means a collection twice; {_REMEDY}")
     except InvalidNameError as error:
         raise DamagedIndexError(f"{path}: {error}; {_REMEDY}") from error
-    return MappingProxyType(dict(sorted(aliases.items())))
+    return MappingProxyType(aliases)
+
+
+def _meant(given: Any, version: int) -> tuple[Any, ...]:
+    """What stands for an alias, not yet checked: a name, or since version 2 a list of several."""
+    return tuple(given) if version > 1 and isinstance(given, list) and len(given) > 1 else (given,)
 
 
 def _version(path: str) -> _FileVersion | None:

@@ -143,7 +143,9 @@ def distinct(strings: PackedBytes) -> tuple[Int64, Int64]:
 
 
 def first_of(strings: PackedBytes, count: int) -> Int64:
-    """The places of the `count` smallest of distinct strings, at least 1: int64[count], in no order."""
+    """The places of the `count` smallest strings, at least 1 and of equal ones the first: int64[count], in no
+    order.
+    """
     places: Int64 = first_packed(frozen(strings.data), frozen(strings.offsets), count)
     return places
 

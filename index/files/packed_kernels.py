@@ -151,8 +151,8 @@ def new_packed(data: Array, offsets: Array, order: Array) -> Array:
 def first_packed(data: Array, offsets: Array, count: int) -> Array:
     """The places of the `count` smallest of N packed byte strings, int64[count], in no order.
 
-    data: uint8; offsets: int64[N+1]; count: 1 to N. A heap has the largest of those kept on top, so that most
-    strings are compared once.
+    data: uint8; offsets: int64[N+1]; count: 1 to N. Of equal strings the first are the smallest. A heap has
+    the largest of those kept on top, so that most strings are compared once.
     """
     heap = np.arange(count)
     for start in range(count // 2 - 1, -1, -1):
@@ -176,7 +176,7 @@ def _sink(data: Array, offsets: Array, heap: Array, node: int) -> None:
             compared = _compared(
                 data[offsets[one] : offsets[one + 1]], data[offsets[other] : offsets[other + 1]]
             )
-            if compared > 0:
+            if compared > 0 or (compared == 0 and one > other):
                 larger = child
         if larger == node:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,14 +15,28 @@ from index.search.retrieval import Candidates, ids_at
 from index.segments.segment import Segment
 from models.representations import Float64, Int64
 
+Key = TypeVar("Key", bytes, tuple[bytes, str])
+"""An id, with the name of its collection where there are several."""
+
+BEHIND_ALL = "~"  # any name of a collection
+
 
 class Choice:
     """Chooses hits among K candidates, which it names by their places."""
 
     def __init__(
-        self, segments: Sequence[Segment], found: Candidates, top_k: int, page: Page, group_by: str | None
+        self,
+        segments: Sequence[Segment],
+        found: Candidates,
+        top_k: int,
+        page: Page,
+        group_by: str | None,
+        collections: Sequence[str] | None = None,
     ) -> None:
-        """group_by: a keyword field, of each of whose values the best candidate may be a hit."""
+        """group_by: a keyword field, of each of whose values the best candidate may be a hit. collections: of
+        the segments, where they are of several.
+        """
+        self._collections = collections
         self._segments = segments
         self._found = found
         self._page = page
@@ -68,5 +83,13 @@ class Choice:
         first, last = (int(np.searchsorted(-sums, -after.score, side)) for side in ("left", "right"))
         id = after.id.encode(errors="surrogatepass")
         equal = self.ids_of(order[first:last]).take(np.arange(last - first))
-        # Sums that differ less than their numbers can say stay in their order.
-        return first + (equal.index(id) + 1 if id in equal else sum(each < id for each in equal))
+        if self._collections is None:
+            return first + _not_behind(equal, id)
+        names = [self._collections[place] for place in self._found.segments[order[first:last]].tolist()]
+        return first + _not_behind(list(zip(equal, names, strict=True)), (id, after.collection or BEHIND_ALL))
+
+
+def _not_behind(ordered: Sequence[Key], key: Key) -> int:
+    """How many are not behind the one of a key, or where it would be."""
+    # Sums that differ less than their numbers can say stay in their order.
+    return ordered.index(key) + 1 if key in ordered else sum(each < key for each in ordered)

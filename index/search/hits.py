@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,8 +23,12 @@ def hits_of(
     weights: Weights,
     *,
     contents: bool,
+    collections: Sequence[str] | None = None,
 ) -> list[Hit]:
-    """The ranked ones of the candidates; with their documents' contents, or else with their ids alone."""
+    """The ranked ones of the candidates; with their documents' contents, or else with their ids alone.
+
+    collections: of the segments, where they are of several.
+    """
     columns = (found.segments[ranked.places], found.rows[ranked.places], ranked.sums, ranked.components)
     hits = []
     for number, (place, row, total, components) in enumerate(
@@ -39,6 +44,8 @@ def hits_of(
             None if found.boost is None else others[-1],
         )
         document = segment.documents.get(row) if contents else segment.documents.name(row)
+        if collections is not None:
+            document = replace(document, collection=collections[place])
         window = best_window(segment, row, query, weights, ranked.late.of(number))
         hits.append(Hit(document, total, scores, window))
     return hits

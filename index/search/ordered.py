@@ -1,8 +1,8 @@
 """Documents in order of a declared field, some at a time.
 
-Documents of equal values are in order of their ids, and those without a value come last. Of several values
-the least counts, or the greatest in descending order. Each page looks at all values of the field, about 10 ms
-for a million documents.
+Documents of equal values are in order of their ids, then of their collections, and those without a value come
+last. Of several values the least counts, or the greatest in descending order. Each page looks at all values
+of the field, about 10 ms for a million documents.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from index.documents.conditions import Condition
 from index.documents.fields import Column, FieldType, KeywordColumn
 from index.errors import InvalidQueryError
 from index.files.packed_bytes import first_not_below
+from index.search.pages import Name, starts_behind
 from index.segments.segment import Segment
 from models.representations import Bool, Int64
 
@@ -35,10 +36,13 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a document is in an order: its value, None where it has none, and its id."""
+    """Where a document is in an order: its value, None where it has none, its id, and where several
+    collections are listed as one, that of the document.
+    """
 
     value: Value | None
     id: bytes
+    collection: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +64,55 @@ def check_order(order: Order, fields: Mapping[str, FieldType]) -> None:
 
 
 def ordered_page(
-    segments: Sequence[Segment], order: Order, after: Place | None, limit: int, condition: Condition | None
+    segments: Sequence[Segment],
+    order: Order,
+    after: Place | None,
+    limit: int,
+    condition: Condition | None,
+    collections: Sequence[str] | None = None,
 ) -> list[PlacedDocument]:
-    """The first `limit` documents that follow a place in the order, of those that a condition allows."""
+    """The first `limit` documents that follow a place in the order, of those that a condition allows.
+
+    collections: of the segments, in order, where they are of several.
+    """
     found: list[PlacedDocument] = []
-    sides = [_Side(place, segment, order, condition) for place, segment in enumerate(segments)]
+    name = None if after is None else Name(after.id, after.collection)
+    starts = starts_behind(name, len(segments), collections)
+    names: Sequence[str | None] = [None] * len(segments) if collections is None else collections
+    sides = [
+        _Side(place, segment, order, condition, starts[place], names[place])
+        for place, segment in enumerate(segments)
+    ]
     if after is None or after.value is not None:
         for side in sides:
             found += side.with_values(after, limit)
         found.sort(key=lambda each: each.at.id)
         found.sort(key=_value_of, reverse=order.descending)  # a stable sort
     if len(found) < limit:
-        start = after.id if after is not None and after.value is None else b""
-        without = [each for side in sides for each in side.without_value(start, limit - len(found))]
+        begun = after is not None and after.value is None
+        without = [each for side in sides for each in side.without_value(limit - len(found), begun=begun)]
         found += sorted(without, key=lambda each: each.at.id)
     return found[:limit]
 
 
 class _Side:
-    """The documents of one segment. keys: [N], ascending in the order; present: bool[N], which have one."""
+    """The documents of one segment. keys: [N], ascending in the order; present: bool[N], which have one.
 
-    def __init__(self, place: int, segment: Segment, order: Order, condition: Condition | None) -> None:
+    start: the least id that follows among documents of an equal value.
+    """
+
+    def __init__(
+        self,
+        place: int,
+        segment: Segment,
+        order: Order,
+        condition: Condition | None,
+        start: bytes,
+        collection: str | None,
+    ) -> None:
         self._place = place
+        self._start = start
+        self._collection = collection
         self._segment = segment
         self._descending = order.descending
         self._column = segment.columns[order.field]
@@ -98,17 +129,18 @@ class _Side:
         if after is not None and after.value is not None:
             key, exact = self._key_of(after.value)
             if exact:
-                rows = self._in_order_of_ids(wanted & (self._keys == key), after.id, limit)
+                rows = self._in_order_of_ids(wanted & (self._keys == key), self._start, limit)
             wanted &= self._keys > key
         rows = np.concatenate([rows, self._first(wanted, limit - len(rows))])
         return list(self._placed(rows))
 
-    def without_value(self, after: bytes, limit: int) -> list[PlacedDocument]:
-        """The first `limit` without a value whose ids follow."""
-        rows = self._in_order_of_ids(self._allowed & ~self._present, after, limit)
+    def without_value(self, limit: int, *, begun: bool) -> list[PlacedDocument]:
+        """The first `limit` without a value; begun: those whose ids follow."""
+        least = self._start if begun else b""
+        rows = self._in_order_of_ids(self._allowed & ~self._present, least, limit)
         ids = self._segment.documents.ids.take(rows)
         return [
-            PlacedDocument(Place(None, id), self._place, row)
+            PlacedDocument(Place(None, id, self._collection), self._place, row)
             for id, row in zip(ids, rows.tolist(), strict=True)
         ]
 
@@ -124,12 +156,10 @@ class _Side:
         equal = self._in_order_of_ids(wanted & (self._keys == largest), b"", limit - len(below))
         return np.concatenate([below, equal])
 
-    def _in_order_of_ids(self, wanted: Bool, after: bytes, limit: int) -> Int64:
+    def _in_order_of_ids(self, wanted: Bool, least: bytes, limit: int) -> Int64:
         store, start = self._segment.documents, 0
-        if after:  # no string lies between one and itself with a zero byte behind
-            start = first_not_below(
-                len(store), lambda rank: store.ids[int(store.id_order[rank])], after + b"\0"
-            )
+        if least:
+            start = first_not_below(len(store), lambda rank: store.ids[int(store.id_order[rank])], least)
         rows = store.id_order[start:]
         return np.asarray(rows[wanted[rows]][:limit])
 
@@ -154,7 +184,7 @@ class _Side:
             values = list(self._column.strings.take(keys))
         ids = self._segment.documents.ids.take(rows)
         for value, id, row in zip(values, ids, rows.tolist(), strict=True):
-            yield PlacedDocument(Place(value, id), self._place, row)
+            yield PlacedDocument(Place(value, id, self._collection), self._place, row)
 
 
 def _value_of(placed: PlacedDocument) -> Any:

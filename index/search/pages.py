@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
-from index.candidates import Document
 from index.documents.conditions import Condition
 from index.files.packed_bytes import first_not_below
 from index.segments.segment import Segment
@@ -14,24 +14,54 @@ from index.segments.segment import Segment
 ROWS_AT_ONCE = 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What documents are listed by: the bytes of an id, and where several collections are listed as one, that
+    of the document.
+    """
+
+    id: bytes
+    collection: str | None = None
+
+
 def page_of(
-    segments: Sequence[Segment], after: bytes, limit: int, condition: Condition | None
-) -> list[Document]:
-    """The first `limit` documents with ids after `after` by their bytes, of those that a condition allows."""
-    following = (_ids_after(place, segment, after, condition) for place, segment in enumerate(segments))
-    found = islice(heapq.merge(*following), limit)
-    return [segments[place].documents.get(row) for _, place, row in found]
+    segments: Sequence[Segment], starts: Sequence[bytes], limit: int, condition: Condition | None
+) -> list[tuple[int, int]]:
+    """The segments and rows of the first `limit` documents, of those that a condition allows, in order of
+    their ids' bytes, equal ones in order of segment.
+
+    starts: the least id that may come of each segment, as `starts_behind` gives them.
+    """
+    following = (
+        _ids_from(place, segment, start, condition)
+        for place, (segment, start) in enumerate(zip(segments, starts, strict=True))
+    )
+    return [(place, row) for _, place, row in islice(heapq.merge(*following), limit)]
 
 
-def _ids_after(
-    place: int, segment: Segment, after: bytes, condition: Condition | None
+def starts_behind(after: Name | None, segments: int, collections: Sequence[str] | None) -> list[bytes]:
+    """The least id that follows a name in each of so many segments.
+
+    collections: of the segments, in order, where they are of several: a document of the same id follows where
+    its collection does.
+    """
+    if after is None:
+        return [b""] * segments
+    behind = after.id + b"\0"  # no string lies between one and itself with a zero byte behind
+    if collections is None or after.collection is None:
+        return [behind] * segments
+    return [after.id if each > after.collection else behind for each in collections]
+
+
+def _ids_from(
+    place: int, segment: Segment, least: bytes, condition: Condition | None
 ) -> Iterator[tuple[bytes, int, int]]:
-    """Id, the segment's place and row of each of its documents from there on."""
+    """Id, the segment's place and row of each of its documents from an id on."""
     store = segment.documents
     allowed = segment.allowed(condition)
     start = 0
-    if after:  # no string lies between one and itself with a zero byte behind
-        start = first_not_below(len(store), lambda rank: store.ids[int(store.id_order[rank])], after + b"\0")
+    if least:
+        start = first_not_below(len(store), lambda rank: store.ids[int(store.id_order[rank])], least)
     for first in range(start, len(store), ROWS_AT_ONCE):
         rows = store.id_order[first : first + ROWS_AT_ONCE]
         if allowed is not None:

@@ -74,8 +74,8 @@ def retrieve(
     `limits.bm25` of highest `s_bm25`.
 
     What is found is cut to the limits by score, then id, over all segments together, so that the division
-    into segments does not show. nearest: where `s_dense` alone orders, so many of what its side proposes are
-    enough, and no other side is asked.
+    into segments does not show; then by segment, where several collections have an id. nearest: where
+    `s_dense` alone orders, so many of what its side proposes are enough, and no other side is asked.
     """
     if nearest is not None and nearest <= limits.dense:
         limits = CandidateLimits(limits.dense, 0, 0)
@@ -125,6 +125,7 @@ def _cut(
     lowest = np.partition(scores, len(scores) - limit)[len(scores) - limit]
     above, last = np.flatnonzero(scores > lowest), np.flatnonzero(scores == lowest)
     if len(above) + len(last) > limit:
+        last = last[np.argsort(places[last], kind="stable")]
         last = last[first_of(ids_at(segments, places[last], rows[last]), limit - len(above))]
     kept = np.concatenate([above, last])
     return places[kept], rows[kept]

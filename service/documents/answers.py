@@ -20,9 +20,10 @@ PAGE_DOCUMENTS = 100  # read at a time, so that large pages of large documents t
 
 
 def document_record(document: Document) -> dict[str, Any]:
-    """A stored document."""
+    """A stored document, with its collection where several are read as one."""
     return {
         "id": document.id,
+        **({} if document.collection is None else {"collection": document.collection}),
         "title": document.title,
         "text": document.text,
         "metadata": document.metadata,
@@ -51,43 +52,53 @@ async def document_pieces(
 
 
 async def documents_pieces(snapshot: Snapshot, ids: Sequence[str], pool: Pool) -> AsyncGenerator[bytes]:
-    """The documents of these ids that are there, in their order, and the ids that are not."""
+    """The documents of these ids that are there, in their order, and the ids that are not; of several
+    collections those of each.
+    """
     separator, missing = b'{"documents":[', []
     for start in range(0, len(ids), PAGE_DOCUMENTS):
         some = ids[start : start + PAGE_DOCUMENTS]
-        for id, document in zip(some, await pool.run(_found, snapshot, some), strict=True):
-            if document is None:
+        for id, documents in zip(some, await pool.run(_found, snapshot, some), strict=True):
+            if not documents:
                 missing.append(id)
-                continue
-            yield separator + orjson.dumps(document_record(document))
-            separator = b","
+            for document in documents:
+                yield separator + orjson.dumps(document_record(document))
+                separator = b","
     yield (b"" if separator == b"," else separator) + b'],"missing":' + orjson.dumps(missing) + b"}"
 
 
-def _found(snapshot: Snapshot, ids: Sequence[str]) -> list[Document | None]:
-    return [snapshot.get(id) for id in ids]
+def _found(snapshot: Snapshot, ids: Sequence[str]) -> list[list[Document]]:
+    return [snapshot.get_all(id) for id in ids]
 
 
 async def page_pieces(
-    snapshot: Snapshot, after: str | None, limit: int, filter: Filter | None, pool: Pool
+    snapshot: Snapshot,
+    begin: tuple[str, str | None] | None,
+    limit: int,
+    filter: Filter | None,
+    pool: Pool,
 ) -> AsyncGenerator[bytes]:
-    """Up to `limit` documents of a snapshot in order of id, and the id after which the next page begins."""
+    """Up to `limit` documents of a snapshot in order of id, and the id after which the next page begins, with
+    its collection where there are several.
+    """
     separator, left = b'{"documents":[', limit
+    after, collection = (None, None) if begin is None else begin
     while True:
         wanted = min(left, PAGE_DOCUMENTS)
-        found = await pool.run(snapshot.page, after, wanted + 1, filter)
+        found = await pool.run(snapshot.page, after, wanted + 1, filter, collection)
         for document in found[:wanted]:
             yield separator + orjson.dumps(document_record(document))
             separator = b","
-            after = document.id
+            after, collection = document.id, document.collection
         left -= wanted
         more = len(found) > wanted
         if not more or not left:
             break
+    following = after if collection is None else orjson.dumps([after, collection]).decode()
     yield (
         (b"" if separator == b"," else separator)
         + b'],"next":'
-        + orjson.dumps(after if more else None)
+        + orjson.dumps(following if more else None)
         + b"}"
     )
 

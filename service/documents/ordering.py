@@ -1,4 +1,4 @@
-"""Lists of documents in the order of a declared field, and where in it the next page begins."""
+"""Lists of documents in the order of a declared field, and where a page begins, in this or by ids."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from index.errors import InvalidDocumentError, InvalidQueryError
 from index.search.ordered import Order, Place, PlacedDocument, check_order
 from index.snapshot import Snapshot
 from service.documents.answers import PAGE_DOCUMENTS, document_record
+from service.documents.writer import is_id
 from service.exceptions import InvalidRequestError
 from service.load.pools import Pool
 
@@ -37,17 +38,34 @@ def order_from(field: str, direction: str | None, fields: Mapping[str, FieldType
     return order
 
 
-def place_from(after: str | None, kind: FieldType) -> Place | None:
+def name_from(after: str | None, *, several: bool) -> tuple[str, str | None] | None:
+    """Behind which id a page begins, and where several collections are listed as one, of which collection.
+
+    Raises InvalidRequestError.
+    """
+    if after is None:
+        return None
+    if not several:
+        if not is_id(after):
+            raise InvalidRequestError(
+                "after is no id: give 1 to 512 bytes of UTF-8, or leave it out", "after"
+            )
+        return after, None
+    try:
+        id, collection = _of_several(orjson.loads(after), 2)
+    except (ValueError, InvalidDocumentError) as error:
+        raise _no_place(error) from error
+    return id, collection
+
+
+def place_from(after: str | None, kind: FieldType, *, several: bool = False) -> Place | None:
     """Where a page begins in the order of a field of this type. Raises InvalidRequestError."""
     if after is None:
         return None
     try:
-        return decode_place(after, kind)
+        return decode_place(after, kind, several=several)
     except (ValueError, InvalidDocumentError) as error:
-        raise InvalidRequestError(
-            f"after is no place in the order ({error}); give next of the page before, or leave it out",
-            "after",
-        ) from error
+        raise _no_place(error) from error
 
 
 async def ordered_pieces(
@@ -68,24 +86,47 @@ async def ordered_pieces(
 def encode_place(place: Place) -> str:
     """A place as clients get it, to be read by `decode_place`."""
     value = place.value.decode() if isinstance(place.value, bytes) else place.value
-    return orjson.dumps([value, place.id.decode()]).decode()
+    collection = [] if place.collection is None else [place.collection]
+    return orjson.dumps([value, place.id.decode(), *collection]).decode()
 
 
-def decode_place(text: str, kind: FieldType) -> Place:
-    """A place in the order of a field of this type. Raises ValueError for another text."""
-    found = orjson.loads(text)
-    if not (isinstance(found, list) and len(found) == 2 and isinstance(found[1], str)):
+def decode_place(text: str, kind: FieldType, *, several: bool = False) -> Place:
+    """A place in the order of a field of this type. several: of collections, each with a name of its own.
+
+    Raises ValueError for another text.
+    """
+    found, collection = orjson.loads(text), None
+    if several:
+        *_, collection = _of_several(found, 3)
+    elif not (isinstance(found, list) and len(found) == 2 and isinstance(found[1], str)):
         raise ValueError("it is not a value and an id")
     value: Any = found[0]
     id = encode_id(found[1])
     if value is None:
-        return Place(None, id)
+        return Place(None, id, collection)
     is_of_type: bool = isinstance(value, _PLACE_TYPES[kind])
     if not is_of_type or (kind == "boolean" and value not in (0, 1)):
         raise ValueError(f"{value!r:.80} is no value of a field of type {kind}")
     if kind in ("integer", "datetime") and not -(2**63) <= value < 2**63:
         raise ValueError(f"{value!r:.80} does not fit in 64 bits")
-    return Place(value.encode() if isinstance(value, str) else value, id)
+    return Place(value.encode() if isinstance(value, str) else value, id, collection)
+
+
+def _of_several(found: Any, parts: int) -> tuple[str, str]:
+    """The id and the collection at the end of a place of so many parts. Raises ValueError for another."""
+    if not (
+        isinstance(found, list) and len(found) == parts and all(isinstance(each, str) for each in found[-2:])
+    ):
+        raise ValueError("it does not end with an id and its collection")
+    id, collection = found[-2:]
+    encode_id(id)
+    return id, collection
+
+
+def _no_place(error: Exception) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"after is no place in the order ({error}); give next of the page before, or leave it out", "after"
+    )
 
 
 def _read(snapshot: Snapshot, placed: Sequence[PlacedDocument]) -> list[Document]:

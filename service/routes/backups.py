@@ -38,7 +38,7 @@ async def make_backup(name: Name, services: Services) -> Response:
     return json_response(_record(await services.pools.backups.run(services.backups.make, name)), 201)
 
 
-@routes.get(BACKUPS, response_model=BackupList, responses=errors(404, 422))
+@routes.get(BACKUPS, response_model=BackupList, responses=errors(404, 409, 422))
 async def list_backups(name: Name, services: Services, page: Paged) -> Response:
     """The backups of a collection, the newest first; also of one that was deleted."""
     found = await services.pools.operations.run(services.backups.list, name)

@@ -59,15 +59,15 @@ async def list_collections(services: Services, access: Allowed, page: Paged) -> 
     return json_response({"collections": [collection_record(each) for each in found], **more})
 
 
-@routes.get("/collections/{name}", response_model=CollectionResponse, responses=errors(404, 422))
+@routes.get("/collections/{name}", response_model=CollectionResponse, responses=errors(404, 409, 422))
 async def get_collection(name: Name, services: Services) -> Response:
-    """A collection's settings and state."""
+    """A collection's settings and state. An alias of several shows what they share, under its own name."""
     return json_response(
         collection_record(await services.pools.operations.run(services.collections.describe, name))
     )
 
 
-@routes.get("/collections/{name}/stats", response_model=StatisticsResponse, responses=errors(404, 422))
+@routes.get("/collections/{name}/stats", response_model=StatisticsResponse, responses=errors(404, 409, 422))
 async def get_statistics(name: Name, services: Services) -> Response:
     """What a collection holds: documents, segments, bytes, and writes that are not published yet."""
     found = await services.pools.operations.run(services.readable.statistics, name)
@@ -185,8 +185,10 @@ def _window(wanted: WindowRequest | Literal[False] | None) -> WindowChoice:
 
 def collection_record(description: CollectionDescription) -> dict[str, Any]:
     settings, defaults = description.settings, description.defaults
+    collections = description.collections
     return {
         "name": settings.name,
+        **({} if collections is None else {"collections": collections}),
         "title": settings.title,
         "snapshot": description.snapshot,
         "documents": description.documents,

@@ -25,8 +25,8 @@ from service.documents.answers import document_pieces, document_record, document
 from service.documents.binary import BinaryBody, BroughtArrays
 from service.documents.brought import BroughtText, BroughtTexts
 from service.documents.keys import one_key, write_key
-from service.documents.ordering import order_from, ordered_pieces, place_from
-from service.documents.writer import DocumentBatch, PutOutcome, is_id
+from service.documents.ordering import name_from, order_from, ordered_pieces, place_from
+from service.documents.writer import DocumentBatch, PutOutcome
 from service.exceptions import InvalidRequestError, RequestTooLargeError
 from service.http.anything import ANYTHING
 from service.http.binary_route import BinaryRoute
@@ -148,7 +148,7 @@ async def put_documents(
     return _put_answer(await services.writer.put(name, batch, deadline))
 
 
-@routes.get(DOCUMENTS, response_model=DocumentPage, responses=errors(404, 422))
+@routes.get(DOCUMENTS, response_model=DocumentPage, responses=errors(404, 409, 422))
 async def list_documents(
     name: Name,
     services: Services,
@@ -180,22 +180,21 @@ async def list_documents(
         raise InvalidRequestError(
             f"limit is {count}; the limit is {largest} (setting max_page_documents)", "limit"
         )
-    if after is not None and order_by is None and not is_id(after):
-        raise InvalidRequestError("after is no id: give 1 to 512 bytes of UTF-8, or leave it out", "after")
     with _about_the_filter():
         tree = None if filter is None else parse_filter(_json(filter))
     snapshot = await services.readable.open(name)
     if order_by is None:
-        pieces = page_pieces(snapshot, after, count, tree, services.pools.search)
+        begin = name_from(after, several=snapshot.is_of_several)
+        pieces = page_pieces(snapshot, begin, count, tree, services.pools.search)
     else:
         wanted = order_from(order_by, order, snapshot.settings.fields)
-        place = place_from(after, snapshot.settings.fields[order_by])
+        place = place_from(after, snapshot.settings.fields[order_by], several=snapshot.is_of_several)
         pieces = ordered_pieces(snapshot, wanted, place, count, tree, services.pools.search)
     with _about_the_filter():
         return await response_of(pieces)
 
 
-@routes.post(f"{DOCUMENTS}/count", response_model=CountDocumentsResponse, responses=errors(404, 422))
+@routes.post(f"{DOCUMENTS}/count", response_model=CountDocumentsResponse, responses=errors(404, 409, 422))
 async def count_documents(
     name: Name, services: Services, body: CountDocumentsRequest | None = None
 ) -> Response:
@@ -206,9 +205,12 @@ async def count_documents(
         return json_response({"count": await services.pools.search.run(snapshot.count, tree)})
 
 
-@routes.post(f"{DOCUMENTS}/get", response_model=GetDocumentsResponse, responses=errors(404, 422))
+@routes.post(f"{DOCUMENTS}/get", response_model=GetDocumentsResponse, responses=errors(404, 409, 422))
 async def get_documents(name: Name, body: GetDocumentsRequest, services: Services) -> Response:
-    """Several stored documents by their ids, as they are at one moment."""
+    """Several stored documents by their ids, as they are at one moment.
+
+    Of an alias of several collections an id may give a document of each.
+    """
     snapshot = await services.readable.open(name)
     return await response_of(documents_pieces(snapshot, body.ids, services.pools.operations))
 

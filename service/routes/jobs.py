@@ -92,7 +92,7 @@ def _visible(jobs: Sequence[Job], aliases: Aliases, access: Access) -> Sequence[
     """Those of collections that the key may use, by their own name or by an alias of now."""
     if access.collections is None:
         return jobs
-    meant = {collection for alias, collection in aliases.all().items() if access.sees(alias)}
+    meant = {name for alias, names in aliases.all().items() if access.sees(alias) for name in names}
     return [job for job in jobs if job.collection in meant or access.sees(job.collection)]
 
 

@@ -172,7 +172,8 @@ def _top_k(wanted: int | None, queries: int, limits: RequestLimits) -> int:
 
 
 def _page(body: SearchRequest) -> Page:
-    after = None if body.search_after is None else Cursor(body.search_after.score, body.search_after.id)
+    given = body.search_after
+    after = None if given is None else Cursor(given.score, given.id, given.collection)
     page = Page(body.offset or 0, after, body.min_score)
     if page.offset and after is not None:
         raise InvalidRequestError("offset and search_after are both given; leave one out", "offset")
@@ -191,7 +192,7 @@ def _query(query: Asked, limits: RequestLimits, param: str) -> str | ReadyQuery 
         check_characters([query], limits.characters, param)
         return query
     if isinstance(query, StoredDocumentQuery):
-        return LikeDocument(query.id, query.window or 0, limits.characters)
+        return LikeDocument(query.id, query.window or 0, limits.characters, query.collection)
     if isinstance(query, ExamplesQuery):
         return LikeExamples(tuple(query.like), tuple(query.unlike or ()), limits.characters)
     sparse = None if query.sparse is None else (query.sparse.token_ids, query.sparse.weights)

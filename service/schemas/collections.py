@@ -123,6 +123,9 @@ class CollectionResponse(BaseModel):
     """A collection's settings and state; `snapshot` is null before its first publication."""
 
     name: str
+    collections: list[str] | None = Field(
+        None, description="Only of an alias of several, which are described as one."
+    )
     title: str | None = Field(description="What people call it, if that was said.")
     snapshot: str | None
     documents: int

@@ -280,6 +280,7 @@ class DocumentResponse(BaseModel):
     """A stored document."""
 
     id: str
+    collection: str | None = Field(None, description="Only through an alias of several collections.")
     title: str | None
     text: str
     metadata: dict[str, Any]
@@ -287,7 +288,7 @@ class DocumentResponse(BaseModel):
 
 
 class GetDocumentsResponse(BaseModel):
-    """Stored documents in the order of their ids in the request."""
+    """Stored documents in the order of their ids in the request; of several collections those of each."""
 
     documents: list[DocumentResponse]
     missing: list[str] = Field(description="Ids that are not there.")

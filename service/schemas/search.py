@@ -100,6 +100,11 @@ class StoredDocumentQuery(Request):
     """A stored document as the query: its representations, and its text for BM25. It is no hit itself."""
 
     id: str = Field(description="Of a document of the collection; another is 404.")
+    collection: Annotated[str, Field(pattern=NAME_PATTERN)] | None = Field(
+        None,
+        description="The document's, where several are searched as one and more than one have the id, which "
+        "is a conflict, 409, without it. Ignored for one collection.",
+    )
     window: Annotated[int, Field(ge=0), WHOLE] | None = Field(
         None,
         description="Which of its windows is the query, from 0; by default the first, which is all of a "
@@ -117,7 +122,8 @@ class ExamplesQuery(Request):
     """
 
     like: Annotated[DocumentIds, Field(min_length=1)] = Field(
-        description="Ids of documents of the collection; ones that are not there are 404."
+        description="Ids of documents of the collection; ones that are not there are 404, and of several "
+        "collections ones that more than one have are 409."
     )
     unlike: DocumentIds | None = Field(None, description="Ids of others, which count half as much.")
 
@@ -147,6 +153,9 @@ class SearchAfter(Request):
 
     score: Annotated[float, Field(allow_inf_nan=False)] = Field(description="Its `score`, as it came.")
     id: str
+    collection: Annotated[str, Field(pattern=NAME_PATTERN)] | None = Field(
+        None, description="Its `collection`, where it has one."
+    )
 
 
 class SearchOptions(Request):

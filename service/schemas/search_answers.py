@@ -121,6 +121,7 @@ class HitResponse(BaseModel):
     """A document found."""
 
     id: str
+    collection: str | None = Field(None, description="Only through an alias of several collections.")
     score: float
     scores: HitScoresResponse = _left_out()
     window: HitWindowResponse | None = Field(None, description="Only in a collection with windows.")
@@ -198,7 +199,9 @@ Facets = Annotated[
 
 
 class SearchResponse(BaseModel):
-    """Hits, best first; ties in order of id. `weights` and `candidates` are those that were used."""
+    """Hits, best first; ties in order of id, then of collection. `weights` and `candidates` are those that
+    were used.
+    """
 
     collection: str
     snapshot: str

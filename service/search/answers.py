@@ -119,4 +119,5 @@ def _hit(hit: Hit, absent: Collection[Output], include: Collection[HitPart], *, 
         "metadata": document.metadata,
     }
     told = {str(name): part for name, part in parts.items() if name in include}
-    return {"id": document.id, "score": hit.score, **told}
+    collection = {} if document.collection is None else {"collection": document.collection}
+    return {"id": document.id, **collection, "score": hit.score, **told}

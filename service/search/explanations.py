@@ -103,7 +103,7 @@ def require_few_windows(snapshot: Snapshot, query: Representations, hits: Sequen
 
     One hit is always explained: the search itself took as long for it.
     """
-    vectors, windows = _vectors(query), snapshot.encodings_of([hit.document.id for hit in hits])
+    vectors, windows = _vectors(query), snapshot.encodings_of(*_names(hits))
     if len(hits) > 1 and windows * vectors > MAX_ALIGNED:
         raise InvalidRequestError(
             f"explain aligns the {windows} windows of {len(hits)} hits with {vectors} tokens of the query; "
@@ -131,8 +131,8 @@ def explain_hits(
     require_few_windows(snapshot, query, hits)
     query_tokens = _query_tokens(text, query, tokenizer)
     cutter, unpooled = cutter_for(snapshot.settings, tokenizer), snapshot.settings.token_pooling == 1
-    names = [hit.document.id for hit in hits]
-    found = snapshot.explanations(query, names, text)
+    names, collections = _names(hits)
+    found = snapshot.explanations(query, names, text, collections)
     texts = [
         _aligned_text(hit.document, explanation.alignment, cutter)
         for hit, explanation in zip(hits, found, strict=True)
@@ -155,9 +155,16 @@ def explain_hits(
             explained["bm25"] = _words(explanation.bm25)
         explanations.append(explained)
     if boosts:
-        for explained, added in zip(explanations, snapshot.boosts_of(names, boosts).T.tolist(), strict=True):
+        for explained, added in zip(
+            explanations, snapshot.boosts_of(names, boosts, collections).T.tolist(), strict=True
+        ):
             explained["boosts"] = added
     return explanations
+
+
+def _names(hits: Sequence[Hit]) -> tuple[list[str], list[str | None]]:
+    """Ids, and the collections of each where there are several."""
+    return [hit.document.id for hit in hits], [hit.document.collection for hit in hits]
 
 
 def _query_tokens(text: str | None, query: Representations, tokenizer: Tokenizer) -> list[str | None]:

@@ -15,12 +15,14 @@ from service.exceptions import InvalidRequestError
 class LikeDocument:
     """A stored document as the query, or one of its windows; itself it is no hit.
 
-    characters: of its text at most, where BM25 is to read it.
+    characters: of its text at most, where BM25 is to read it. collection: its own, where several are searched
+    as one.
     """
 
     id: str
     window: int = 0
     characters: int | None = None
+    collection: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,14 @@ def stored_query(
 ) -> tuple[StoredQuery, str | None]:
     """The query that documents make, and its text where BM25 may read it.
 
-    Raises DocumentNotFoundError, or InvalidRequestError, which `param` names, for a window that a document
-    does not have, a document that is wanted and unwanted, and a text that is too long for BM25.
+    Raises DocumentNotFoundError, AmbiguousDocumentError, or InvalidRequestError, which `param` names, for a
+    window that a document does not have, a document that is wanted and unwanted, and a text that is too long
+    for BM25.
     """
     one = isinstance(asked, LikeDocument)
     try:
         if isinstance(asked, LikeDocument):
-            stored = snapshot.stored_query(asked.id, asked.window)
+            stored = snapshot.stored_query(asked.id, asked.window, asked.collection)
         else:
             stored = snapshot.examples_query(asked.like, asked.unlike)
     except InvalidQueryError as error:

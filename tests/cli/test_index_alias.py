@@ -13,7 +13,7 @@ def test_an_alias_is_put_used_and_deleted(tercet: Run, built: Path, source: Path
     assert (done.returncode, done.stdout) == (0, "Alias 'live' means collection 'small'.\n")
     assert tercet("index", "alias", "list").stdout == "live  small\n"
     listed = json.loads(tercet("index", "alias", "list", "--json").stdout)
-    assert listed == {"aliases": [{"alias": "live", "collection": "small"}]}
+    assert listed == {"aliases": [{"alias": "live", "collection": "small", "collections": ["small"]}]}
     assert json.loads(tercet("index", "inspect", "live", "--json").stdout)["name"] == "small"
     assert tercet("index", "verify", "live").returncode == 0
     answer = json.loads(tercet("search", "live", "hot tea", "--json").stdout)
@@ -26,3 +26,21 @@ def test_an_alias_is_put_used_and_deleted(tercet: Run, built: Path, source: Path
     again = tercet("index", "alias", "put", "small", "small")
     assert (again.returncode, again.stderr.count("\n")) == (1, 1)
     assert "'small' is a collection" in again.stderr
+
+
+def test_an_alias_of_several_is_searched_and_read_as_one(tercet: Run, built: Path, source: Path) -> None:
+    done = tercet("index", "build", str(source), "--collection", "copy")
+    assert done.returncode == 0, done.stderr
+    done = tercet("index", "alias", "put", "both", "small", "copy")
+    assert (done.returncode, done.stdout) == (0, "Alias 'both' means collections 'small' and 'copy'.\n")
+    assert tercet("index", "alias", "list").stdout == "both  small, copy\n"
+    answer = json.loads(tercet("search", "both", "hot tea", "--top-k", "20", "--json").stdout)
+    assert [hit["collection"] for hit in answer["hits"]] == ["copy", "small"] * 4
+    assert "small" in tercet("search", "both", "hot tea").stdout
+    assert tercet("documents", "count", "--collection", "both").stdout == "8\n"
+    lines = tercet("documents", "list", "--collection", "both").stdout.splitlines()
+    assert [json.loads(line)["collection"] for line in lines] == ["copy", "small"] * 4
+    for command in (["index", "inspect", "both"], ["documents", "delete", "--collection", "both", "x"]):
+        refused = tercet(*command)
+        assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+        assert "'both' means collections 'small' and 'copy'" in refused.stderr

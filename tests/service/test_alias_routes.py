@@ -24,6 +24,12 @@ def other(data: Path, build: Any, tiny: Any) -> None:
         writer.publish()
 
 
+def alias(name: str, *collections: str) -> dict[str, Any]:
+    """An alias as routes tell of it."""
+    one = collections[0] if len(collections) == 1 else None
+    return {"alias": name, "collection": one, "collections": [*collections]}
+
+
 async def hits(client: httpx.AsyncClient, name: str) -> list[str]:
     answer = await client.post("/search", json={"collection": name, "query": "tea"})
     assert answer.status_code == 200, answer.text
@@ -34,14 +40,14 @@ async def hits(client: httpx.AsyncClient, name: str) -> list[str]:
 async def test_an_alias_is_put_shown_switched_and_removed(other: None, client: httpx.AsyncClient) -> None:
     assert (await client.get("/aliases")).json() == {"aliases": []}
     put = await client.put("/aliases/live", json={"collection": "demo"})
-    assert (put.status_code, put.json()) == (200, {"alias": "live", "collection": "demo"})
+    assert (put.status_code, put.json()) == (200, alias("live", "demo"))
     assert (await client.get("/aliases/live")).json() == put.json()
     assert len(await hits(client, "live")) == 5
     await client.put("/aliases/live", json={"collection": "other"})
     assert await hits(client, "live") == ["o"]
     assert (await client.put("/aliases/again", json={"collection": "live"})).json()["collection"] == "other"
     assert (await client.get("/aliases")).json() == {
-        "aliases": [{"alias": "again", "collection": "other"}, {"alias": "live", "collection": "other"}]
+        "aliases": [alias("again", "other"), alias("live", "other")]
     }
     assert (await client.delete("/aliases/live")).status_code == 204
     missing = await client.post("/search", json={"collection": "live", "query": "tea"})
@@ -98,6 +104,11 @@ async def test_an_alias_goes_wherever_a_collections_name_does(client: httpx.Asyn
         ("PUT", "/aliases/new", {"collection": "../demo"}, 422, "invalid_value"),
         ("PUT", "/aliases/new", {}, 422, "missing_field"),
         ("PUT", "/aliases/new", {"collection": "demo", "more": 1}, 422, "unknown_field"),
+        ("PUT", "/aliases/new", {"collection": "demo", "collections": ["demo"]}, 422, "invalid_value"),
+        ("PUT", "/aliases/new", {"collections": []}, 422, "invalid_value"),
+        ("PUT", "/aliases/new", {"collections": ["demo"] * 33}, 422, "invalid_value"),
+        ("PUT", "/aliases/new", {"collections": ["demo", "../demo"]}, 422, "invalid_value"),
+        ("PUT", "/aliases/new", {"collections": ["demo", "none"]}, 404, "collection_not_found"),
     ],
 )
 async def test_what_cannot_be_is_refused_and_changes_nothing(
@@ -106,7 +117,7 @@ async def test_what_cannot_be_is_refused_and_changes_nothing(
     await client.put("/aliases/live", json={"collection": "demo"})
     answer = await client.request(method, path, json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
-    assert (await client.get("/aliases")).json()["aliases"] == [{"alias": "live", "collection": "demo"}]
+    assert (await client.get("/aliases")).json()["aliases"] == [alias("live", "demo")]
     assert len(await hits(client, "live")) == 5
 
 

@@ -352,7 +352,7 @@ async def test_rerank_scores_texts_three_ways(client: httpx.AsyncClient, tiny: A
 @pytest.mark.parametrize(
     ("body", "status", "param"),
     [
-        ({"query": "a"}, 422, "documents"),
+        ({"query": "a"}, 422, "inputs"),
         ({"query": "a", "documents": []}, 422, "documents"),
         ({"query": "a", "documents": ["a"], "top_n": 0}, 422, "top_n"),
         ({"query": "a", "documents": ["a"], "weights": "x"}, 422, "weights"),

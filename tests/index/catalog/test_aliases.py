@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from index.catalog.aliases import Aliases
+from index.catalog.aliases import MOST_COLLECTIONS, Aliases
 from index.collection import Collection, delete_collection, list_collections
 from index.errors import (
     AliasNotFoundError,
@@ -19,6 +19,8 @@ from index.errors import (
     CollectionNotFoundError,
     DamagedIndexError,
     InvalidNameError,
+    SeveralCollectionsError,
+    UnlikeCollectionsError,
 )
 from index.inspection import inspect_collection
 from index.verify import verify
@@ -34,16 +36,16 @@ def aliases(root: Path, build: Any, three: Any) -> Aliases:
 
 def test_an_alias_means_its_collection_until_it_is_switched(aliases: Aliases, root: Path) -> None:
     assert dict(aliases.all()) == {}
-    assert aliases.put("live", "one") == "one"
+    assert aliases.put("live", "one") == ("one",)
     assert Collection.open(root, "live").settings.name == "one"
     assert inspect_collection(root, "live").settings.name == "one"
     assert verify(root, "live") == []
     other = Aliases(root)  # as another process has it
-    assert other.get("live") == "one"
+    assert other.get("live") == ("one",)
     aliases.put("live", "two")
     aliases.put("again", "two")
     assert other.collection_of("live") == "two"
-    assert list(other.all().items()) == [("again", "two"), ("live", "two")]
+    assert list(other.all().items()) == [("again", ("two",)), ("live", ("two",))]
     assert list_collections(root) == ["one", "two"]
     aliases.remove("live")
     assert other.collection_of("live") == "live"
@@ -53,10 +55,10 @@ def test_an_alias_means_its_collection_until_it_is_switched(aliases: Aliases, ro
 
 def test_an_alias_of_an_alias_is_one_of_what_that_means_now(aliases: Aliases) -> None:
     aliases.put("live", "one")
-    assert aliases.put("next", "live") == "one"
+    assert aliases.put("next", "live") == ("one",)
     aliases.put("live", "two")
-    assert dict(aliases.all()) == {"live": "two", "next": "one"}
-    assert aliases.put("live", "live") == "two"
+    assert dict(aliases.all()) == {"live": ("two",), "next": ("one",)}
+    assert aliases.put("live", "live") == ("two",)
 
 
 def test_a_name_is_a_collections_or_an_aliass(
@@ -113,13 +115,17 @@ def test_an_alias_whose_collections_folder_was_removed_leads_to_no_collection(
         ("{", "is not valid JSON"),
         ("[]", "holds no JSON object"),
         ('{"aliases": {}}', "format version None"),
-        ('{"format_version": 2, "aliases": {}}', "format version 2"),
+        ('{"format_version": 3, "aliases": {}}', "format version 3"),
         ('{"format_version": 1}', "keys missing"),
         ('{"format_version": 1, "aliases": {}, "more": 1}', "unknown"),
         ('{"format_version": 1, "aliases": []}', "aliases is no object; .*give the aliases again"),
         ('{"format_version": 1, "aliases": {"../x": "one"}}', "does not match"),
         ('{"format_version": 1, "aliases": {"live": "../one"}}', "does not match"),
         ('{"format_version": 1, "aliases": {"live": 1}}', "does not match"),
+        ('{"format_version": 1, "aliases": {"live": ["one", "two"]}}', "does not match"),
+        ('{"format_version": 2, "aliases": {"live": ["one"]}}', "does not match"),
+        ('{"format_version": 2, "aliases": {"live": ["one", "../two"]}}', "does not match"),
+        ('{"format_version": 2, "aliases": {"live": ["one", "one"]}}', "means a collection twice"),
     ],
 )
 def test_a_damaged_file_is_named_and_harms_no_collection(
@@ -210,3 +216,49 @@ def test_while_files_cannot_be_looked_at_what_was_read_counts(
     with monkeypatch.context() as patch:
         patch.setattr("index.catalog.aliases.os.stat", failing)
         assert [aliases.collection_of(name) for name in ("live", "one", "none")] == ["one", "one", "none"]
+
+
+def test_an_alias_may_mean_several_collections(aliases: Aliases, root: Path, build: Any, three: Any) -> None:
+    build(three, name="three")
+    assert aliases.put("all", "two", "one") == ("two", "one")
+    assert json.loads((root / "aliases.json").read_text()) == {
+        "format_version": 2,
+        "aliases": {"all": ["two", "one"]},
+    }
+    other = Aliases(root)
+    assert other.get("all") == other.collections_of("all") == ("two", "one")
+    assert aliases.put("more", "all", "three", "one") == ("two", "one", "three")  # what `all` means now
+    assert aliases.put("same", "one", "one") == ("one",)
+    refused = "'all' means collections 'two' and 'one', .* use one of them by its own name"
+    for act in (aliases.collection_of, lambda name: Collection.open(root, name)):
+        with pytest.raises(SeveralCollectionsError, match=refused):
+            act("all")
+    with pytest.raises(SeveralCollectionsError, match=refused):
+        delete_collection(root, "all")
+    for name, shown in (("three", "'more'"), ("one", "'all', 'more', 'same'")):
+        with pytest.raises(CollectionAliasedError, match=f"{name!r} has the alias {shown}"):
+            delete_collection(root, name)
+    with pytest.raises(CollectionExistsError, match="'all' is an alias of collection 'two' and 'one'"):
+        aliases.require_free("all")
+    for alias in ("all", "more"):
+        aliases.put(alias, "one")
+    assert json.loads((root / "aliases.json").read_text())["format_version"] == 1
+
+
+def test_several_collections_are_there_and_alike(
+    aliases: Aliases, root: Path, build: Any, three: Any
+) -> None:
+    with pytest.raises(CollectionNotFoundError, match="'none' does not exist"):
+        aliases.put("all", "one", "none")
+    build(three, name="other", fingerprint="e" * 64)
+    with pytest.raises(
+        UnlikeCollectionsError, match=r"'one' and 'other': their fingerprint is f+ .* and e+ "
+    ):
+        aliases.put("all", "one", "two", "other")
+    for number in range(MOST_COLLECTIONS):
+        build(three, name=f"c{number}")
+    names = [f"c{number}" for number in range(MOST_COLLECTIONS)]
+    assert len(aliases.put("all", *names)) == MOST_COLLECTIONS
+    with pytest.raises(SeveralCollectionsError, match="is to mean 33 collections; the limit is 32"):
+        aliases.put("all", *names, "one")
+    assert aliases.get("all") == tuple(names)

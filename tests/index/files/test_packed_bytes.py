@@ -108,3 +108,5 @@ def test_copies_distinct_strings_and_the_smallest(strings: list[bytes], data: st
     for count in range(1, len(ids) + 1):
         places = first_of(PackedBytes.of(ids), count)
         assert sorted(ids[place] for place in places) == sorted(ids)[:count]
+    for count in range(1, len(strings) + 1):  # of equal strings the first
+        assert sorted(first_of(packed, count).tolist()) == sorted(order_of(packed)[:count].tolist())

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from index.candidates import CandidateLimits, Weights
+from index.search import retrieval
 from index.search.retrieval import Candidates, ids_at
 from index.snapshot import Snapshot
 
@@ -53,3 +54,13 @@ def test_hits_of_the_dense_side_alone_are_the_first_ids_of_equal_rounded_scores(
         hits = snapshot.search(query, top_k=top_k, weights=Weights(1, 0, 0)).hits
         assert "".join(hit.document.id for hit in hits) == expected
         assert all(hit.scores.sparse == hit.scores.colbert == 1 for hit in hits)
+
+
+def test_of_equal_scores_and_ids_the_first_segments_are_kept(build: Any, three: Any) -> None:
+    copies = [build(three, name=name).snapshot() for name in ("x", "y", "z")]
+    segments = [segment for copy in copies for segment in copy.published_segments().values()]
+    places, rows = np.array([2, 1, 0, 1, 0, 2]), np.array([1, 1, 1, 0, 0, 0])  # b of each, then a
+    scores = np.full(6, 0.5, np.float32)
+    for limit, expected in ((1, [(0, 0)]), (2, [(0, 0), (1, 0)]), (4, [(0, 0), (1, 0), (2, 0), (0, 1)])):
+        kept = retrieval._cut(places, rows, scores, limit, segments)
+        assert sorted(zip(*map(np.ndarray.tolist, kept), strict=True)) == sorted(expected)

@@ -321,9 +321,10 @@ class AsyncClient:
         """What an alias means."""
         return cast(AliasResponse, await self._json("GET", _path("aliases", name)))
 
-    async def put_alias(self, name: str, collection: str) -> AliasResponse:
-        """Makes an alias, or switches it in one step."""
-        body = {"collection": collection}
+    async def put_alias(self, name: str, collection: str | Sequence[str]) -> AliasResponse:
+        """Makes an alias, or switches it in one step; of several collections, which are searched as one."""
+        one = isinstance(collection, str)
+        body = {"collection": collection} if one else {"collections": list(collection)}
         return cast(AliasResponse, await self._json("PUT", _path("aliases", name), body))
 
     async def delete_alias(self, name: str) -> None:

@@ -321,9 +321,10 @@ class Client:
         """What an alias means."""
         return cast(AliasResponse, self._json("GET", _path("aliases", name)))
 
-    def put_alias(self, name: str, collection: str) -> AliasResponse:
-        """Makes an alias, or switches it in one step."""
-        body = {"collection": collection}
+    def put_alias(self, name: str, collection: str | Sequence[str]) -> AliasResponse:
+        """Makes an alias, or switches it in one step; of several collections, which are searched as one."""
+        one = isinstance(collection, str)
+        body = {"collection": collection} if one else {"collections": list(collection)}
         return cast(AliasResponse, self._json("PUT", _path("aliases", name), body))
 
     def delete_alias(self, name: str) -> None:

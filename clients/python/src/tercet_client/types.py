@@ -29,20 +29,22 @@ AliasList = TypedDict(
     },
 )
 
-# What an alias means.
+# What an alias means: one collection, or several.
 AliasRequest = TypedDict(
     "AliasRequest",
     {
-        "collection": "str",
+        "collection": "NotRequired[str | None]",
+        "collections": "NotRequired[list[str] | None]",
     },
 )
 
-# An alias, and the collection that it means.
+# An alias, and what it means.
 AliasResponse = TypedDict(
     "AliasResponse",
     {
         "alias": "str",
-        "collection": "str",
+        "collection": "str | None",
+        "collections": "list[str]",
     },
 )
 
@@ -133,6 +135,7 @@ CollectionResponse = TypedDict(
     "CollectionResponse",
     {
         "name": "str",
+        "collections": "NotRequired[list[str] | None]",
         "title": "str | None",
         "snapshot": "str | None",
         "documents": "int",
@@ -255,6 +258,7 @@ DocumentResponse = TypedDict(
     "DocumentResponse",
     {
         "id": "str",
+        "collection": "NotRequired[str | None]",
         "title": "str | None",
         "text": "str",
         "metadata": "dict[str, Any]",
@@ -422,7 +426,7 @@ GetDocumentsRequest = TypedDict(
     },
 )
 
-# Stored documents in the order of their ids in the request.
+# Stored documents in the order of their ids in the request; of several collections those of each.
 GetDocumentsResponse = TypedDict(
     "GetDocumentsResponse",
     {
@@ -461,6 +465,7 @@ HitResponse = TypedDict(
     "HitResponse",
     {
         "id": "str",
+        "collection": "NotRequired[str | None]",
         "score": "float",
         "scores": "NotRequired[HitScoresResponse]",
         "window": "NotRequired[HitWindowResponse | None]",
@@ -843,6 +848,7 @@ SearchAfter = TypedDict(
     {
         "score": "float",
         "id": "str",
+        "collection": "NotRequired[str | None]",
     },
 )
 
@@ -896,7 +902,8 @@ SearchRequest = TypedDict(
     },
 )
 
-# Hits, best first; ties in order of id. `weights` and `candidates` are those that were used.
+# Hits, best first; ties in order of id, then of collection. `weights` and `candidates` are those that
+# were used.
 SearchResponse = TypedDict(
     "SearchResponse",
     {
@@ -975,6 +982,7 @@ StoredDocumentQuery = TypedDict(
     "StoredDocumentQuery",
     {
         "id": "str",
+        "collection": "NotRequired[str | None]",
         "window": "NotRequired[int | None]",
     },
 )
