@@ -35,7 +35,7 @@ export function boostRows(text) {
   }
 }
 
-/** An editor of rows. changed: called with all of them. */
+/** An editor of rows. fields: types by name, at least one. changed: called with all of them. */
 export function boostsEditor(fields, rows, changed) {
   const place = h("div", { class: "boosts" });
   const names = Object.keys(fields);
@@ -56,7 +56,7 @@ export function boostsEditor(fields, rows, changed) {
       h(
         "div",
         { class: "row" },
-        names.length ? button(t("boosts.addValue"), () => put([...rows, { field: names[0], value: "", add: 0.1 }]), { class: "quiet" }) : h("p", { class: "hint", text: t("filters.none") }),
+        button(t("boosts.addValue"), () => put([...rows, { field: names[0], value: "", add: 0.1 }]), { class: "quiet" }),
         near.length ? button(t("boosts.addNear"), () => put([...rows, { field: near[0], decay: "exp", origin: fields[near[0]] === "datetime" ? today : "", scale: fields[near[0]] === "datetime" ? "30d" : "", add: 0.1 }]), { class: "quiet" }) : null,
       ),
     );

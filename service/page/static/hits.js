@@ -32,12 +32,16 @@ function marked(characters, start, highlights) {
   return parts;
 }
 
-/** Where a hit comes from, as its source and anchor say; a link where that is an address of the web. */
-function placeElement({ source, anchor }) {
+/** Where a hit comes from, as its source and anchor say; null where they do not. */
+function placeOf({ source, anchor }) {
   if (typeof source !== "string" || source === "") return null;
-  const text = typeof anchor === "string" && anchor !== "" ? `${source}#${anchor}` : source;
-  const web = URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol);
-  return h("p", { class: "place" }, web ? h("a", { href: text, target: "_blank", rel: "noopener noreferrer", text }) : text);
+  return typeof anchor === "string" && anchor !== "" ? `${source}#${anchor}` : source;
+}
+
+/** A place as a link where it is an address of the web, else as text. */
+function placeElement(place) {
+  const web = URL.canParse(place) && ["http:", "https:"].includes(new URL(place).protocol);
+  return h("p", { class: "place" }, web ? h("a", { href: place, target: "_blank", rel: "noopener noreferrer", text: place }) : place);
 }
 
 /** The element of a hit; `update` moves its bar to other weights. */
@@ -59,8 +63,8 @@ export class HitElement {
     this._more.hidden = !(excerpt.before || excerpt.after);
     this._showText(excerpt);
     const title = hit.title ? marked(Array.from(hit.title), 0, hit.title_highlights) : hit.id;
-    const heading = h("h3", {}, this._rank, h("span", { class: "title" }, title), hit.title ? h("span", { class: "id", text: hit.id }) : null);
-    const place = placeElement(hit.metadata ?? {});
+    const place = placeOf(hit.metadata ?? {});
+    const heading = h("h3", {}, this._rank, h("span", { class: "title" }, title), hit.title && hit.id !== place ? h("span", { class: "id", text: hit.id }) : null);
     const metadata = Object.entries(hit.metadata ?? {}).filter(([name]) => place === null || !OF_PLACE.includes(name));
     const like = (side, name) => button(t(name), () => exampled(side, hit.id), { class: "quiet", "aria-label": `${t(name)}: ${hit.id}` });
     this.element = h(
@@ -69,7 +73,7 @@ export class HitElement {
       h("div", { class: "head" }, heading, this._score),
       this._bar,
       this._parts,
-      place,
+      place !== null && placeElement(place),
       hit.window ? h("p", { class: "hint", text: t("hit.window", { start: number(hit.window.start), end: number(hit.window.end) }) }) : null,
       this._text,
       metadata.length ? h("ul", { class: "chips" }, metadata.map(([name, value]) => h("li", { text: `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}` }))) : null,

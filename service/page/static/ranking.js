@@ -33,5 +33,5 @@ export function rankingControls(fields, ranking, changed) {
   const keywords = Object.keys(fields).filter((name) => fields[name] === "keyword");
   const group = select([["", t("load.none")], ...keywords.map((name) => [name, name])], keywords.includes(ranking.group) ? ranking.group : "");
   group.addEventListener("change", () => set({ group: group.value }));
-  return [field(t("fusion.title"), fusion), keywords.length ? field(t("group.title"), group, t("group.hint")) : null, h("h3", { text: t("boosts.title") }), boostsEditor(fields, ranking.boosts, (boosts) => set({ boosts }))];
+  return [field(t("fusion.title"), fusion), keywords.length ? field(t("group.title"), group, t("group.hint")) : null, Object.keys(fields).length ? [h("h3", { text: t("boosts.title") }), boostsEditor(fields, ranking.boosts, (boosts) => set({ boosts }))] : null];
 }

@@ -275,7 +275,7 @@ def test_sections_of_markdown_are_those_of_the_command_line(server: str, visit: 
         page,
         {"tea.md": MARKDOWN.encode(), "plain.txt": b"Just text.\n", ".hidden": b"x", "a.png": b"x"},
     )
-    page.get_by_text("2 of other kinds are left out").wait_for()
+    page.get_by_text("2 others are left out").wait_for()
     page.get_by_label("Name").fill("guide")
     load(page)
     found = stored(server, "guide")
@@ -296,7 +296,6 @@ def test_sections_of_markdown_are_those_of_the_command_line(server: str, visit: 
         "headings": ["Tea guide", "녹차 & more"],
         "anchor": "green",
     }
-    assert httpx.get(f"{server}/collections/guide").json()["fields"] == {"source": "keyword"}
     page.goto(f"{server}/#/search?c=guide&q=water")
     page.locator(".hit .place", has_text=re.compile("^tea.md#green$")).wait_for()
 
@@ -369,3 +368,57 @@ def test_what_cannot_be_loaded_says_why(server: str, visit: Visit) -> None:
     give(page, {"a.csv": b"id,text\n1,tea"})
     page.get_by_label("Encoding").select_option("utf-16le")
     page.get_by_text(re.compile("There are no records in it|is no text in utf-16le")).wait_for()
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "ko-KR"])
+def test_all_of_it_is_accessible_and_fits_a_phone(server: str, visit: Visit, locale: str) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="needs axe: the extra dev"
+    ).Axe()
+    page = visit(f"{server}/#/load", locale=locale, bypass_csp=True, viewport={"width": 360, "height": 740})
+
+    def look() -> None:
+        found = axe.run(page)
+        assert found.violations_count == 0, found.generate_report()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+    give(page, {"phone.csv": TABLE.encode()})
+    page.locator(".cards .card").first.wait_for()
+    look()
+    page.locator("form input[maxlength]").fill(f"phone-{locale.lower()}")
+    page.locator("form button[type=submit]").click()
+    page.locator("section a.button").first.wait_for()
+    look()
+
+
+def test_files_are_chosen_and_loaded_by_the_keyboard_alone(server: str, visit: Visit, tmp_path: Path) -> None:
+    (tmp_path / "keys.jsonl").write_text('{"id": "a", "text": "tea"}', "utf-8")
+    page = visit(f"{server}/#/load")
+    page.get_by_role("button", name="Choose files").focus()
+    with page.expect_file_chooser() as chooser:
+        page.keyboard.press("Enter")
+    chooser.value.set_files(tmp_path / "keys.jsonl")
+    name = page.get_by_label("Name")
+    name.wait_for()
+    name.focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("Done: 1 documents are in keys.").wait_for()
+
+
+def test_a_folder_is_chosen(server: str, visit: Visit, tmp_path: Path) -> None:
+    folder = tmp_path / "guide book"
+    (folder / "sub").mkdir(parents=True)
+    (folder / ".git").mkdir()
+    (folder / "a.md").write_text("# A\n\nhot tea\n", "utf-8")
+    (folder / "sub" / "a name of more than 32 characters.txt").write_bytes("찬물".encode("cp949"))
+    (folder / ".git" / "c.md").write_text("no", "utf-8")
+    page = visit(f"{server}/#/load")
+    page.locator("input[webkitdirectory]").set_input_files(folder)
+    page.get_by_text("1 others are left out").wait_for()
+    assert page.get_by_label("Name").input_value() == "guide-book"
+    load(page)
+    assert httpx.get(f"{server}/collections/guide-book").json()["fields"] == {"source": "keyword"}
+    assert {id: each["text"] for id, each in stored(server, "guide-book").items()} == {
+        "guide book/a.md#a": "hot tea",
+        "guide book/sub/a name of more than 32 characters.txt": "찬물",
+    }

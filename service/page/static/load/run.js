@@ -31,7 +31,7 @@ export class Run {
     replace(place, this.element);
   }
 
-  /** Loads all of it; resolves when it has ended, however that was. */
+  /** Loads all of it; resolves when it has ended, to whether all was sent. */
   async go() {
     const ended = new AbortController();
     addEventListener("beforeunload", (event) => event.preventDefault(), { signal: ended.signal });
@@ -40,9 +40,11 @@ export class Run {
       await this._load();
       this._progress.value = this._progress.max;
       this._end(t("load.done", { count: number(this._written), collection: this._collection }));
+      return true;
     } catch (error) {
       if (error.name === "AbortError") this._end(t("load.cancelled", { count: number(this._written) }));
       else this._end(t("load.stopped", { count: number(this._written) }), errorNotice(error));
+      return false;
     } finally {
       ended.abort();
       this._cancelButton.remove();

@@ -100,8 +100,8 @@ class LoadView {
 
   /** What becomes of the columns at first: a new collection declares those whose type is plain, and of texts `source`. */
   _setUses() {
-    const declared = (name) => this._target === "" && this._kinds[name] !== null && (!this._source.texts || name === "source");
-    this._uses = Object.fromEntries(this._names.map((name) => [name, declared(name) ? this._kinds[name] : KEPT]));
+    const kinds = this._target !== "" ? {} : this._source.texts ? { source: "keyword" } : this._kinds;
+    this._uses = Object.fromEntries(this._names.map((name) => [name, kinds[name] ?? KEPT]));
   }
 
   /** The types of fields by name, as the collection has or shall have them. */
@@ -195,8 +195,9 @@ class LoadView {
   async _load() {
     if (this._columns.text === "") throw new Error(t("load.needsText"));
     const made = this._maker();
-    const name = this._target || this._name.value.trim();
-    if (this._target === "") {
+    const before = this._target;
+    const name = before || this._name.value.trim();
+    if (before === "") {
       const json = { title: this._source.title.slice(0, MOST_TITLE), fields: this._fields() };
       this._collections.set(name, await api("PUT", collectionPath(name), { json, signal: this._signal }));
       this._target = name;
@@ -205,7 +206,7 @@ class LoadView {
     const run = new Run(this._outcome, this._source, name, made, this._signal);
     run.element.scrollIntoView({ block: "nearest" });
     this._running = true;
-    await run.go();
+    if (await run.go()) this._target = before; // what is dropped next may be of something else
     this._running = false;
   }
 }
