@@ -29,6 +29,12 @@ RESULTS = ROOT / "benchmarks" / "results" / "page.json"
 QUERY = "how do bees tell each other where food is?"
 KOREAN = "배추를 발효시킨 음식은 무엇인가요?"
 BAR_MS, BAR_BYTES = 1000.0, 150_000
+TABLE = """title,body,year,country
+Rooibos,"A red bush of South Africa, brewed like tea, without caffeine.",1904,ZA
+Matcha,"Green tea ground to powder and beaten with hot water, at the heart of the tea ceremony.",1191,JP
+Chai,"Black tea boiled with milk, ginger and cardamom, sold on every street.",1830,IN
+Mate,"Leaves of a holly, drunk from a gourd through a metal straw.",1592,AR
+"""
 FIRST_HIT = """() => new Promise((found) => {
   const look = () => document.querySelector(".hit") ? requestAnimationFrame(() => found(performance.now()))
     : requestAnimationFrame(look);
@@ -129,6 +135,29 @@ def photographed(browser: Any, url: str, folder: Path) -> None:
     picture("phone", korean, viewport=phone, locale="ko-KR", device_scale_factor=2)
     picture("collections", "collections")
     picture("embed", "embed", viewport={"width": 1200, "height": 640})
+    picture("compare", f"compare?c=demo&q={quote(QUERY)}&a=w%3D1%2C0%2C0&b=w%3D0%2C1%2C0")
+    loaded(browser, url, folder)
+
+
+def loaded(browser: Any, url: str, folder: Path) -> None:
+    """Loads a table and the Markdown of `docs/` as a new user does, and writes pictures on the way."""
+    context = browser.new_context(viewport={"width": 1200, "height": 940})
+    page = context.new_page()
+    page.goto(f"{url}/#/load")
+    table = {"name": "Drinks.csv", "mimeType": "text/csv", "buffer": TABLE.encode()}
+    page.locator("input[type=file]").first.set_input_files(table)
+    page.locator(".cards .card").first.wait_for()
+    page.screenshot(path=folder / "load.png")
+    page.get_by_role("button", name="Load", exact=True).click()
+    page.get_by_text("Done:").wait_for(timeout=60_000)
+    page.locator("input[webkitdirectory]").set_input_files(ROOT / "docs" / "decisions")
+    page.locator(".cards .card").first.wait_for()
+    page.get_by_role("button", name="Load", exact=True).click()
+    page.get_by_text("Done:").wait_for(timeout=300_000)
+    page.goto(f"{url}/#/search?c=decisions&q={quote('why does a job run in a process of its own?')}&g=source")
+    page.locator("mark").first.wait_for()
+    page.screenshot(path=folder / "sections.png")
+    context.close()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ import { chooseLanguage, currentLanguage, LANGUAGES, t } from "./language.js";
 import { errorNotice, remarksElement } from "./notices.js";
 import * as search from "./search.js";
 
-const VIEWS = { search, documents, collections, jobs, embed };
+// Views that not everybody opens are fetched when they are opened.
+const later = (path) => ({ show: async (...given) => (await import(path)).show(...given) });
+const VIEWS = { search, load: later("./load/view.js"), documents, collections, jobs, compare: later("./compare/view.js"), embed };
 const THEME = "tercet-theme";
 const THEMES = ["auto", "light", "dark"];
 

@@ -1,13 +1,14 @@
 // The view of collections: what they hold, their backups, and how to make and delete them.
 
+import { addressOf } from "./address.js";
 import { api, collectionPath } from "./api.js";
 import { ask, confirmed } from "./dialogs.js";
 import { documentsOf } from "./documents.js";
 import { button, field, h, replace } from "./dom.js";
+import { FieldsSection, KINDS } from "./fields.js";
 import { bytes, moment, number, t } from "./language.js";
 import { emptyNotice, errorNotice, remark } from "./notices.js";
 
-const KINDS = ["keyword", "integer", "number", "boolean", "datetime"];
 const LOOK = 2000; // milliseconds between two looks while segments are worked on
 
 /** Shows the view. signal: ends its requests when it is left. */
@@ -69,25 +70,25 @@ class CollectionCard {
     this._numbers = h("dl", { class: "numbers" });
     this._backups = h("div");
     this._problem = h("div");
-    const fields = Object.entries(collection.fields);
+    this._fields = new FieldsSection(collection, signal);
     const facts = [
       [t("collections.encoder"), collection.adapter ? `${collection.model} + ${collection.adapter}` : collection.model],
       [t("collections.kind"), collection.dense_kind],
       [t("collections.lexical"), collection.lexical + (collection.bm25 ? ` + BM25 (${collection.bm25_language})` : "")],
-      [t("collections.declared"), fields.length ? fields.map(([name, kind]) => `${name}: ${kind}`).join(", ") : "–"],
     ];
     this.element = h(
       "li",
       { class: "card" },
-      h("div", { class: "row spread" }, h("h2", { text: this._name }), h("div", { class: "row" }, h("a", { class: "button", href: documentsOf(this._name), text: t("collections.browse"), "aria-label": `${t("collections.browse")}: ${this._name}` }), button(t("delete"), () => this._delete(), { class: "quiet", "aria-label": `${t("delete")}: ${this._name}` }))),
+      h("div", { class: "row spread" }, h("h2", {}, collection.title || this._name, collection.title ? h("span", { class: "id", text: this._name }) : null), h("div", { class: "row" }, h("a", { class: "button", href: addressOf("load", { c: this._name }), text: t("nav.load"), "aria-label": `${t("nav.load")}: ${this._name}` }), h("a", { class: "button", href: documentsOf(this._name), text: t("collections.browse"), "aria-label": `${t("collections.browse")}: ${this._name}` }), button(t("delete"), () => this._delete(), { class: "quiet", "aria-label": `${t("delete")}: ${this._name}` }))),
       this._numbers,
       h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", { text: value })))),
+      this._fields.element,
       h("section", {}, h("div", { class: "row spread" }, h("h3", { text: t("collections.backups") }), button(t("collections.backUp"), () => this._backUp(), { class: "quiet", "aria-label": `${t("collections.backUp")}: ${this._name}` })), this._problem, this._backups),
     );
   }
 
   async load() {
-    await Promise.all([this._loadNumbers(), this._loadBackups()]);
+    await Promise.all([this._loadNumbers(), this._fields.load(), this._loadBackups()]);
   }
 
   async _loadNumbers() {

@@ -4,6 +4,7 @@ import { addressOf, go, writeAddress } from "./address.js";
 import { api, collectionPath } from "./api.js";
 import { ask, confirmed } from "./dialogs.js";
 import { button, field, h, replace, select } from "./dom.js";
+import { filterControls, filterOf, filterState, filterText } from "./filters.js";
 import { number, t } from "./language.js";
 import { emptyNotice, errorNotice, remark } from "./notices.js";
 
@@ -17,44 +18,81 @@ export async function show(root, values, signal) {
     replace(root, emptyNotice(t("search.noCollections"), t("search.noCollectionsText"), button(t("search.makeOne"), () => go("collections", { new: 1 }), { class: "primary" })));
     return;
   }
-  const names = collections.map((each) => each.name);
-  const view = new DocumentsView(root, names, names.includes(values.get("c")) ? values.get("c") : names[0], values.get("after"), signal);
+  const view = new DocumentsView(root, collections, values, signal);
   await view.load();
   if (values.get("new")) await view.add();
 }
 
 class DocumentsView {
-  constructor(root, names, collection, after, signal) {
-    this._collection = collection;
-    this._after = after;
+  constructor(root, collections, values, signal) {
+    this._fields = Object.fromEntries(collections.map((each) => [each.name, each.fields]));
+    const names = Object.keys(this._fields);
+    this._collection = names.includes(values.get("c")) ? values.get("c") : names[0];
+    this._after = values.get("after");
+    this._filters = filterState(values.get("f"), this._fields[this._collection]);
+    this._order = values.get("o") in this._fields[this._collection] ? values.get("o") : "";
+    this._descending = values.get("d") === "1";
     this._signal = signal;
-    const chosen = select(names.map((name) => [name, name]), collection, { "aria-label": t("collection") });
+    const chosen = select(names.map((name) => [name, name]), this._collection, { "aria-label": t("collection") });
     chosen.addEventListener("change", () => {
-      this._collection = chosen.value;
-      this._after = null;
+      [this._collection, this._after, this._filters, this._order] = [chosen.value, null, {}, ""];
+      this._drawOptions();
       this.load();
     });
+    this._options = h("details", { class: "options", open: filterOf(this._filters) !== null || this._order !== "" });
     this._place = h("div");
     replace(
       root,
       h("div", { class: "row spread" }, h("h1", { text: t("documents.title") }), h("div", { class: "row" }, chosen, button(t("documents.add"), () => this.add(), { class: "primary" }))),
+      this._options,
       this._place,
     );
+    this._drawOptions();
+  }
+
+  /** Filters, and the order of a field. */
+  _drawOptions() {
+    const fields = this._fields[this._collection];
+    const anew = () => {
+      this._after = null;
+      return this.load();
+    };
+    const order = select([["", t("documents.byId")], ...Object.keys(fields).map((name) => [name, name])], this._order);
+    order.addEventListener("change", () => {
+      this._order = order.value;
+      anew();
+    });
+    const descending = h("input", { type: "checkbox", checked: this._descending });
+    descending.addEventListener("change", () => {
+      this._descending = descending.checked;
+      if (this._order !== "") anew();
+    });
+    const filters = filterControls(fields, this._filters, (state) => {
+      this._filters = state;
+      anew();
+    });
+    replace(this._options, h("summary", { text: t("documents.options") }), h("section", {}, h("div", { class: "fields" }, field(t("documents.order"), order), h("label", { class: "check" }, descending, t("documents.descending")))), h("section", {}, filters));
   }
 
   async load() {
-    writeAddress("documents", { c: this._collection, after: this._after });
+    const filter = filterOf(this._filters);
+    writeAddress("documents", { c: this._collection, after: this._after, f: filterText(this._filters), o: this._order, d: this._order !== "" && this._descending ? 1 : null });
     try {
       const params = { limit: PAGE };
       if (this._after !== null) params.after = this._after;
-      const page = await api("GET", collectionPath(this._collection, "documents"), { params, signal: this._signal });
-      this._draw(page);
+      if (filter !== null) params.filter = JSON.stringify(filter);
+      if (this._order !== "") Object.assign(params, { order_by: this._order, order: this._descending ? "desc" : "asc" });
+      const [page, { count }] = await Promise.all([
+        api("GET", collectionPath(this._collection, "documents"), { params, signal: this._signal }),
+        api("POST", collectionPath(this._collection, "documents", "count"), { json: { filter }, signal: this._signal }),
+      ]);
+      this._draw(page, count);
     } catch (error) {
       if (error.name !== "AbortError") replace(this._place, errorNotice(error, () => this.load()));
     }
   }
 
-  _draw({ documents, next }) {
+  _draw({ documents, next }, count) {
     const turn = (after) => {
       this._after = after;
       return this.load();
@@ -62,8 +100,8 @@ class DocumentsView {
     const turns = h("div", { class: "row" }, this._after !== null && button(t("documents.first"), () => turn(null)), next !== null && button(t("documents.next"), () => turn(next)));
     const list = documents.length
       ? h("ul", { class: "cards", "aria-label": t("documents.title") }, documents.map((each) => this._card(each)))
-      : emptyNotice(t("documents.none"), null, button(t("documents.add"), () => this.add(), { class: "primary" }));
-    replace(this._place, list, turns);
+      : emptyNotice(t("documents.none"), null, h("a", { class: "button", href: addressOf("load", { c: this._collection }), text: t("load.one") }), button(t("documents.add"), () => this.add(), { class: "primary" }));
+    replace(this._place, documents.length ? h("p", { class: "hint", role: "status", text: t("jobs.documents", { done: number(count) }) }) : null, list, turns);
   }
 
   _card(found) {

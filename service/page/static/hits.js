@@ -1,69 +1,54 @@
 // One hit: its score in parts, its text with the matching words, and why it is there.
 
 import { explanationElement } from "./alignment.js";
-import { api } from "./api.js";
 import { button, h, replace, uniqueId } from "./dom.js";
 import { number, t } from "./language.js";
 import { SIDES } from "./weights.js";
 
 const EXCERPT = 600; // characters of a text that are shown at first
 
+// What the line of its place says already.
+const OF_PLACE = ["source", "anchor", "headings", "start", "end"];
+
 /** What is shown of a text at first: the passage that matched best, or its beginning. In code points. */
-export function excerptOf(hit) {
+function excerptOf(hit) {
   const characters = Array.from(hit.text);
   const [start, end] = hit.window ? [hit.window.start, hit.window.end] : [0, characters.length];
   const stop = Math.min(end, start + EXCERPT);
-  return { text: characters.slice(start, stop).join(""), before: start > 0, after: stop < characters.length };
+  return { characters: characters.slice(start, stop), start, before: start > 0, after: stop < characters.length };
 }
 
-/** Weight of each token id that the hit shares with the query, as a share of its heaviest. */
-function sharedWeights(hit) {
-  const terms = hit.explanation?.terms ?? [];
-  const most = Math.max(0, ...terms.map((each) => each.product));
-  return new Map(terms.map((each) => [each.token_id, { share: most ? each.product / most : 0, product: each.product }]));
-}
-
-/** A text with the tokens of these ids marked. tokens: as /tei/tokenize gives them. */
-function marked(text, tokens, weights) {
-  const characters = Array.from(text);
+/** Characters with the highlights of the whole text marked. start: where the characters begin in it. */
+function marked(characters, start, highlights) {
   const parts = [];
   let at = 0;
-  let run = null;
-  for (const token of tokens ?? []) {
-    const weight = weights.get(token.id);
-    if (weight === undefined || token.start < at) continue;
-    if (token.start > at) {
-      parts.push(characters.slice(at, token.start).join(""));
-      run = null;
-    }
-    const piece = characters.slice(token.start, token.stop).join("");
-    if (run !== null) run.append(piece); // pieces of one word are one mark
-    else {
-      run = h("mark", { title: `${t("hit.product")} ${number(weight.product, 3)}`, text: piece });
-      run.style.setProperty("--share", weight.share.toFixed(3));
-      parts.push(run);
-    }
-    at = token.stop;
+  for (const each of highlights ?? []) {
+    const [from, to] = [Math.max(at, each.start - start), Math.min(characters.length, each.end - start)];
+    if (from >= to) continue;
+    parts.push(characters.slice(at, from).join(""), h("mark", { text: characters.slice(from, to).join("") }));
+    at = to;
   }
   parts.push(characters.slice(at).join(""));
   return parts;
 }
 
-/** The tokens of texts, in one request; null for each where they cannot be had. */
-export async function tokensOf(texts, signal) {
-  try {
-    return await api("POST", "/tei/tokenize", { json: { inputs: texts, add_special_tokens: false }, signal });
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    return texts.map(() => null);
-  }
+/** Where a hit comes from, as its source and anchor say; null where they do not. */
+function placeOf({ source, anchor }) {
+  if (typeof source !== "string" || source === "") return null;
+  return typeof anchor === "string" && anchor !== "" ? `${source}#${anchor}` : source;
+}
+
+/** A place as a link where it is an address of the web, else as text. */
+function placeElement(place) {
+  const web = URL.canParse(place) && ["http:", "https:"].includes(new URL(place).protocol);
+  return h("p", { class: "place" }, web ? h("a", { href: place, target: "_blank", rel: "noopener noreferrer", text: place }) : place);
 }
 
 /** The element of a hit; `update` moves its bar to other weights. */
 export class HitElement {
-  constructor(hit, explanationProblem) {
+  /** examples: whether it came by examples; exampled: called with "like" or "unlike" and its id. */
+  constructor(hit, explanationProblem, examples, exampled) {
     this.hit = hit;
-    this._weights = sharedWeights(hit);
     this._explanationProblem = explanationProblem;
     this._rank = h("span", { class: "rank" });
     this._score = h("span", { class: "score" });
@@ -76,26 +61,30 @@ export class HitElement {
     this._more = button(t("hit.more"), () => this._showAll(), { class: "quiet" });
     const excerpt = excerptOf(hit);
     this._more.hidden = !(excerpt.before || excerpt.after);
-    this.showText(excerpt, null);
-    const heading = h("h3", {}, this._rank, h("span", { class: "title", text: hit.title || hit.id }), hit.title ? h("span", { class: "id", text: hit.id }) : null);
-    const metadata = Object.entries(hit.metadata ?? {});
+    this._showText(excerpt);
+    const title = hit.title ? marked(Array.from(hit.title), 0, hit.title_highlights) : hit.id;
+    const place = placeOf(hit.metadata ?? {});
+    const heading = h("h3", {}, this._rank, h("span", { class: "title" }, title), hit.title && hit.id !== place ? h("span", { class: "id", text: hit.id }) : null);
+    const metadata = Object.entries(hit.metadata ?? {}).filter(([name]) => place === null || !OF_PLACE.includes(name));
+    const like = (side, name) => button(t(name), () => exampled(side, hit.id), { class: "quiet", "aria-label": `${t(name)}: ${hit.id}` });
     this.element = h(
       "li",
       { class: "hit", tabindex: -1, data: { id: hit.id } },
       h("div", { class: "head" }, heading, this._score),
       this._bar,
       this._parts,
+      place !== null && placeElement(place),
       hit.window ? h("p", { class: "hint", text: t("hit.window", { start: number(hit.window.start), end: number(hit.window.end) }) }) : null,
       this._text,
       metadata.length ? h("ul", { class: "chips" }, metadata.map(([name, value]) => h("li", { text: `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}` }))) : null,
-      h("div", { class: "row" }, this._toggle, this._more),
+      h("div", { class: "row" }, this._toggle, this._more, like("like", "like.more"), examples ? like("unlike", "like.less") : null),
       this._why,
     );
   }
 
-  /** Shows its text. tokens: of the excerpt, to mark those that match. */
-  showText(excerpt, tokens) {
-    replace(this._text, excerpt.before && "… ", marked(excerpt.text, tokens, this._weights), excerpt.after && " …");
+  /** Shows an excerpt of its text, with what matches marked. */
+  _showText({ characters, start, before, after }) {
+    replace(this._text, before && "… ", marked(characters, start, this.hit.highlights), after && " …");
   }
 
   /** Opens or closes the reasons. */
@@ -116,12 +105,14 @@ export class HitElement {
     return true;
   }
 
-  /** Draws its place and score under these weights. most: the largest score on the page, as long as a whole bar. */
+  /** Draws its place and score under these weights. most: the largest score on the page, as long as a whole bar; 0 for none. */
   update(rank, score, weights, most) {
     this._rank.textContent = rank;
     this._score.textContent = number(score, 3);
     this._score.title = t("hit.score", { score });
     const parts = SIDES.filter((side) => side in this.hit.scores && (side !== "bm25" || weights.bm25 > 0)).map((side) => ({ side, raw: this.hit.scores[side], weight: weights[side] ?? 0 }));
+    if (this.hit.scores.boost) parts.push({ side: "boost", raw: this.hit.scores.boost, weight: 1 });
+    this._bar.hidden = most === 0; // of ranks it is no sum
     replace(
       this._bar,
       parts.map(({ side, raw, weight }) => {
@@ -138,18 +129,9 @@ export class HitElement {
     );
   }
 
-  async _showAll() {
-    if (this._whole) {
-      this._whole = false;
-      this._more.textContent = t("hit.more");
-      const excerpt = excerptOf(this.hit);
-      const [tokens] = await tokensOf([excerpt.text]);
-      this.showText(excerpt, tokens);
-      return;
-    }
-    const [tokens] = await tokensOf([this.hit.text]);
-    this._whole = true;
-    this._more.textContent = t("hit.less");
-    this.showText({ text: this.hit.text, before: false, after: false }, tokens);
+  _showAll() {
+    this._whole = !this._whole;
+    this._more.textContent = t(this._whole ? "hit.less" : "hit.more");
+    this._showText(this._whole ? { characters: Array.from(this.hit.text), start: 0 } : excerptOf(this.hit));
   }
 }

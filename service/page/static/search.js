@@ -1,12 +1,14 @@
 // The view of searching.
 
-import { go, writeAddress } from "./address.js";
+import { addressOf, go, writeAddress } from "./address.js";
 import { api, ApiError } from "./api.js";
 import { button, debounced, field, h, replace, select } from "./dom.js";
+import { examplesElement, examplesOf, exampleValues, withExample, withoutExample } from "./examples.js";
 import { filterControls, filterOf, filterState, filterText } from "./filters.js";
-import { excerptOf, HitElement, tokensOf } from "./hits.js";
+import { HitElement } from "./hits.js";
 import { number, t } from "./language.js";
 import { emptyNotice, errorNotice, remark } from "./notices.js";
+import { rankingControls, rankingJson, rankingOf, rankingValues } from "./ranking.js";
 import { sliders, weightedSum, weightsOf, weightsText } from "./weights.js";
 
 const PAUSE = 300; // milliseconds without a key until what was typed is searched for
@@ -16,7 +18,7 @@ const HITS = [5, 10, 20, 50];
 export async function show(root, values, signal) {
   const { collections } = await api("GET", "/collections", { signal });
   if (collections.length === 0) {
-    replace(root, emptyNotice(t("search.noCollections"), t("search.noCollectionsText"), button(t("search.makeOne"), () => go("collections", { new: 1 }), { class: "primary" })));
+    replace(root, emptyNotice(t("search.noCollections"), t("search.noCollectionsText"), h("a", { class: "button primary", href: addressOf("load"), text: t("load.one") }), button(t("search.makeOne"), () => go("collections", { new: 1 }))));
     return;
   }
   new SearchView(root, collections, values, signal);
@@ -35,6 +37,8 @@ class SearchView {
     this._topK = HITS.includes(Number(values.get("k"))) ? Number(values.get("k")) : 10;
     this._asked = weightsOf(values.get("w")); // weights of the request; null: the collection's own
     this._filters = filterState(values.get("f"), this._fields());
+    this._ranking = rankingOf(values);
+    this._examples = examplesOf(values);
     this._build(root, values.get("q") ?? "");
     this._search();
   }
@@ -46,7 +50,9 @@ class SearchView {
   _build(root, query) {
     this._input = h("input", { type: "search", id: "query", value: query, placeholder: t("search.placeholder"), autocomplete: "off", enterkeyhint: "search", "aria-label": t("search.label") });
     const later = debounced(() => this._search(), PAUSE);
+    this._later = later;
     this._input.addEventListener("input", (event) => {
+      this._examples = { like: [], unlike: [] }; // words take their place
       if (!event.isComposing) later(); // a syllable that is being put together is no word yet
     });
     this._input.addEventListener("compositionend", () => later());
@@ -61,6 +67,8 @@ class SearchView {
       this._asked = null;
       this._used = null;
       this._filters = {};
+      this._examples = { like: [], unlike: [] };
+      this._ranking = { ...this._ranking, group: "", boosts: [] };
       this._drawFilters();
       this._search();
     });
@@ -71,6 +79,8 @@ class SearchView {
     });
     this._weightsPlace = h("div");
     this._filtersPlace = h("div");
+    this._rankingPlace = h("section");
+    this._examplesPlace = h("div");
     this._status = h("div", { class: "status", role: "status" });
     this._local = h("div", { class: "notice", hidden: true });
     this._list = h("ol", { class: "hits", "aria-label": t("nav.search") });
@@ -95,10 +105,11 @@ class SearchView {
           h("summary", { text: t("search.options") }),
           h("section", {}, h("h2", { text: t("weights.title") }), this._weightsPlace),
           h("section", {}, h("h2", { text: t("filters.title") }), this._filtersPlace),
+          this._rankingPlace,
           field(t("search.topK"), hits),
           h("p", { class: "hint keys", text: t("search.keys") }),
         ),
-        h("div", { class: "results" }, this._status, this._local, this._list),
+        h("div", { class: "results" }, this._examplesPlace, this._status, this._local, this._list),
       ),
     );
     if (matchMedia("(pointer: fine)").matches) this._input.focus();
@@ -115,12 +126,17 @@ class SearchView {
       this._search();
     });
     replace(this._filtersPlace, controls, Object.keys(this._fields()).length ? clear : null);
+    const ranking = rankingControls(this._fields(), this._ranking, (changed) => {
+      this._ranking = changed;
+      this._search();
+    });
+    replace(this._rankingPlace, h("h2", { text: t("ranking.title") }), ranking);
   }
 
   /** What is shown, so that whoever opens it sees the same order. */
   _address() {
     const weights = this._moved() ? this._weights : this._asked;
-    return { c: this._collection, q: this._input.value.trim(), k: this._topK === 10 ? null : this._topK, w: weights && weightsText(weights), f: filterText(this._filters) };
+    return { c: this._collection, q: this._input.value.trim(), k: this._topK === 10 ? null : this._topK, w: weights && weightsText(weights), f: filterText(this._filters), ...rankingValues(this._ranking), ...exampleValues(this._examples) };
   }
 
   async _search() {
@@ -130,7 +146,9 @@ class SearchView {
     this._request = request;
     const signal = AbortSignal.any([request.signal, this._signal]);
     writeAddress("search", this._address());
-    const query = this._input.value.trim();
+    const text = this._input.value.trim();
+    const query = this._examples.like.length ? this._examples : text;
+    replace(this._examplesPlace, examplesElement(this._examples, (id) => this._setExamples(withoutExample(this._examples, id))));
     if (query === "") {
       this._hits = [];
       replace(this._list);
@@ -145,7 +163,6 @@ class SearchView {
       const began = performance.now();
       const { answer, problem } = await this._answer(query, signal);
       this._show(answer, problem, performance.now() - began);
-      await this._mark(signal);
     } catch (error) {
       if (error.name === "AbortError") return;
       replace(this._list);
@@ -158,7 +175,7 @@ class SearchView {
 
   /** The answer with explanations, or without where there would be too many. */
   async _answer(query, signal) {
-    const json = { collection: this._collection, query, top_k: this._topK, weights: this._asked, filter: filterOf(this._filters) };
+    const json = { collection: this._collection, query, top_k: this._topK, weights: this._asked, filter: filterOf(this._filters), highlight: true, ...rankingJson(this._ranking, this._fields()) };
     try {
       return { answer: await api("POST", "/search", { json: { ...json, explain: true }, signal }), problem: null };
     } catch (error) {
@@ -168,13 +185,13 @@ class SearchView {
   }
 
   _emptyCollection() {
-    return emptyNotice(t("search.empty"), null, button(t("search.addOne"), () => go("documents", { c: this._collection, new: 1 }), { class: "primary" }));
+    return emptyNotice(t("search.empty"), null, h("a", { class: "button primary", href: addressOf("load", { c: this._collection }), text: t("load.one") }), button(t("search.addOne"), () => go("documents", { c: this._collection, new: 1 })));
   }
 
   _show(answer, problem, milliseconds) {
     this._used = answer.weights;
     this._weights = { ...answer.weights };
-    this._hits = answer.hits.map((hit) => new HitElement(hit, problem));
+    this._hits = answer.hits.map((hit) => new HitElement(hit, problem, this._examples.like.length > 0, (side, id) => this._setExamples(withExample(this._examples, side, id))));
     this._drawSliders();
     const took = answer.took_ms;
     const text = t("search.took", { encode: number(took.encode, 1), retrieve: number(took.retrieve, 1), score: number(took.score, 1), total: number(took.total, 1), answer: number(milliseconds, 0) });
@@ -191,7 +208,7 @@ class SearchView {
       : this._collections.get(this._collection).documents === 0
         ? this._emptyCollection()
         : emptyNotice(t("search.none"), t("search.noneText"));
-    replace(this._status, shown, answer.query.truncated && h("p", { class: "notice", text: t("search.cut", { tokens: number(answer.query.tokens) }) }));
+    replace(this._status, shown, answer.query?.truncated && h("p", { class: "notice", text: t("search.cut", { tokens: number(answer.query.tokens) }) }));
     this._order();
   }
 
@@ -200,10 +217,15 @@ class SearchView {
     return Boolean(this._used) && weightsText(this._weights) !== weightsText(this._used);
   }
 
+  _byRanks() {
+    return this._ranking.fusion === "rrf";
+  }
+
   _drawSliders() {
     const changed = (weights) => {
       this._weights = weights;
-      this._order();
+      if (this._byRanks()) this._later(); // ranks are those among all candidates, which are not here
+      else this._order();
       writeAddress("search", this._address());
     };
     replace(this._weightsPlace, sliders(this._weights, changed));
@@ -211,10 +233,10 @@ class SearchView {
 
   /** Puts the hits into the order of the weights of now. */
   _order() {
-    const scored = this._hits.map((each) => [each, weightedSum(each.hit.scores, this._weights)]);
+    const scored = this._hits.map((each) => [each, this._byRanks() ? each.hit.score : weightedSum(each.hit.scores, this._weights)]);
     scored.sort(([, a], [, b]) => b - a);
     const most = Math.max(0, ...scored.map(([, score]) => score));
-    scored.forEach(([each, score], place) => each.update(place + 1, score, this._weights, most));
+    scored.forEach(([each, score], place) => each.update(place + 1, score, this._weights, this._byRanks() ? 0 : most));
     const elements = scored.map(([each]) => each.element);
     if (elements.some((element, place) => this._list.children[place] !== element) || this._list.children.length !== elements.length) {
       const focused = document.activeElement;
@@ -222,7 +244,7 @@ class SearchView {
       if (this._list.contains(focused)) focused.focus();
     }
     this._ordered = scored.map(([each]) => each);
-    this._local.hidden = !this._moved();
+    this._local.hidden = this._byRanks() || !this._moved();
     if (this._moved() && !this._local.hasChildNodes()) {
       const again = button(t("weights.again"), () => {
         this._asked = { ...this._weights };
@@ -238,13 +260,11 @@ class SearchView {
     }
   }
 
-  /** Marks the matching words, whose places the tokenizer tells. */
-  async _mark(signal) {
-    const hits = this._hits;
-    if (hits.length === 0) return;
-    const excerpts = hits.map((each) => excerptOf(each.hit));
-    const tokens = await tokensOf(excerpts.map((each) => each.text), signal);
-    hits.forEach((each, place) => each.showText(excerpts[place], tokens[place]));
+  /** Searches with other examples, in the place of words. */
+  _setExamples(examples) {
+    this._examples = examples;
+    this._input.value = "";
+    return this._search();
   }
 
   _pressed(event) {

@@ -5,9 +5,9 @@ import { number, t } from "./language.js";
 
 export const SIDES = ["dense", "sparse", "colbert", "bm25"];
 
-/** The weighted sum of a hit's scores; a side without a score counts nothing. */
+/** The weighted sum of a hit's scores, and its boost; a side without a score counts nothing. */
 export function weightedSum(scores, weights) {
-  return SIDES.reduce((sum, side) => sum + (weights[side] ?? 0) * (scores[side] ?? 0), 0);
+  return SIDES.reduce((sum, side) => sum + (weights[side] ?? 0) * (scores[side] ?? 0), scores.boost ?? 0);
 }
 
 /** Weights as in an address, "1,0.3,1" or with a fourth. */

@@ -12,18 +12,25 @@ import pytest
 from service.app import create_worker_app
 from service.page.routes import STATIC
 
-LARGEST_BYTES = 150_000  # of all files, as they are on the wire without compression
+# As they are on the wire without compression.
+LARGEST_BYTES = 150_000  # of the files that every visit loads
+LARGEST_VIEW_BYTES = 60_000  # of those of a view that is loaded when it is opened
+
+
+def page_files(pattern: str = "*") -> list[Path]:
+    """The files of the page, those of its folders among them."""
+    return [each for each in STATIC.rglob(pattern) if each.is_file()]
 
 
 async def test_the_page_needs_no_key_and_holds_no_data(make_client: Any) -> None:
     async with make_client(api_keys="secret") as client:
-        for path in ("/", *(f"/page/{each.name}" for each in STATIC.iterdir())):
+        for path in ("/", *(f"/page/{each.relative_to(STATIC)}" for each in page_files())):
             assert (await client.get(path)).status_code == 200
         assert (await client.get("/collections")).status_code == 401
 
 
 async def test_a_strict_policy_goes_with_every_file(client: httpx.AsyncClient) -> None:
-    for path in ("/", "/page/app.js", "/page/style.css"):
+    for path in ("/", "/page/app.js", "/page/style.css", "/page/load/view.js"):
         answer = await client.get(path)
         policy = answer.headers["Content-Security-Policy"]
         assert policy.startswith("default-src 'none'; script-src 'self';")
@@ -54,18 +61,25 @@ async def test_an_encoder_worker_has_no_page(make_client: Any) -> None:
 
 
 def test_the_page_is_small_and_loads_all_its_modules_at_once() -> None:
-    files = list(STATIC.iterdir())
+    files = [each for each in STATIC.iterdir() if each.is_file()]
     assert sum(each.stat().st_size for each in files) <= LARGEST_BYTES
     html = (STATIC / "index.html").read_text("utf-8")
     named = set(re.findall(r'href="/page/([\w.]+\.js)"|src="/page/([\w.]+\.js)"', html))
     assert {a or b for a, b in named} == {each.name for each in files if each.suffix == ".js"}
 
 
+def test_views_that_are_loaded_later_are_small() -> None:
+    folders = [each for each in STATIC.iterdir() if each.is_dir()]
+    assert {each.name for each in folders} == {"load", "compare"}
+    for folder in folders:
+        assert sum(each.stat().st_size for each in folder.iterdir()) <= LARGEST_VIEW_BYTES
+
+
 def test_no_markup_is_made_from_text() -> None:
     forbidden = re.compile(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|https?://"
     )
-    for file in STATIC.glob("*.js"):
+    for file in page_files("*.js"):
         assert not forbidden.search(file.read_text("utf-8")), file.name
 
 
@@ -76,10 +90,10 @@ def test_every_text_is_there_in_both_languages_and_used() -> None:
     assert names[0] == names[1]
     assert len(set(names[0])) == len(names[0])
     sources = "".join(
-        Path(each).read_text("utf-8") for each in STATIC.glob("*.js") if each.name != "strings.js"
+        Path(each).read_text("utf-8") for each in page_files("*.js") if each.name != "strings.js"
     )
     used = set(re.findall(r'"([a-zA-Z]+(?:\.[a-zA-Z0-9]+)*)"', sources))
-    families = ("nav.", "side.", "theme.", "jobs.state.")  # named by what they are about
+    families = ("nav.", "side.", "theme.", "jobs.state.", "fusion.")  # named by what they are about
     assert [name for name in names[0] if name not in used and not name.startswith(families)] == []
     words = [dict(re.findall(r'^    "([\w.]+)": "(.*)",$', part, re.M)) for part in (english, korean)]
     for name, sentence in words[0].items():

@@ -1,0 +1,73 @@
+// Which columns hold id, title, text and metadata, and the documents that come of records.
+
+import { t } from "../language.js";
+import { contentId } from "./ids.js";
+
+// As docs/sources.md has them: the first of these that is there, in any case.
+const IDS = ["id", "_id", "doc_id", "docid", "pid"];
+const TEXTS = ["text", "contents", "content", "body", "page_content", "passage", "document"];
+const TITLES = ["title", "name"];
+const INTEGER = /^[+-]?\d{1,19}$/;
+const BOOLEANS = { true: true, false: false, yes: true, no: false, 1: true, 0: false };
+
+export const LEFT_OUT = "out";
+export const KEPT = "keep";
+
+/** The columns that seem meant: text is empty where none is, id is empty where ids are made of the content. */
+export function guessedColumns(names) {
+  const usual = (all) => {
+    const lower = names.map((name) => name.toLowerCase());
+    const found = all.find((each) => lower.includes(each));
+    return found === undefined ? "" : names.includes(found) ? found : names[lower.indexOf(found)];
+  };
+  return { text: usual(TEXTS), title: usual(TITLES), id: usual(IDS) };
+}
+
+/** Names of what records hold: columns, and the entries of an object `metadata`. */
+export function namesOf(records) {
+  const names = new Set();
+  for (const record of records) {
+    for (const name of Object.keys(record)) if (name !== "metadata") names.add(name);
+    if (isObject(record.metadata)) for (const name of Object.keys(record.metadata)) names.add(name);
+  }
+  return [...names];
+}
+
+function isObject(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What a field of this type holds of a cell of text; the text where it cannot hold it. */
+export function cellValue(cell, kind) {
+  const text = cell.trim();
+  if (kind === "integer" && INTEGER.test(text) && Number.isSafeInteger(Number(text))) return Number(text);
+  if (kind === "number" && text !== "" && Number.isFinite(Number(text))) return Number(text);
+  if (kind === "boolean") return BOOLEANS[text.toLowerCase()] ?? cell;
+  return kind === "datetime" ? text : cell;
+}
+
+/**
+ * The document of a record. Throws where a part is missing or of another type.
+ * columns: {text, title, id}, names, empty for none; uses: by name KEPT or LEFT_OUT or a type, which counts as KEPT;
+ * fields: types by name, for cells, which are text.
+ */
+export function documentOf(record, columns, uses, fields, cells) {
+  const text = record[columns.text];
+  if (typeof text !== "string") throw new Error(t("load.noText", { column: columns.text }));
+  const title = columns.title === "" ? null : (record[columns.title] ?? null);
+  if (title !== null && typeof title !== "string") throw new Error(t("load.noTitle", { column: columns.title }));
+  if (record.metadata != null && !isObject(record.metadata)) throw new Error(t("load.badMetadata"));
+  const own = [columns.text, columns.title, columns.id, "metadata"];
+  const beside = Object.entries(record).filter(([name]) => !own.includes(name));
+  const found = [...beside, ...Object.entries(record.metadata ?? {})].filter(([name, value]) => value !== null && uses[name] !== LEFT_OUT);
+  const valued = found.map(([name, value]) => [name, cells && typeof value === "string" ? cellValue(value, fields[name]) : value]);
+  const document = { text, title: title || null, metadata: Object.fromEntries(valued) };
+  return { id: columns.id === "" ? contentId(document) : idOf(record, columns.id), ...document };
+}
+
+function idOf(record, column) {
+  const id = record[column];
+  if (typeof id === "string" && id !== "") return id;
+  if (Number.isSafeInteger(id)) return String(id);
+  throw new Error(t("load.noId", { column }));
+}
