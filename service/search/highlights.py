@@ -1,6 +1,8 @@
 """Where hits' texts and titles have what a query says: pieces with a lexical weight, and words of its text.
 
-Words are read as BM25 reads them, by their stems and without marks, in collections without BM25, too.
+Words are read as BM25 reads them, by their stems and without marks, in collections without BM25, too. What
+says little of the query, as "the" does, is left out: pieces with less than LEAST_SHARE of the largest weight
+times idf, and words that are made of such pieces.
 """
 
 from __future__ import annotations
@@ -15,13 +17,15 @@ from index.bm25.analysis import NEWEST_READING
 from index.bm25.matches import QueryWords
 from index.candidates import Hit
 from index.catalog.settings import CollectionSettings
+from index.sparse.idf import CollectionIdf
 from models.representations import Int32, Int64, Representations
 from models.tokenizer import Tokenizer
-from service.search.matching_pieces import matching_pieces
+from service.search.matching_pieces import matching_pieces, without_words
 
 MOST_CHARACTERS = 50_000  # of one text that are read: a twentieth of a second
 MOST_OF_ALL = 1_000_000  # of all hits of a query together
 MOST_HIGHLIGHTS = 1_000  # of a text
+LEAST_SHARE = 0.15
 LONGEST_WORD = 128  # that is not cut where a part of a text ends
 
 
@@ -42,18 +46,20 @@ class HitHighlights:
 
 def highlights_of(
     settings: CollectionSettings,
+    idf: CollectionIdf | None,
     tokenizer: Tokenizer,
     text: str | None,
     query: Representations,
     hits: Sequence[Hit],
 ) -> list[HitHighlights]:
-    """Those of each hit of a query; `text` is the query's, None where it is not known.
+    """Those of each hit of a query; `text` is the query's, None where it is not known. idf: the collection's.
 
     Of a long text one part is read, from its beginning or from the beginning of the window that matches best.
     """
-    token_ids = np.empty(0, np.int32) if query.sparse is None else query.sparse.row(0)[0]
+    token_ids, faint = _by_weight(query, idf)
     words = None
     if text is not None:
+        text = without_words(text, faint, tokenizer)
         reading = settings.bm25_reading if settings.bm25 else NEWEST_READING
         words = QueryWords(text, settings.bm25_language, reading)
     finder = _Finder(tokenizer, token_ids, words)
@@ -68,6 +74,16 @@ def highlights_of(
             )
         )
     return found
+
+
+def _by_weight(query: Representations, idf: CollectionIdf | None) -> tuple[Int32, Int32]:
+    """The tokens of a query that say much of it, and those that say little: int32[n] each."""
+    if query.sparse is None:
+        return np.empty(0, np.int32), np.empty(0, np.int32)
+    token_ids, weights = query.sparse.row(0)
+    said = weights if idf is None else weights * idf.of_terms(token_ids)
+    much = said >= LEAST_SHARE * said.max(initial=0)
+    return token_ids[much], token_ids[~much]
 
 
 @dataclass(frozen=True, slots=True)

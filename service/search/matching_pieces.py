@@ -46,6 +46,21 @@ def matching_pieces(text: str, token_ids: Int32, tokenizer: Tokenizer) -> Int64:
     return both[np.argsort(both[:, 0], kind="stable")]
 
 
+def without_words(text: str, token_ids: Int32, tokenizer: Tokenizer) -> str:
+    """A text with blanks in the place of words that have these tokens and no others."""
+    spans = tokenizer.spans(text)
+    others = ~np.isin(spans.token_ids, token_ids)
+    edges = np.zeros(len(text) + 1, np.int64)
+    np.add.at(edges, spans.starts[others], 1)
+    np.add.at(edges, spans.ends[others], -1)
+    sums = np.append(0, np.cumsum(np.cumsum(edges)[:-1] > 0))
+    letters = list(text)
+    for start, end in _found(_words(), text).tolist():
+        if sums[start] == sums[end]:
+            letters[start:end] = " " * (end - start)
+    return "".join(letters)
+
+
 def _only_in(length: int, starts: Int64, ends: Int64, chosen: Bool) -> Bool:
     """Which of so many characters lie in one token alone, and that a chosen one: bool[length]."""
     edges = np.zeros((2, length + 1), np.int64)

@@ -347,7 +347,7 @@ def _highlights(
 ) -> list[HitHighlights] | None:
     if not query.asked.highlight:
         return None
-    return highlights_of(snapshot.settings, tokenizer, query.words, query.representations, hits)
+    return highlights_of(snapshot.settings, snapshot.idf, tokenizer, query.words, query.representations, hits)
 
 
 def _like(query: SearchQuery, like: Like, snapshot: Snapshot, weights: Weights) -> _Prepared:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.candidates import Document, Hit, Scores, Window
+from index.collection import Collection
 from models.encoder import encode
 from service.search import highlights
 from service.search.highlights import HitHighlights, highlights_of
@@ -23,13 +25,12 @@ def hit(text: str, title: str | None = None, window: Window | None = None) -> Hi
 @pytest.fixture
 def found(built_data: Any, tiny: Any) -> Any:
     """The highlights of hits of a query, in the collection `demo`, which has no BM25."""
-    from index.collection import Collection
-
     settings = Collection.open(built_data / "collections", "demo").settings
 
     def highlighted(query: str, *hits: Hit, words: bool = True) -> list[HitHighlights]:
         representations = encode(tiny, [query], "query")
-        return highlights_of(settings, tiny.tokenizer, query if words else None, representations, hits)
+        text = query if words else None
+        return highlights_of(settings, None, tiny.tokenizer, text, representations, hits)
 
     return highlighted
 
@@ -51,6 +52,21 @@ def test_without_a_text_the_lexical_weights_tell(found: Any) -> None:
     text = "hot water, hotter tea"
     (one,) = found("hot tea", hit(text), words=False)
     assert parts(text, one.text) == ["hot", "tea"]
+
+
+def test_what_says_little_of_the_query_is_left_out(built_data: Any, tiny: Any) -> None:
+    """Of "hot tea water" the second word has less than 15 percent of the first one's weight times idf."""
+    collection = Collection.open(built_data / "collections", "demo")
+    query = encode(tiny, ["hot tea water"], "query")
+    assert query.sparse is not None
+    token_ids, weights = query.sparse.row(0)
+    tea = tiny.tokenizer.spans("tea").token_ids[0]
+    weights = np.where(token_ids == tea, 0.1 * weights.max(), weights.max()).astype(np.float32)
+    query = replace(query, sparse=replace(query.sparse, weights=weights))
+    text = "hot teas in hot water, and tea"
+    asked = (collection.settings, None, tiny.tokenizer, "hot tea water", query, [hit(text)])
+    (one,) = highlights_of(*asked)
+    assert parts(text, one.text) == ["hot", "hot", "water"]
 
 
 def test_only_a_part_of_a_long_text_is_read(found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
