@@ -155,21 +155,25 @@ def _put_here(
 
 @app.command()
 def get(
-    document_id: Annotated[str, typer.Argument(metavar="ID", help="The document's id.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.")],
     collection: Name,
     url: Url = None,
     data: options.Data = None,
 ) -> None:
-    """Print a document as JSON; exit code 1 where it is not there."""
+    """Print documents, one JSON object a line; exit code 1 where one is not there."""
     if url is not None:
         with _remote(url, data) as remote:
-            print_json(remote.ask("GET", path_of(collection, "documents", document_id)))
-        return
-    with _snapshot(collection, data) as snapshot:
-        document = snapshot.get(document_id)
-    if document is None:
-        raise DocumentNotFoundError(f"collection {collection!r} has no document {document_id!r:.600}")
-    print_json(document_record(document))
+            found = remote.ask("POST", path_of(collection, "documents", "get"), json={"ids": ids})
+        records, missing = found["documents"], found["missing"]
+    else:
+        with _snapshot(collection, data) as snapshot:
+            documents = {id: snapshot.get(id) for id in ids}
+        records = [document_record(document) for document in documents.values() if document is not None]
+        missing = [id for id, document in documents.items() if document is None]
+    for record in records:
+        print_json(record)
+    if missing:
+        raise DocumentNotFoundError(f"collection {collection!r} has no document {missing[0]!r:.600}")
 
 
 @app.command("list")

@@ -59,6 +59,8 @@ def check_documents(tercet: Run, tmp_path: Path, *where: str, **variables: str) 
     assert "1 documents were deleted" in run("delete", "a/b c", "missing").stdout
     assert "1 documents were deleted" in run("delete", "--filter", '{"lt": {"year": 1900}}').stdout
     assert ids(run("list").stdout) == ["bees", "korea", "tea"]
+    several = run("get", "tea", "none", "bees")
+    assert (ids(several.stdout), several.returncode) == (["tea", "bees"], 1)
     missing = run("get", "a/b c")
     assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
     assert "a/b c" in missing.stderr
