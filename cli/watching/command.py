@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -49,14 +50,18 @@ def keep_like(
     if watch:
         require_watchfiles()
     root = folder.resolve()
-    with _interruptible(watch=watch), Remote(url, settings) as remote, FileParser(MAX_LINE_BYTES) as parser:
+    with (
+        _interruptible(watch=watch) as interrupted,
+        Remote(url, settings) as remote,
+        FileParser(MAX_LINE_BYTES) as parser,
+    ):
         found = _collection(remote, collection)
         tokenizer = tokenizer_of(found["encoder"]) if reading.split else None
         name = mark or root.name or "root"
         files = FolderFiles(root, name, reading, parser, tokenizer, found["fields"])
         sync = FolderSync(files, HeldFolder(remote, collection, name), _say)
         if watch:
-            follow(sync, root, _say)
+            follow(sync, root, _say, interrupted)
         report = sync.run(settled=True)
     _say(f"{sync.documents:,} documents of {folder} are in collection {collection!r}.")
     if report.failed and on_error == "stop":
@@ -80,21 +85,27 @@ def _collection(remote: Remote, name: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _interruptible(*, watch: bool) -> Iterator[None]:
-    """SIGTERM ends it as Ctrl-C does; for what would go on without end that is no failure."""
+def _interruptible(*, watch: bool) -> Iterator[threading.Event]:
+    """SIGTERM ends it as Ctrl-C does; for what would go on without end that is no failure.
+
+    The event is set as well, since an exception is lost where it comes while an object is taken away.
+    """
+    interrupted = threading.Event()
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        interrupted.set()
         raise KeyboardInterrupt
 
-    former = signal.signal(signal.SIGTERM, interrupt)
+    former = {each: signal.signal(each, interrupt) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield
+        yield interrupted
     except KeyboardInterrupt:
         if not watch:
             raise
         raise SystemExit(0) from None
     finally:
-        signal.signal(signal.SIGTERM, former)
+        for each, handler in former.items():
+            signal.signal(each, handler)
 
 
 def _say(line: str) -> None:

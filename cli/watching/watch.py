@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,24 +29,28 @@ def require_watchfiles() -> None:
         import watchfiles  # noqa: F401
 
 
-def follow(sync: FolderSync, root: Path, say: Callable[[str], None]) -> NoReturn:
+def follow(
+    sync: FolderSync, root: Path, say: Callable[[str], None], interrupted: threading.Event
+) -> NoReturn:
     """Keeps the collection like the folder, without end. say: gets a line where the server is away, or the
     folder.
 
-    Raises RemoteError where the server refuses for good, and SourceError where the system cannot follow.
+    Raises KeyboardInterrupt soon after it is interrupted, RemoteError where the server refuses for good, and
+    SourceError where the system cannot follow.
     """
-    for number, _ in enumerate(_moments(root)):
-        _until_done(sync, say)
+    for number, _ in enumerate(_moments(root, interrupted)):
+        _until_done(sync, say, interrupted)
         if number == 0:
             say(f"{root} is followed; Ctrl-C ends it")
     raise AssertionError("unreachable")
 
 
-def _moments(root: Path) -> Iterator[None]:
-    """When to look at the folder: now, after each change, and now and then."""
+def _moments(root: Path, interrupted: threading.Event) -> Iterator[None]:
+    """When to look at the folder: now, after each change, and now and then. Raises KeyboardInterrupt."""
     from watchfiles import watch
 
     while True:
+        _require_going(interrupted)
         looked = -math.inf
         try:
             for changes in watch(
@@ -55,6 +60,7 @@ def _moments(root: Path) -> Iterator[None]:
                 step=QUIET_MS,
                 rust_timeout=LOOK_MS,
                 yield_on_timeout=True,
+                stop_event=interrupted,
             ):
                 if changes or time.monotonic() - looked >= LOOK_AGAIN_SECONDS:
                     yield
@@ -71,10 +77,17 @@ def _moments(root: Path) -> Iterator[None]:
             ) from error
 
 
-def _until_done(sync: FolderSync, say: Callable[[str], None]) -> None:
+def _require_going(interrupted: threading.Event) -> None:
+    """Raises KeyboardInterrupt."""
+    if interrupted.is_set():
+        raise KeyboardInterrupt
+
+
+def _until_done(sync: FolderSync, say: Callable[[str], None], interrupted: threading.Event) -> None:
     """Brings the collection up to the folder, however often the server is away meanwhile."""
     wait = FIRST_WAIT_SECONDS
     while True:
+        _require_going(interrupted)
         try:
             if not sync.run().unsettled:
                 return
