@@ -19,6 +19,8 @@ from ingest.sources.json_kinds import kind_of
 IDS = ("id", "_id", "doc_id", "docid", "pid")
 TEXTS = ("text", "contents", "content", "body", "page_content", "passage", "document")
 TITLES = ("title", "name")
+# Of conversations, which are lists of what was said: the column, and where in it the texts are.
+CONVERSATIONS = {"messages": "messages.content", "conversations": "conversations.value"}
 METADATA = "metadata"
 GENERATED_BYTES = 16
 SHOWN_CHARACTERS = 1000
@@ -47,7 +49,7 @@ class ColumnChoice:
 
     def among(self, names: Sequence[str], origin: str) -> Columns:
         """The columns of a source of these names. Raises SourceError where it is unclear; origin: for it."""
-        text = self.text or _known(names, TEXTS, 1, "--text-field", origin)
+        text = self.text or _conversation(names) or _known(names, TEXTS, 1, "--text-field", origin)
         title = self.title or next((each for each in _usual(names, TITLES) if each != text), None)
         own = None
         if not self.generate_ids:
@@ -148,6 +150,13 @@ def content_id(text: str, title: str | None, metadata: Mapping[str, Any]) -> str
 def shown_columns(names: Iterable[str]) -> str:
     """The names of a source's columns, for messages."""
     return f"the columns are {', '.join(names)[:SHOWN_CHARACTERS]}"
+
+
+def _conversation(names: Sequence[str]) -> str | None:
+    """Where the texts of a source of conversations are; None where it has texts of a usual name."""
+    if _usual(names, TEXTS):
+        return None
+    return next((path for name, path in CONVERSATIONS.items() if name in names), None)
 
 
 def _known(names: Sequence[str], usual: Sequence[str], firsts: int, flag: str, origin: str) -> str:

@@ -53,7 +53,14 @@ def conversations(folder: Path) -> Path:
     """A conversation a line, its turns in a list of objects."""
     turns = [{"role": "user", "content": "Is it hot?"}, {"role": "assistant", "content": "It is."}]
     path = folder / "chats.jsonl"
-    path.write_text(lines({"id": "c1", "messages": turns}))
+    path.write_text(lines({"messages": turns}))
+    return path
+
+
+def shared_conversations(folder: Path) -> Path:
+    turns = [{"from": "human", "value": "뜨거운가요?"}, {"from": "gpt", "value": "네."}]
+    path = folder / "share.json"
+    path.write_text(json.dumps([{"id": "s1", "conversations": turns}]))
     return path
 
 
@@ -154,11 +161,8 @@ SHAPES: list[tuple[Callable[[Path], Path], Reading, dict[str, Any]]] = [
     (help_centre, GENERATED, {"metadata": {"policy": "Refunds"}}),
     (candidate_pool, AS_FOUND, {"id": "12", "text": "Bees dance.", "metadata": {"score": 0.5}}),
     (chat_messages, Reading(ColumnChoice(id="ts")), {"id": "1700000000.25", "metadata": {"user": "u1"}}),
-    (
-        conversations,
-        Reading(ColumnChoice(text="messages.content")),
-        {"id": "c1", "text": "Is it hot?\n\nIt is."},
-    ),
+    (conversations, GENERATED, {"text": "Is it hot?\n\nIt is."}),
+    (shared_conversations, AS_FOUND, {"id": "s1", "text": "뜨거운가요?\n\n네."}),
     (
         autorag,
         AS_FOUND,
