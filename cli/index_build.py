@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from cli import options, reading
+from cli.fields import parse_fields
 from cli.output import console, error_console, megabytes, print_failure, print_json, print_pairs
 from cli.remote import Url, named_url
 from cli.remote_builds import build_remote
@@ -356,24 +357,6 @@ def _told(progress: options.ProgressKind) -> Iterator[None]:
 
             print_json({"error": failure_of(error).message})
         raise
-
-
-def parse_fields(declared: list[str]) -> dict[str, FieldType]:
-    """Fields from `NAME:TYPE` words. Raises typer.BadParameter."""
-    from index.documents.fields import FieldType
-
-    fields: dict[str, FieldType] = {}
-    for word in declared:
-        name, _, kind = word.rpartition(":")
-        if not name or kind not in get_args(FieldType):
-            known = ", ".join(get_args(FieldType))
-            raise typer.BadParameter(
-                f"{word!r} is not NAME:TYPE with a type of {known}", param_hint="--field"
-            )
-        if name in fields:
-            raise typer.BadParameter(f"field {name!r} is given twice", param_hint="--field")
-        fields[name] = cast("FieldType", kind)
-    return fields
 
 
 def _tokenizer(settings: Settings, collection: str) -> Tokenizer | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from cli import options
-from cli.index_build import parse_fields
+from cli.fields import parse_fields
 from cli.output import console, megabytes, print_json, print_pairs
 from cli.remote import Remote, Url, named_url, path_of
 

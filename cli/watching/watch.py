@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,7 +27,7 @@ AWAY = {429, 502, 503, 504, 507}
 def require_watchfiles() -> None:
     """Raises SourceError where it is not installed."""
     with needed_for("--watch"):
-        import watchfiles  # noqa: F401
+        import_module("watchfiles")
 
 
 def follow(

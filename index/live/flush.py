@@ -91,7 +91,8 @@ class Flush:
         if any(segment.documents_kept for segment in start.aside):
             rows = (part for each in start.aside for part in rows_in_parts(each, each.rows_kept()))
             # Writes wait for a flush, and a merge will index what it leaves to be scanned.
-            writer = self._publisher.writing(rows, dense_vectors(entries), FLAT_VECTORS + 1)
+            others, settings = dense_vectors(entries), self._publisher.settings
+            writer = self._publisher.writing(rows, others, FLAT_VECTORS + 1, settings)
             entry, written = writing.enter_context(writer)
             entries.append(entry)
         self._publisher.publish(entries, start.position)

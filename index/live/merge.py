@@ -126,7 +126,7 @@ class Merge:
                     pace.require_going()
                     self._publish(sources, None)
                     return True
-            writing = self._publisher.writing(_rows_of(sources), others, INDEXED_VECTORS, pace.rest)
+            writing = self._publisher.writing(_rows_of(sources), others, INDEXED_VECTORS, settings, pace.rest)
             with writing as (entry, written), self._publisher.lock:
                 pace.require_going()
                 if self._publisher.settings != settings:

@@ -71,14 +71,16 @@ class Publisher:
         rows: Iterable[DocumentRows],
         others: Vectors,
         scanned: int,
+        settings: CollectionSettings,
         require_going: Callable[[], None] = lambda: None,
     ) -> Iterator[tuple[SegmentEntry, Segment]]:
         """Writes a new segment and opens it; its files stay while the context lasts.
 
         others: what the segments beside it have; scanned: with the dense kind auto it has no graph or lists
-        where it has fewer vectors. require_going: may raise to end that.
+        where it has fewer vectors. settings: those whose fields the rows have, which a declaration may have
+        replaced meanwhile. require_going: may raise to end that.
         """
-        identifier, settings = segment_id(self.next_name, 0, secrets.token_hex(4)), self.settings
+        identifier = segment_id(self.next_name, 0, secrets.token_hex(4))
         with self.keeping([identifier]):
             writer = SegmentWriter(self.layout.segments, identifier, settings)
             try:

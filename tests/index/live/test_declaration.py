@@ -31,6 +31,7 @@ from index.live import declaration
 from index.live.collection import LiveCollection
 from index.live.merge import FullPace
 from index.live.operations import Put
+from index.live.publisher import Publisher
 from index.live.records import LiveLimits
 from index.live.state import LiveState
 from index.segments import files as segment_files
@@ -335,6 +336,30 @@ def test_a_merge_that_began_before_is_left_out(root: Path, collection: Collectio
         assert Between.declared
         assert live.snapshot().count(parse_filter({"gte": {"n": 0}})) == 4
         live.merge()
+        assert live.snapshot().count(parse_filter({"gte": {"n": 0}})) == 4
+    assert verify(root, "demo") == []
+
+
+def test_a_merge_whose_sources_were_chosen_before_is_left_out(
+    root: Path, collection: Collection, random_texts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows have no columns of the new field, whatever the settings are by then."""
+    writing, declared = Publisher.writing, list[bool]()
+
+    def declaring(publisher: Publisher, *arguments: Any) -> Any:
+        if not declared and len(arguments) > 4:  # of a merge
+            declared.append(True)
+            live.declare({"n": "integer"})
+        return writing(publisher, *arguments)
+
+    with LiveCollection(collection, LIMITS) as live:
+        for number in range(4):
+            put(live, {f"d{number}": {"n": number}}, random_texts, number)
+            live.flush()
+        with monkeypatch.context() as patched:
+            patched.setattr(Publisher, "writing", declaring)
+            live.merge()
+        assert declared
         assert live.snapshot().count(parse_filter({"gte": {"n": 0}})) == 4
     assert verify(root, "demo") == []
 
