@@ -6,17 +6,13 @@ means answer as one.
 
 from __future__ import annotations
 
-import errno
 import logging
-import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
-from operator import is_
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from index.catalog.aliases import Aliases
 from index.catalog.alike import united_settings
@@ -33,10 +29,11 @@ from index.segments.segment import Segment
 from index.snapshot import EMPTY_NAME, Snapshot
 from ingest.encoder_match import checkpoint_of
 from service.collection_counts import PublishedCounts
-from service.file_versions import FileVersion, version_of
+from service.collection_files import ReadFiles, SearchedFiles, Versions
 from service.live_collections import LiveCollections, LiveOptions
 from service.load.concurrency import SharedCalls
 from service.load.pools import Pool
+from service.united_snapshots import UnitedSnapshots
 
 OPENING_THREADS = 2
 RENEWING_THREADS = 2
@@ -47,8 +44,6 @@ EFFORT = CollectionLayout(Path()).effort.name
 SETTINGS = CollectionLayout(Path()).settings.name
 
 log = logging.getLogger("tercet")
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,51 +83,15 @@ class _ToOpen:
 
 
 @dataclass(frozen=True, slots=True)
-class _Files:
-    """The files that a search looks at, of a collection that is not written here."""
-
-    settings: str
-    current: str
-
-    @staticmethod
-    def of(layout: CollectionLayout) -> _Files:
-        return _Files(str(layout.settings), str(layout.current))
-
-    def version(self) -> tuple[FileVersion, FileVersion | None]:
-        """Of the settings and of `CURRENT`. Raises FileNotFoundError where there is no collection."""
-        settings = version_of(self.settings)
-        if settings is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.settings)
-        return settings, version_of(self.current)
-
-
-@dataclass(frozen=True, slots=True)
-class _Read(Generic[T]):
-    """What was read from a file, and which file that was."""
-
-    version: FileVersion
-    content: T
-
-
-@dataclass(frozen=True, slots=True)
 class _Opened:
     """A snapshot, and the files that made it the current one of its collection."""
 
-    files: _Files
-    version: tuple[FileVersion, FileVersion | None]
+    files: SearchedFiles
+    versions: Versions
     snapshot: Snapshot
 
-
-@dataclass(frozen=True, slots=True)
-class _United:
-    """Several snapshots as one."""
-
-    parts: tuple[Snapshot, ...]
-    snapshot: Snapshot
-
-    def is_of(self, parts: Sequence[Snapshot]) -> bool:
-        """Whether it is of these very snapshots."""
-        return len(parts) == len(self.parts) and all(map(is_, parts, self.parts))
+    def is_current(self, name: str) -> bool:
+        return self.files.are(name, self.versions)
 
 
 class CollectionRegistry:
@@ -155,10 +114,10 @@ class CollectionRegistry:
         self._dense_device = options.device
         self._opening: dict[str, threading.Lock] = {}
         self._opened: dict[str, _Opened] = {}
-        self._united: dict[str, _United] = {}
-        self._defaults: dict[str, _Read[SearchDefaults]] = {}
-        self._efforts: dict[str, _Read[DenseEffort]] = {}
-        self._encoders: dict[str, _Read[tuple[str, str | None]]] = {}
+        self._united = UnitedSnapshots()
+        self._defaults = ReadFiles[SearchDefaults]()
+        self._efforts = ReadFiles[DenseEffort]()
+        self._encoders = ReadFiles[tuple[str, str | None]]()
         self._counts = PublishedCounts(root)
         self._live = LiveCollections(root, options, closed=self._note_counts)
         self._opening_pool = Pool("opening", OPENING_THREADS)
@@ -186,7 +145,7 @@ class CollectionRegistry:
         names = self.aliases.collections_of(name)
         if len(names) == 1:
             return self._snapshot(names[0])
-        return self._unite(name, [self._snapshot(each) for each in names])
+        return self._united.of(name, [self._snapshot(each) for each in names])
 
     def _snapshot(self, name: str) -> Snapshot:
         """That of one collection, by its own name."""
@@ -196,16 +155,16 @@ class CollectionRegistry:
         current = self._current(name)
         if current is not None:
             return current
-        files = _Files.of(CollectionLayout(self.root / name))
-        _require(name, files)  # for a name that does not exist no lock is kept
+        files = SearchedFiles.of(CollectionLayout(self.root / name))
+        files.required(name)  # for a name that does not exist no lock is kept
         with self._opening.setdefault(name, threading.Lock()):
             current = self._current(name)  # by now
             if current is None:
-                version = _require(name, files)  # of one that is replaced meanwhile, which is opened again
+                versions = files.required(name)  # of one that is replaced meanwhile, which is opened again
                 collection = Collection.open(self.root, name)
                 former = self._take_segments(name, collection.settings)
                 current = collection.snapshot(self._dense_device, former)
-                self._opened[name] = _Opened(files, version, current)
+                self._opened[name] = _Opened(files, versions, current)
             return current
 
     async def open(self, name: str) -> Snapshot:
@@ -340,7 +299,7 @@ class CollectionRegistry:
         found: dict[str, str] = {}
         for name in collection_folders(self.root):
             with suppress(SearchIndexError, OSError):
-                named = _current(self._encoders, name, f"{self._root}/{name}/{SETTINGS}", _encoder_of)
+                named = self._encoders.of(name, f"{self._root}/{name}/{SETTINGS}", _encoder_of)
                 if named is not None and named[1] is not None:
                     found.setdefault(named[0], named[1])
         return found
@@ -351,12 +310,10 @@ class CollectionRegistry:
         A search would notice that, but none may come; meanwhile the files would keep their room on the disk.
         """
         for name, opened in tuple(self._opened.items()):
-            if self._live.get(name) is not None or not _is_current(name, opened):
+            if self._live.get(name) is not None or not opened.is_current(name):
                 self._forget(name)
         self._live.release()
-        for alias in tuple(self._united):
-            if not self._is_united(alias):
-                self._united.pop(alias, None)
+        self._united.release(self._parts)
 
     def close(self) -> None:
         """Lets go of every open snapshot, and closes what was written, which lasts."""
@@ -377,28 +334,19 @@ class CollectionRegistry:
             parts.append(snapshot)
         if len(parts) == 1:
             return self._target(names[0], parts[0], defaults, effort)
-        return self._target(names[0], self._unite(name, parts), defaults, effort)
+        return self._target(names[0], self._united.of(name, parts), defaults, effort)
 
     def _seen(self, name: str) -> tuple[Snapshot | None, bool]:
         """The current snapshot of a collection where it is open, and whether it is written here."""
         live = self._live.get(name)
         return (self._current(name), False) if live is None else (live.seen(), True)
 
-    def _unite(self, alias: str, parts: Sequence[Snapshot]) -> Snapshot:
-        """Snapshots as one, made anew only where one of them is another than before."""
-        united = self._united.get(alias)
-        if united is None or not united.is_of(parts):
-            united = self._united[alias] = _United(tuple(parts), Snapshot.united(alias, parts))
-        return united.snapshot
-
-    def _is_united(self, alias: str) -> bool:
-        """Whether what is kept of an alias is of what it means now."""
+    def _parts(self, alias: str) -> Sequence[Snapshot | None]:
+        """The current snapshots of what an alias means, as far as they are open."""
         try:
-            parts = [self._seen(name)[0] for name in self.aliases.collections_of(alias)]
+            return [self._seen(name)[0] for name in self.aliases.collections_of(alias)]
         except SearchIndexError:
-            return False
-        known = self._united.get(alias)
-        return known is not None and known.is_of([part for part in parts if part is not None])
+            return []
 
     def _looked_to_write(self, name: str) -> CollectionSettings | str:
         """The settings of a collection that is open to be written to, else its own name."""
@@ -415,14 +363,14 @@ class CollectionRegistry:
 
         return SearchTarget(
             snapshot,
-            _current(self._defaults, name, f"{folder}/{DEFAULTS}", read) if defaults else None,
-            _current(self._efforts, name, f"{folder}/{EFFORT}", DenseEffort.read) if effort else None,
+            self._defaults.of(name, f"{folder}/{DEFAULTS}", read) if defaults else None,
+            self._efforts.of(name, f"{folder}/{EFFORT}", DenseEffort.read) if effort else None,
         )
 
     def _current(self, name: str) -> Snapshot | None:
         """The open snapshot where it is the current one."""
         opened = self._opened.get(name)
-        return opened.snapshot if opened is not None and _is_current(name, opened) else None
+        return opened.snapshot if opened is not None and opened.is_current(name) else None
 
     def _take_segments(self, name: str, settings: CollectionSettings) -> dict[str, Segment]:
         """The segments of the snapshot that was open, if it had these settings; it is not kept any longer."""
@@ -444,49 +392,12 @@ class CollectionRegistry:
         self._opened.pop(name, None)
         self._counts.forget(name)
         self._opening.pop(name, None)
-        self._defaults.pop(name, None)
-        self._efforts.pop(name, None)
-        self._encoders.pop(name, None)
-
-
-def _current(known: dict[str, _Read[T]], name: str, path: str, read: Callable[[Path], T]) -> T | None:
-    """What a collection's file holds, read again only where it is another one; None where it is not there."""
-    version = version_of(path)
-    if version is None:
-        known.pop(name, None)
-        return None
-    found = known.get(name)
-    if found is None or found.version != version:
-        # A file replaced since then is newer than noted here, and so is read once more.
-        try:
-            found = known[name] = _Read(version, read(Path(path)))
-        except FileNotFoundError:  # removed since the look
-            known.pop(name, None)
-            return None
-    return found.content
+        self._defaults.forget(name)
+        self._efforts.forget(name)
+        self._encoders.forget(name)
 
 
 def _encoder_of(path: Path) -> tuple[str, str | None]:
     """The name of a collection's encoder, and what opens it."""
     settings = CollectionSettings.read(path)
     return settings.encoder, checkpoint_of(settings)
-
-
-def _is_current(name: str, opened: _Opened) -> bool:
-    try:
-        return opened.files.version() == opened.version
-    except FileNotFoundError:
-        return False
-    except OSError as error:  # of this moment or this process: what is open can still be searched
-        log.error("collection %s: cannot tell whether it was published again: %s", name, error)
-        return True
-
-
-def _require(name: str, files: _Files) -> tuple[FileVersion, FileVersion | None]:
-    """The version of a collection's files. Raises CollectionNotFoundError."""
-    try:
-        return files.version()
-    except FileNotFoundError as error:
-        raise CollectionNotFoundError(
-            f"collection {name!r} does not exist; create or build it first"
-        ) from error

@@ -24,7 +24,7 @@ from index.errors import (
 )
 from index.live.collection import LiveCollection
 from models.encoder import Encoder, encode
-from service.collections import CollectionRegistry, _current
+from service.collections import CollectionRegistry
 from tests.service.polling import pause
 
 
@@ -183,7 +183,7 @@ def test_what_is_open_is_searched_while_the_folder_cannot_be_read(
     def unreadable(_path: str) -> os.stat_result:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr("service.collections.os.stat", unreadable)
+    monkeypatch.setattr("service.file_versions.os.stat", unreadable)
     assert registry.snapshot("demo") is opened
 
 
@@ -227,19 +227,6 @@ def _noting(work: Callable[[], None], faults: list[str]) -> Callable[[], None]:
 
 def _renamed(settings: Any, name: str) -> Any:
     return type(settings)(**{key: getattr(settings, key) for key in settings.__slots__} | {"name": name})
-
-
-def test_what_is_removed_while_it_is_read_is_not_there(tmp_path: Path) -> None:
-    known: dict[str, Any] = {}
-    path = tmp_path / "effort.json"
-    path.write_text("{}")
-
-    def removed(path: Path) -> str:
-        path.unlink()
-        return path.read_text()
-
-    assert _current(known, "demo", str(path), removed) is None
-    assert not known
 
 
 async def test_no_file_is_looked_at_on_the_event_loop(
