@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+KOREAN = sorted(path.name for path in (ROOT / "docs/ko").iterdir())
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#]+)")
 CODE_PATH = re.compile(
     r"`((?:service|ingest|models|index|training|evaluation|cli|benchmarks|examples|docs|docker|checkpoints|tests)/[\w./-]+)`"
@@ -28,7 +29,7 @@ def test_named_paths_exist(page: Path) -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("page", ["quick-start.md", "http-api.md", "stability.md"])
+@pytest.mark.parametrize("page", KOREAN)
 def test_korean_pages_have_the_parts_and_the_code_of_the_english_ones(page: str) -> None:
     english, korean = ((ROOT / "docs" / place / page).read_text(encoding="utf-8") for place in (".", "ko"))
     assert CODE.findall(korean) == CODE.findall(english)
@@ -36,6 +37,19 @@ def test_korean_pages_have_the_parts_and_the_code_of_the_english_ones(page: str)
     rows = [CODE_WORD.findall(row) for row in korean.splitlines() if row.startswith("| ")]
     expected = [CODE_WORD.findall(row) for row in english.splitlines() if row.startswith("| ")]
     assert rows == expected
+    # What a page names outside of code; the order may be another one in another language.
+    english, korean = (
+        set(CODE_WORD.findall(CODE.sub("", each).replace("\n", " "))) for each in (english, korean)
+    )
+    assert korean == english
+
+
+def test_korean_pages_link_to_korean_ones() -> None:
+    for page in [ROOT / "README.ko.md", *(ROOT / "docs" / "ko").iterdir()]:
+        linked = {
+            (page.parent / target).resolve() for target in LINK.findall(page.read_text(encoding="utf-8"))
+        }
+        assert not linked & {ROOT / "docs" / name for name in KOREAN}, page.name
 
 
 def test_the_korean_readme_names_the_commands_of_the_english_one() -> None:

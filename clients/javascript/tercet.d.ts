@@ -90,6 +90,18 @@ export interface RerankOptions {
   adapter?: string;
 }
 
+export interface Page {
+  /** So many at most; without both, all are listed. */
+  limit?: number;
+  /** Those behind the one of this name or id. */
+  after?: string;
+}
+
+export interface Paging {
+  /** Items of a request; 100 by default. */
+  page?: number;
+}
+
 export interface WriteOptions {
   idempotencyKey?: string;
   ifPosition?: number;
@@ -118,8 +130,9 @@ export class Client {
     queries: Query[],
     options?: Omit<SearchRequestOptions, "searchAfter">,
   ): Promise<t.SearchManyResponse>;
-  rerank(query: string, documents: string[], options?: RerankOptions): Promise<t.RerankResponse>;
-  collections(): Promise<t.CollectionResponse[]>;
+  rerank(query: string, inputs: string[], options?: RerankOptions): Promise<t.RerankResponse>;
+  collections(page?: Page): Promise<t.CollectionResponse[]>;
+  iterCollections(options?: Paging): AsyncGenerator<t.CollectionResponse, void>;
   collection(name: string): Promise<t.CollectionResponse>;
   createCollection(name: string, settings?: t.CollectionRequest): Promise<t.CollectionResponse>;
   declareFields(name: string, fields: t.FieldsRequest["fields"]): Promise<t.CollectionResponse>;
@@ -135,7 +148,7 @@ export class Client {
   document(collection: string, id: string, options?: { representations?: boolean }): Promise<t.DocumentResponse>;
   documents(
     collection: string,
-    options?: { filter?: t.Filter; orderBy?: string; descending?: boolean; page?: number },
+    options?: Paging & { filter?: t.Filter; orderBy?: string; descending?: boolean },
   ): AsyncGenerator<t.DocumentResponse, void>;
   patchDocument(
     collection: string,
@@ -154,12 +167,14 @@ export class Client {
     collection: string,
     which: { ids?: string[]; filter?: t.Filter; idempotencyKey?: string },
   ): Promise<t.DeleteDocumentsResponse>;
-  aliases(): Promise<t.AliasResponse[]>;
+  aliases(page?: Page): Promise<t.AliasResponse[]>;
+  iterAliases(options?: Paging): AsyncGenerator<t.AliasResponse, void>;
   alias(name: string): Promise<t.AliasResponse>;
   putAlias(name: string, collection: string | string[]): Promise<t.AliasResponse>;
   deleteAlias(name: string): Promise<void>;
   createBackup(collection: string): Promise<t.BackupResponse>;
-  backups(collection: string): Promise<t.BackupResponse[]>;
+  backups(collection: string, page?: Page): Promise<t.BackupResponse[]>;
+  iterBackups(collection: string, options?: Paging): AsyncGenerator<t.BackupResponse, void>;
   restoreBackup(collection: string, backup: string, options?: { name?: string }): Promise<t.CollectionResponse>;
   deleteBackup(collection: string, backup: string): Promise<void>;
   startJob(
@@ -175,7 +190,8 @@ export class Client {
       reading?: t.ReadingRequest;
     },
   ): Promise<t.JobResponse>;
-  jobs(): Promise<t.JobResponse[]>;
+  jobs(page?: Page): Promise<t.JobResponse[]>;
+  iterJobs(options?: Paging): AsyncGenerator<t.JobResponse, void>;
   job(id: string): Promise<t.JobResponse>;
   waitForJob(id: string, options?: { pollSeconds?: number }): Promise<t.JobResponse>;
   cancelJob(id: string): Promise<t.JobResponse>;

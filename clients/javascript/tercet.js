@@ -5,6 +5,7 @@ const BINARY = "application/x-safetensors";
 const BUSY = [429, 503];
 const FIRST_PAUSE = 0.5; // seconds, where the server names none
 const LONGEST_PAUSE = 30;
+const PAGE = 100;
 const ENDED = ["succeeded", "failed", "cancelled"];
 
 /** Anything of this package. */
@@ -66,12 +67,17 @@ export class Client {
     return this.#json("POST", "/search", { body: { collection, queries, ...named(options) } });
   }
 
-  rerank(query, documents, options = {}) {
-    return this.#json("POST", "/rerank", { body: { query, inputs: documents, ...named(options) } });
+  async rerank(query, inputs, options = {}) {
+    const body = { query, inputs, ...named(renamed(options, "topK", "topN")) };
+    return this.#json("POST", "/rerank", { body });
   }
 
-  async collections() {
-    return (await this.#json("GET", "/collections")).collections;
+  async collections(page) {
+    return (await this.#json("GET", "/collections", { query: pageOf(page) })).collections;
+  }
+
+  iterCollections({ page } = {}) {
+    return this.#pages("/collections", "collections", page);
   }
 
   collection(name) {
@@ -132,16 +138,11 @@ export class Client {
   }
 
   /** All documents in order of id, or of a declared field, fetched page by page. */
-  async *documents(collection, { filter, orderBy, descending = false, page = 100 } = {}) {
-    const query = { limit: String(page) };
+  documents(collection, { filter, orderBy, descending = false, page } = {}) {
+    const query = {};
     if (orderBy !== undefined) Object.assign(query, { order_by: orderBy, order: descending ? "desc" : "asc" });
     if (filter !== undefined) query.filter = JSON.stringify(filter);
-    for (;;) {
-      const found = await this.#json("GET", path("collections", collection, "documents"), { query });
-      yield* found.documents;
-      if (found.next === null) return;
-      query.after = found.next;
-    }
+    return this.#pages(path("collections", collection, "documents"), "documents", page, query);
   }
 
   patchDocument(collection, id, metadata, options = {}) {
@@ -167,8 +168,12 @@ export class Client {
     return this.#json("POST", path("collections", collection, "documents", "delete"), { body });
   }
 
-  async aliases() {
-    return (await this.#json("GET", "/aliases")).aliases;
+  async aliases(page) {
+    return (await this.#json("GET", "/aliases", { query: pageOf(page) })).aliases;
+  }
+
+  iterAliases({ page } = {}) {
+    return this.#pages("/aliases", "aliases", page);
   }
 
   alias(name) {
@@ -188,8 +193,12 @@ export class Client {
     return this.#json("POST", path("collections", collection, "backups"), { again: false });
   }
 
-  async backups(collection) {
-    return (await this.#json("GET", path("collections", collection, "backups"))).backups;
+  async backups(collection, page) {
+    return (await this.#json("GET", path("collections", collection, "backups"), { query: pageOf(page) })).backups;
+  }
+
+  iterBackups(collection, { page } = {}) {
+    return this.#pages(path("collections", collection, "backups"), "backups", page);
   }
 
   restoreBackup(collection, backup, { name } = {}) {
@@ -201,13 +210,17 @@ export class Client {
     await this.#send("DELETE", path("collections", collection, "backups", backup), { again: false });
   }
 
-  startJob(collection, source, options = {}) {
-    const body = { source, ...named(options) };
+  async startJob(collection, source, options = {}) {
+    const body = { source, ...named(renamed(options, "model", "encoder")) };
     return this.#json("POST", path("collections", collection, "jobs"), { body, again: false });
   }
 
-  async jobs() {
-    return (await this.#json("GET", "/jobs")).jobs;
+  async jobs(page) {
+    return (await this.#json("GET", "/jobs", { query: pageOf(page) })).jobs;
+  }
+
+  iterJobs({ page } = {}) {
+    return this.#pages("/jobs", "jobs", page);
   }
 
   job(id) {
@@ -251,6 +264,17 @@ export class Client {
     }
   }
 
+  /** What a list holds, in requests of `size` items, which an answer has under the key `items`. */
+  async *#pages(where, items, size = PAGE, query = {}) {
+    const asked = { ...query, limit: String(size) };
+    for (;;) {
+      const found = await this.#json("GET", where, { query: asked });
+      yield* found[items];
+      if (found.next == null) return;
+      asked.after = found.next;
+    }
+  }
+
   async #json(method, where, options) {
     return (await this.#send(method, where, options)).json();
   }
@@ -290,6 +314,25 @@ function named(options) {
   return Object.fromEntries(
     Object.entries(options).map(([name, value]) => [name.replace(/[A-Z]/g, (big) => `_${big.toLowerCase()}`), value]),
   );
+}
+
+const warned = new Set();
+
+/** Options with what is given by a former name under the name of now. Each such name is warned of once. */
+function renamed(options, name, former) {
+  const { [former]: before, ...rest } = options;
+  if (before == null) return rest;
+  if (rest[name] != null) {
+    throw new TypeError(`${name} and ${former} are both given; leave out ${former}, the former name of ${name}`);
+  }
+  if (!warned.has(former)) console.warn(`tercet-client: ${former} is deprecated, it is called ${name} now`);
+  warned.add(former);
+  return { ...rest, [name]: before };
+}
+
+/** The parameters that ask for a page of a list; none for all of it. */
+function pageOf({ limit, after } = {}) {
+  return Object.fromEntries(Object.entries({ limit, after }).filter(([, value]) => value != null));
 }
 
 function path(...parts) {

@@ -51,6 +51,7 @@ export interface BackupResponse {
   documents: number;
   size_bytes: number;
   created_at: string;
+  /** @deprecated the former name of `created_at`. */
   created: string;
 }
 
@@ -90,6 +91,7 @@ export interface CollectionRequest {
   bm25?: boolean | null;
   bm25_language?: "none" | "arabic" | "armenian" | "basque" | "catalan" | "czech" | "danish" | "dutch" | "english" | "esperanto" | "estonian" | "finnish" | "french" | "german" | "greek" | "hindi" | "hungarian" | "indonesian" | "irish" | "italian" | "lithuanian" | "nepali" | "norwegian" | "persian" | "polish" | "portuguese" | "romanian" | "russian" | "serbian" | "sesotho" | "spanish" | "swedish" | "tamil" | "turkish" | "yiddish" | null;
   model?: string | null;
+  /** @deprecated the former name of `model`. */
   encoder?: string | null;
   adapter?: string | null;
   window?: WindowRequest | false | null;
@@ -105,6 +107,7 @@ export interface CollectionResponse {
   snapshot: string | null;
   documents: number;
   model: string;
+  /** @deprecated the former name of `model`. */
   encoder: string;
   adapter: string | null;
   fingerprint: string;
@@ -398,6 +401,7 @@ export interface JobRequest {
   source: string | Array<string>;
   mode?: "replace" | "upsert" | null;
   model?: string | null;
+  /** @deprecated the former name of `model`. */
   encoder?: string | null;
   adapter?: string | null;
   reading?: ReadingRequest | null;
@@ -583,8 +587,10 @@ export interface RepresentationsQuery {
 export interface RerankRequest {
   query: string;
   inputs?: Array<string> | null;
+  /** @deprecated the former name of `inputs`. */
   documents?: Array<string> | null;
   top_k?: number | null;
+  /** @deprecated the former name of `top_k`. */
   top_n?: number | null;
   collection?: string | null;
   weights?: RerankWeightsRequest | "sum" | "miracl" | "mldr" | "flag" | null;

@@ -136,6 +136,55 @@ test("collections, aliases and backups", server, () =>
     await assert.rejects(client.startJob(name, "missing.jsonl"), ApiError);
   }));
 
+test("lists come page by page", server, () =>
+  withCollection("js-lists", async (name) => {
+    const names = [0, 1, 2].map((n) => `${name}-${n}`);
+    try {
+      for (const one of names) {
+        await client.createCollection(one);
+        await client.putAlias(`of-${one}`, one);
+      }
+      const after = await client.collections({ limit: 2, after: names[0] });
+      assert.deepEqual(after.map((one) => one.name), names.slice(1));
+      const each = (await all(client.iterCollections({ page: 1 }))).map((one) => one.name);
+      assert.deepEqual(each.filter((one) => names.includes(one)), names);
+      assert.deepEqual(await all(client.iterAliases({ page: 2 })), await client.aliases());
+      const [second] = await client.aliases({ limit: 1, after: `of-${names[0]}` });
+      assert.equal(second.alias, `of-${names[1]}`);
+    } finally {
+      for (const one of names) {
+        await client.deleteAlias(`of-${one}`);
+        await client.deleteCollection(one);
+      }
+    }
+    const made = [];
+    for (let n = 0; n < 3; n += 1) made.push((await client.createBackup(name)).id);
+    made.sort().reverse(); // of one second in order of their other digits
+    const [behind, ...others] = await client.backups(name, { limit: 1, after: made[0] });
+    assert.deepEqual([behind.id, others], [made[1], []]);
+    assert.deepEqual((await all(client.iterBackups(name, { page: 2 }))).map((one) => one.id), made);
+    for (const id of made) await client.deleteBackup(name, id);
+    assert.deepEqual(await all(client.iterJobs({ page: 1 })), await client.jobs());
+    await assert.rejects(client.jobs({ after: "none" }), /no job of this list/);
+    await assert.rejects(client.collections({ limit: 0 }), ApiError);
+  }));
+
+test("former names work, with a warning, and no request has them", async (t) => {
+  const warn = t.mock.method(console, "warn", () => {});
+  const [fetch, asked] = answering(...[0, 1, 2].map(() => Response.json({})));
+  const other = new Client("http://tercet", { fetch });
+  await other.rerank("tea", TEXTS, { topN: 1 });
+  await other.rerank("tea", TEXTS, { topN: 1 });
+  await other.startJob("c", "s", { encoder: "e" });
+  const [ranked, , started] = asked.map(([, init]) => JSON.parse(init.body));
+  assert.deepEqual(ranked, { query: "tea", inputs: TEXTS, top_k: 1 });
+  assert.deepEqual(started, { source: "s", model: "e" });
+  const told = warn.mock.calls.map(({ arguments: [message] }) => message);
+  assert.equal(told.length, 2); // once for each name
+  assert.match(told[0], /topN is deprecated, it is called topK now/);
+  await assert.rejects(other.rerank("tea", TEXTS, { topN: 1, topK: 1 }), TypeError);
+});
+
 test("re-ranking, jobs and operations", server, async () => {
   const { results } = await client.rerank("how is tea made", TEXTS, { topK: 1 });
   assert.deepEqual(results.map((one) => one.index), [0]);

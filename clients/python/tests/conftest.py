@@ -26,13 +26,21 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the server reads what jobs name."""
+    folder = tmp_path_factory.mktemp("data") / "sources"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, sources: Path) -> Iterator[str]:
     """The address of a server that needs KEY."""
     tercet = shutil.which("tercet", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if tercet is None:
         pytest.skip("the command tercet is not installed here; install the server to run these tests")
     folder, url = tmp_path_factory.mktemp("server"), f"http://127.0.0.1:{free_port()}"
-    command = [tercet, "serve", "--port", url.rpartition(":")[2], "--data", str(folder / "data")]
+    command = [tercet, "serve", "--port", url.rpartition(":")[2], "--data", str(sources.parent)]
     keys = folder / "keys"
     keys.write_text(KEY + "\n")
     keys.chmod(0o600)

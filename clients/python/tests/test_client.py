@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 
@@ -182,6 +183,44 @@ def test_collections_aliases_and_backups(client: Client, collection: str) -> Non
         client.create_collection(collection)
 
 
+def test_lists_come_page_by_page(client: Client, collection: str) -> None:
+    names = [f"{collection}-{n}" for n in range(3)]
+    for name in names:
+        client.create_collection(name)
+        client.put_alias(f"of-{name}", name)
+    try:
+        assert [one["name"] for one in client.collections(limit=2, after=names[0])] == names[1:]
+        assert [one["name"] for one in client.iter_collections(page=1) if one["name"] in names] == names
+        assert [one["alias"] for one in client.aliases(limit=1)] == [f"of-{names[0]}"]
+        assert [one["alias"] for one in client.aliases(after=f"of-{names[1]}")] == [f"of-{names[2]}"]
+        assert list(client.iter_aliases(page=2)) == client.aliases()
+        made = sorted((client.create_backup(collection)["id"] for _ in range(3)), reverse=True)
+        assert [one["id"] for one in client.backups(collection, limit=1, after=made[0])] == made[1:2]
+        assert list(client.iter_backups(collection, page=2)) == client.backups(collection)
+        for backup in made:
+            client.delete_backup(collection, backup)
+        with pytest.raises(ApiError, match="limit"):
+            client.collections(limit=0)
+    finally:
+        for name in names:
+            client.delete_alias(f"of-{name}")
+            client.delete_collection(name)
+
+
+def test_jobs_come_page_by_page(client: Client, collection: str, sources: Path) -> None:
+    (sources / "tea.jsonl").write_text('{"id": "tea", "text": "Green tea."}\n')
+    ids: list[str] = []
+    for _ in range(3):
+        job = client.wait_for_job(client.start_job(collection, "tea.jsonl", mode="upsert")["id"])
+        assert job["state"] == "succeeded"
+        ids.insert(0, job["id"])
+    assert [one["id"] for one in client.jobs(limit=1)] == ids[:1]
+    assert [one["id"] for one in client.jobs(limit=1, after=ids[0])] == ids[1:2]
+    assert [one["id"] for one in client.iter_jobs(page=2)][:3] == ids
+    with pytest.raises(ApiError, match="no job of this list"):
+        client.jobs(after="none")
+
+
 def test_jobs(client: Client, collection: str) -> None:
     assert isinstance(client.jobs(), list)
     with pytest.raises(ApiError, match=r"missing\.jsonl"):
@@ -199,6 +238,35 @@ def test_reranking_and_operations(client: Client) -> None:
     assert client.healthy()
     assert client.ready()
     assert "tercet_requests_total" in client.metrics()
+
+
+def test_former_names_work_and_warn(client: Client, collection: str) -> None:
+    new = client.rerank("how is tea made", TEXTS, top_k=1)
+    with pytest.warns(DeprecationWarning, match="it is called") as told:
+        assert client.rerank("how is tea made", documents=TEXTS, top_n=1) == new
+    assert [str(one.message).split()[0] for one in told] == ["documents", "top_n"]
+    assert {one.filename for one in told} == {__file__}
+    with (
+        pytest.warns(DeprecationWarning, match="encoder is deprecated, it is called model now"),
+        pytest.raises(ApiError, match="'minilm-m3' is asked for"),
+    ):
+        client.start_job(collection, "missing.jsonl", encoder="minilm-m3")
+    with pytest.raises(TypeError, match="inputs and documents are both given"):
+        client.rerank("tea", TEXTS, documents=TEXTS)
+    with pytest.raises(TypeError, match="inputs is missing"):
+        client.rerank("tea")
+
+
+def test_no_request_has_a_former_name() -> None:
+    transport, asked = answering(httpx.Response(200, json={}), httpx.Response(202, json={}))
+    with Client("http://tercet", transport=transport) as client:
+        with pytest.warns(DeprecationWarning, match="it is called"):
+            client.rerank("tea", documents=TEXTS, top_n=1)
+        with pytest.warns(DeprecationWarning, match="it is called"):
+            client.start_job("c", "s", encoder="e")
+    reranked, started = (json.loads(request.content) for request in asked)
+    assert (reranked["inputs"], reranked["top_k"], started["model"]) == (TEXTS, 1, "e")
+    assert not {"documents", "top_n", "encoder"} & {*reranked, *started}
 
 
 def test_a_missing_key_is_said(server: str) -> None:
@@ -219,6 +287,11 @@ async def test_the_asynchronous_client(server: str, collection: str) -> None:
         assert [one["id"] async for one in client.documents(collection, page=5)] == [
             one["id"] for one in documents(12)
         ]
+        names = [one["name"] async for one in client.iter_collections(page=1)]
+        assert names == [one["name"] for one in await client.collections()]
+        with pytest.warns(DeprecationWarning, match="it is called inputs now") as told:
+            await client.rerank("tea", documents=TEXTS)
+        assert [one.filename for one in told] == [__file__]
         hits = (await client.search(collection, "tea", top_k=3))["hits"]
         assert len(hits) == 3
         with pytest.raises(NotFoundError):

@@ -8,12 +8,12 @@ import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, cast
-from urllib.parse import quote
 
 import httpx
 
 from tercet_client.embeddings import MEDIA_TYPE, Embeddings, documents_body
 from tercet_client.errors import ConnectionFailedError, error_of
+from tercet_client.parts import page_of, path_of, renamed, which
 from tercet_client.retries import pause_before
 from tercet_client.searching import Preset, Query, SearchKeywords
 from tercet_client.types import (
@@ -140,21 +140,27 @@ class AsyncClient:
     async def rerank(
         self,
         query: str,
-        documents: Sequence[str],
+        inputs: Sequence[str] | None = None,
         *,
         top_k: int | None = None,
-        top_n: int | None = None,
         collection: str | None = None,
         weights: RerankWeightsRequest | Preset | None = None,
         model: str | None = None,
         adapter: str | None = None,
+        documents: Sequence[str] | None = None,
+        top_n: int | None = None,
     ) -> RerankResponse:
-        """Texts by their three-way score with a query. top_n: the former name of top_k."""
+        """Texts by their three-way score with a query.
+
+        documents, top_n: the former names of inputs and top_k, deprecated.
+        """
+        texts = renamed("inputs", inputs, "documents", documents)
+        if texts is None:
+            raise TypeError("inputs is missing: the texts to be ordered")
         body = {
             "query": query,
-            "inputs": list(documents),
-            "top_k": top_k,
-            "top_n": top_n,
+            "inputs": list(texts),
+            "top_k": renamed("top_k", top_k, "top_n", top_n),
             "collection": collection,
             "weights": weights,
             "model": model,
@@ -162,38 +168,44 @@ class AsyncClient:
         }
         return cast(RerankResponse, await self._json("POST", "/rerank", body))
 
-    async def collections(self) -> list[CollectionResponse]:
-        """All collections."""
-        found = await self._json("GET", "/collections")
+    async def collections(
+        self, *, limit: int | None = None, after: str | None = None
+    ) -> list[CollectionResponse]:
+        """All collections in order of name, or at most `limit` of them behind the one called `after`."""
+        found = await self._json("GET", "/collections", params=page_of(limit, after))
         return cast(list[CollectionResponse], found["collections"])
+
+    def iter_collections(self, *, page: int = PAGE) -> AsyncIterator[CollectionResponse]:
+        """All collections in order of name, fetched page by page."""
+        return self._pages("/collections", "collections", page)
 
     async def collection(self, name: str) -> CollectionResponse:
         """One of them, by its name or an alias."""
-        return cast(CollectionResponse, await self._json("GET", _path("collections", name)))
+        return cast(CollectionResponse, await self._json("GET", path_of("collections", name)))
 
     async def create_collection(
         self, name: str, settings: CollectionRequest | None = None
     ) -> CollectionResponse:
         """Makes an empty collection. Raises ConflictError where it exists."""
-        path = _path("collections", name)
+        path = path_of("collections", name)
         return cast(CollectionResponse, await self._json("PUT", path, settings or {}, again=False))
 
     async def declare_fields(self, name: str, fields: Mapping[str, str]) -> CollectionResponse:
         """Declares more metadata fields over what a collection holds."""
-        path = _path("collections", name, "fields")
+        path = path_of("collections", name, "fields")
         return cast(CollectionResponse, await self._json("POST", path, {"fields": dict(fields)}))
 
     async def delete_collection(self, name: str) -> None:
         """Deletes a collection."""
-        await self._send("DELETE", _path("collections", name), again=False)
+        await self._send("DELETE", path_of("collections", name), again=False)
 
     async def statistics(self, name: str) -> StatisticsResponse:
         """What a collection holds: documents, segments, bytes, unpublished writes."""
-        return cast(StatisticsResponse, await self._json("GET", _path("collections", name, "stats")))
+        return cast(StatisticsResponse, await self._json("GET", path_of("collections", name, "stats")))
 
     async def merge(self, name: str) -> MergeResponse:
         """Publishes what was written and joins segments, in the background."""
-        return cast(MergeResponse, await self._json("POST", _path("collections", name, "merge"), {}))
+        return cast(MergeResponse, await self._json("POST", path_of("collections", name, "merge"), {}))
 
     async def put_documents(
         self,
@@ -209,7 +221,7 @@ class AsyncClient:
         embeddings: of the documents by the collection's encoder, so that the server need not encode them.
         if_position: only if none of them was written after it, else ConflictError.
         """
-        path, key = _path("collections", collection, "documents"), idempotency_key or uuid.uuid4().hex
+        path, key = path_of("collections", collection, "documents"), idempotency_key or uuid.uuid4().hex
         if embeddings is None:
             body = {"documents": list(documents), "idempotency_key": key, "if_position": if_position}
             return cast(PutDocumentsResponse, await self._json("PUT", path, body))
@@ -223,10 +235,10 @@ class AsyncClient:
     async def document(self, collection: str, id: str, *, representations: bool = False) -> DocumentResponse:
         """A stored document. Raises NotFoundError. representations: with all that is stored of it."""
         params = {"representations": "true"} if representations else {}
-        path = _path("collections", collection, "documents", id)
+        path = path_of("collections", collection, "documents", id)
         return cast(DocumentResponse, await self._json("GET", path, params=params))
 
-    async def documents(
+    def documents(
         self,
         collection: str,
         *,
@@ -236,18 +248,12 @@ class AsyncClient:
         page: int = PAGE,
     ) -> AsyncIterator[DocumentResponse]:
         """All documents in order of id, or of a declared field, fetched page by page."""
-        params: dict[str, str] = {"limit": str(page)}
+        params: dict[str, str] = {}
         if order_by is not None:
             params |= {"order_by": order_by, "order": "desc" if descending else "asc"}
         if filter is not None:
             params["filter"] = json.dumps(filter)
-        while True:
-            found = await self._json("GET", _path("collections", collection, "documents"), params=params)
-            for document in found["documents"]:
-                yield cast(DocumentResponse, document)
-            if found["next"] is None:
-                return
-            params["after"] = found["next"]
+        return self._pages(path_of("collections", collection, "documents"), "documents", page, params)
 
     async def patch_document(
         self,
@@ -266,18 +272,18 @@ class AsyncClient:
             "idempotency_key": idempotency_key or uuid.uuid4().hex,
             "if_position": if_position,
         }
-        path = _path("collections", collection, "documents", id)
+        path = path_of("collections", collection, "documents", id)
         return cast(PatchDocumentResponse, await self._json("PATCH", path, body))
 
     async def count_documents(self, collection: str, filter: Filter | None = None) -> int:
         """How many documents there are, or how many a filter allows."""
         body = {} if filter is None else {"filter": filter}
-        path = _path("collections", collection, "documents", "count")
+        path = path_of("collections", collection, "documents", "count")
         return cast(int, (await self._json("POST", path, body))["count"])
 
     async def get_documents(self, collection: str, ids: Sequence[str]) -> GetDocumentsResponse:
         """Several documents by their ids, and the ids that are not there."""
-        path = _path("collections", collection, "documents", "get")
+        path = path_of("collections", collection, "documents", "get")
         return cast(GetDocumentsResponse, await self._json("POST", path, {"ids": list(ids)}))
 
     async def update_documents(
@@ -294,10 +300,10 @@ class AsyncClient:
         body = {
             "metadata": dict(metadata),
             "merge": merge,
-            **_which(ids, filter),
+            **which(ids, filter),
             "idempotency_key": idempotency_key or uuid.uuid4().hex,
         }
-        path = _path("collections", collection, "documents", "update")
+        path = path_of("collections", collection, "documents", "update")
         return cast(UpdateDocumentsResponse, await self._json("POST", path, body))
 
     async def delete_documents(
@@ -309,49 +315,61 @@ class AsyncClient:
         idempotency_key: str | None = None,
     ) -> DeleteDocumentsResponse:
         """Deletes documents by ids or by a filter; ids that are not there are no error."""
-        body = {**_which(ids, filter), "idempotency_key": idempotency_key or uuid.uuid4().hex}
-        path = _path("collections", collection, "documents", "delete")
+        body = {**which(ids, filter), "idempotency_key": idempotency_key or uuid.uuid4().hex}
+        path = path_of("collections", collection, "documents", "delete")
         return cast(DeleteDocumentsResponse, await self._json("POST", path, body))
 
-    async def aliases(self) -> list[AliasResponse]:
-        """All aliases."""
-        return cast(list[AliasResponse], (await self._json("GET", "/aliases"))["aliases"])
+    async def aliases(self, *, limit: int | None = None, after: str | None = None) -> list[AliasResponse]:
+        """All aliases in order of name, or at most `limit` of them behind the one called `after`."""
+        found = await self._json("GET", "/aliases", params=page_of(limit, after))
+        return cast(list[AliasResponse], found["aliases"])
+
+    def iter_aliases(self, *, page: int = PAGE) -> AsyncIterator[AliasResponse]:
+        """All aliases in order of name, fetched page by page."""
+        return self._pages("/aliases", "aliases", page)
 
     async def alias(self, name: str) -> AliasResponse:
         """What an alias means."""
-        return cast(AliasResponse, await self._json("GET", _path("aliases", name)))
+        return cast(AliasResponse, await self._json("GET", path_of("aliases", name)))
 
     async def put_alias(self, name: str, collection: str | Sequence[str]) -> AliasResponse:
         """Makes an alias, or switches it in one step; of several collections, which are searched as one."""
         one = isinstance(collection, str)
         body = {"collection": collection} if one else {"collections": list(collection)}
-        return cast(AliasResponse, await self._json("PUT", _path("aliases", name), body))
+        return cast(AliasResponse, await self._json("PUT", path_of("aliases", name), body))
 
     async def delete_alias(self, name: str) -> None:
         """Removes an alias."""
-        await self._send("DELETE", _path("aliases", name), again=False)
+        await self._send("DELETE", path_of("aliases", name), again=False)
 
     async def create_backup(self, collection: str) -> BackupResponse:
         """Copies a collection as it is now."""
-        path = _path("collections", collection, "backups")
+        path = path_of("collections", collection, "backups")
         return cast(BackupResponse, await self._json("POST", path, again=False))
 
-    async def backups(self, collection: str) -> list[BackupResponse]:
-        """The backups of a collection, the newest first."""
-        found = await self._json("GET", _path("collections", collection, "backups"))
+    async def backups(
+        self, collection: str, *, limit: int | None = None, after: str | None = None
+    ) -> list[BackupResponse]:
+        """The backups of a collection, the newest first, or at most `limit` of them behind the id `after`."""
+        path = path_of("collections", collection, "backups")
+        found = await self._json("GET", path, params=page_of(limit, after))
         return cast(list[BackupResponse], found["backups"])
+
+    def iter_backups(self, collection: str, *, page: int = PAGE) -> AsyncIterator[BackupResponse]:
+        """The backups of a collection, the newest first, fetched page by page."""
+        return self._pages(path_of("collections", collection, "backups"), "backups", page)
 
     async def restore_backup(
         self, collection: str, backup: str, *, name: str | None = None
     ) -> CollectionResponse:
         """Restores a backup in place, or as the new collection `name`."""
-        path = _path("collections", collection, "backups", backup, "restore")
+        path = path_of("collections", collection, "backups", backup, "restore")
         body = {} if name is None else {"name": name}
         return cast(CollectionResponse, await self._json("POST", path, body, again=False))
 
     async def delete_backup(self, collection: str, backup: str) -> None:
         """Removes a backup."""
-        await self._send("DELETE", _path("collections", collection, "backups", backup), again=False)
+        await self._send("DELETE", path_of("collections", collection, "backups", backup), again=False)
 
     async def start_job(
         self,
@@ -361,34 +379,38 @@ class AsyncClient:
         mode: Literal["replace", "upsert"] = "replace",
         on_error: Literal["stop", "skip"] = "stop",
         model: str | None = None,
-        encoder: str | None = None,
         adapter: str | None = None,
         reading: ReadingRequest | None = None,
+        encoder: str | None = None,
     ) -> JobResponse:
         """Builds a collection from files and folders below the server's data root, in the background.
 
-        reading: which columns hold what, where they have not their usual names. encoder: the former name of
-        model.
+        reading: which columns hold what, where they have not their usual names.
+        encoder: the former name of model, deprecated.
         """
         body = {
             "reading": reading,
             "source": source,
             "mode": mode,
             "on_error": on_error,
-            "model": model,
-            "encoder": encoder,
+            "model": renamed("model", model, "encoder", encoder),
             "adapter": adapter,
         }
-        path = _path("collections", collection, "jobs")
+        path = path_of("collections", collection, "jobs")
         return cast(JobResponse, await self._json("POST", path, body, again=False))
 
-    async def jobs(self) -> list[JobResponse]:
-        """All jobs."""
-        return cast(list[JobResponse], (await self._json("GET", "/jobs"))["jobs"])
+    async def jobs(self, *, limit: int | None = None, after: str | None = None) -> list[JobResponse]:
+        """All jobs, the newest first, or at most `limit` of them behind the id `after`."""
+        found = await self._json("GET", "/jobs", params=page_of(limit, after))
+        return cast(list[JobResponse], found["jobs"])
+
+    def iter_jobs(self, *, page: int = PAGE) -> AsyncIterator[JobResponse]:
+        """All jobs, the newest first, fetched page by page."""
+        return self._pages("/jobs", "jobs", page)
 
     async def job(self, id: str) -> JobResponse:
         """One job."""
-        return cast(JobResponse, await self._json("GET", _path("jobs", id)))
+        return cast(JobResponse, await self._json("GET", path_of("jobs", id)))
 
     async def wait_for_job(self, id: str, *, poll_seconds: float = POLL_SECONDS) -> JobResponse:
         """The job once it has ended: succeeded, failed or cancelled."""
@@ -400,7 +422,7 @@ class AsyncClient:
 
     async def cancel_job(self, id: str) -> JobResponse:
         """Cancels a job."""
-        return cast(JobResponse, await self._json("DELETE", _path("jobs", id)))
+        return cast(JobResponse, await self._json("DELETE", path_of("jobs", id)))
 
     async def info(self) -> InfoResponse:
         """The server's version, encoder and limits."""
@@ -423,6 +445,19 @@ class AsyncClient:
             return (await self._http.get(path)).is_success
         except httpx.HTTPError:
             return False
+
+    async def _pages(
+        self, path: str, items: str, page: int, params: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Any]:
+        """What a list holds, in requests of `page` items. items: the key of an answer that has them."""
+        asked = {**(params or {}), "limit": str(page)}
+        while True:
+            found = await self._json("GET", path, params=asked)
+            for item in found[items]:
+                yield item
+            if found["next"] is None:
+                return
+            asked["after"] = found["next"]
 
     async def _json(
         self,
@@ -466,14 +501,3 @@ class AsyncClient:
             if answer is not None and (pause is None or attempt > self._retries):
                 raise error_of(answer)
             await asyncio.sleep(pause or 0.0)
-
-
-def _which(ids: Sequence[str] | None, filter: Filter | None) -> dict[str, Any]:
-    """The part of a body that says which documents are meant."""
-    given = {"ids": None if ids is None else list(ids), "filter": filter}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _path(*parts: str) -> str:
-    """A path of these parts, which may hold any characters."""
-    return "/" + "/".join(quote(part, safe="") for part in parts)

@@ -1,0 +1,44 @@
+"""Parts of requests: paths, pages of lists, which documents are meant, fields under their former names."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from tercet_client.types import Filter
+
+Value = TypeVar("Value")
+
+
+def path_of(*parts: str) -> str:
+    """A path of these parts, which may hold any characters."""
+    return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def page_of(limit: int | None, after: str | None) -> dict[str, str]:
+    """The parameters that ask for a page of a list; none for all of it."""
+    given = {"limit": None if limit is None else str(limit), "after": after}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def which(ids: Sequence[str] | None, filter: Filter | None) -> dict[str, Any]:
+    """The part of a body that says which documents are meant."""
+    given = {"ids": None if ids is None else list(ids), "filter": filter}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def renamed(name: str, value: Value | None, former: str, before: Value | None) -> Value | None:
+    """What was given as `name`, or with a DeprecationWarning as `former`. Raises TypeError for both.
+
+    To be called by a method itself: the warning shows the line that calls the method.
+    """
+    if before is None:
+        return value
+    if value is not None:
+        raise TypeError(f"{name} and {former} are both given; leave out {former}, the former name of {name}")
+    warnings.warn(
+        f"{former} is deprecated, it is called {name} now", category=DeprecationWarning, stacklevel=3
+    )
+    return before
