@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
-from types import FrameType
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli import options, reading
+from cli import options
+from cli.building.ready import ready_source
+from cli.building.remote import build_remote
+from cli.building.reports import print_json_report, print_report, told
+from cli.building.run import build_ready_with, build_with
+from cli.building.stopping import stop_when_stdin_closes
 from cli.fields import parse_fields
-from cli.output import console, error_console, megabytes, print_failure, print_json, print_pairs
-from cli.remote import Url, named_url
-from cli.remote_builds import build_remote
+from cli.output import console, error_console
+from cli.reading import flags as reading
+from cli.reading.shown import inferred_as_said, say_columns, show_sources
+from cli.remote import Url
 from cli.sources import STDIN, GivenSources, given_sources
 from index.dense.kinds import DenseKind
 from index.token_vectors.codecs import TokenCodec
 
 if TYPE_CHECKING:
     from index.documents.fields import FieldType
-    from ingest.build import BuildReport
-    from ingest.document_encoders import DocumentEncoder
-    from ingest.ready import ReadySource
-    from ingest.sources.files import Source
     from models.tokenizer import Tokenizer
     from service.settings import Settings
-
-STOP_SECONDS = 10.0
 
 
 def build(
@@ -152,7 +146,7 @@ def build(
             raise typer.BadParameter(
                 "goes without -, which is standard input", param_hint="--stop-with-stdin"
             )
-        threading.Thread(target=_stop_with_stdin, daemon=True).start()
+        threading.Thread(target=stop_when_stdin_closes, daemon=True).start()
     fields = parse_fields(field) if field else None
     read_as = reading.reading_from(
         text_field,
@@ -225,11 +219,11 @@ def build(
         from index.catalog.settings import check_collection_name
 
         check_collection_name(collection)
-        with _told(progress), given_sources(source) as given:
+        with told(progress), given_sources(source) as given:
             guessed: dict[str, FieldType] = {}
             if infer_fields:
                 if dry_run or not _exists(settings, collection):
-                    guessed, said = reading.inferred_as_said(given, read_as, fields)
+                    guessed, said = inferred_as_said(given, read_as, fields)
                 else:
                     said = f"collection {collection!r} exists with its fields, which stay"
                 if progress != "json":
@@ -237,10 +231,10 @@ def build(
             fields = {**guessed, **(fields or {})}
             if dry_run:
                 measure = _tokenizer(settings, collection) if split else None
-                reading.show_sources(given, read_as, on_error, fields, measure)
+                show_sources(given, read_as, on_error, fields, measure)
                 return
             if progress != "json":
-                reading.say_columns(given, read_as)
+                say_columns(given, read_as)
             done = build_with(
                 settings,
                 collection,
@@ -257,10 +251,10 @@ def build(
             )
     else:
         with (
-            _told(progress),
+            told(progress),
             closing(ready_source(ready, source[0], source_collection or collection)) as exported,
         ):
-            done = _build_ready(
+            done = build_ready_with(
                 settings,
                 collection,
                 exported,
@@ -271,92 +265,9 @@ def build(
                 settings=of_new,
             )
     if progress == "json":
-        _print_json_report(done, given)
+        print_json_report(done, given)
     else:
-        _print_report(done, given, options.collections_root(settings) / collection)
-
-
-def ready_source(kind: Literal["parquet", "qdrant"], source: str, collection: str) -> ReadySource:
-    """What was exported to a file, or to Qdrant. Raises SourceError or MissingPackageError."""
-    from transfer.errors import missing
-
-    try:
-        if kind == "parquet":
-            from transfer.parquet.source import ParquetSource
-
-            return ParquetSource(Path(source))
-        from transfer.qdrant.connection import QdrantPlace
-        from transfer.qdrant.source import QdrantSource
-    except ImportError as error:
-        extra = kind if kind == "qdrant" else "parquet"
-        raise missing("qdrant-client" if kind == "qdrant" else "pyarrow", extra, error) from error
-    if source.startswith(("http://", "https://")):
-        return QdrantSource(QdrantPlace(url=source, api_key=os.environ.get("QDRANT_API_KEY")), collection)
-    return QdrantSource(QdrantPlace(path=source), collection)
-
-
-def build_with(
-    settings: Settings,
-    collection: str,
-    source: Source,
-    progress: options.ProgressKind = "auto",
-    **build: Any,
-) -> BuildReport:
-    """Builds with the encoder of these settings, with progress; `build` as for `build_collection`.
-
-    A signal ends it as Ctrl-C does. Raises KeyboardInterrupt then, and what the build raises.
-    """
-    from ingest.build import build_collection
-
-    return _built(settings, progress, build_collection, collection, source, **build)
-
-
-def _build_ready(
-    of_command: Settings, collection: str, source: ReadySource, progress: options.ProgressKind, **build: Any
-) -> BuildReport:
-    """The same from ready representations; `build` as for `build_ready`."""
-    from ingest.ready import build_ready
-
-    return _built(of_command, progress, build_ready, collection, source, **build)
-
-
-def _built(
-    of_command: Settings,
-    progress: options.ProgressKind,
-    build: Callable[..., BuildReport],
-    collection: str,
-    source: Source | ReadySource,
-    **arguments: Any,
-) -> BuildReport:
-    from cli.progress import build_progress
-    from ingest.errors import BuildCancelledError
-
-    try:
-        with (
-            _interruptible() as cancelled,
-            _encoder(of_command, collection) as encoder,
-            build_progress(progress) as report,
-            options.window_flags(),
-            named_url(),
-        ):
-            root = options.collections_root(of_command)
-            return build(encoder, root, collection, source, progress=report, cancelled=cancelled, **arguments)
-    except (KeyboardInterrupt, BuildCancelledError):
-        print_failure("interrupted; nothing was published")
-        raise KeyboardInterrupt from None
-
-
-@contextmanager
-def _told(progress: options.ProgressKind) -> Iterator[None]:
-    """Prints, with progress as JSON, what a service passes on to clients, which full messages are not for."""
-    try:
-        yield
-    except Exception as error:
-        if progress == "json":
-            from service.errors import failure_of
-
-            print_json({"error": failure_of(error).message})
-        raise
+        print_report(done, given, options.collections_root(settings) / collection)
 
 
 def _tokenizer(settings: Settings, collection: str) -> Tokenizer | None:
@@ -377,105 +288,3 @@ def _exists(settings: Settings, collection: str) -> bool:
     from ingest.target import exists
 
     return exists(options.collections_root(settings), collection)
-
-
-@contextmanager
-def _encoder(settings: Settings, collection: str) -> Iterator[DocumentEncoder]:
-    """The workers that the settings name, or an encoder here: the collection's, where that exists."""
-    if not settings.encoder_urls:
-        from cli.encoders import encoder_of
-        from index.collection import Collection
-        from index.errors import CollectionNotFoundError
-        from ingest.document_encoders import LocalDocuments
-        from service.encoding.service import local_encoder
-
-        try:
-            found = Collection.open(options.collections_root(settings), collection).settings
-        except CollectionNotFoundError:
-            yield LocalDocuments(local_encoder(settings))
-        else:
-            yield LocalDocuments(encoder_of(settings, found))
-        return
-    from service.workers.documents import RemoteDocuments
-
-    remote = RemoteDocuments(settings.encoder_urls, settings.worker_access)
-    try:
-        yield remote
-    finally:
-        remote.close()
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Lets SIGTERM end a build as Ctrl-C does: what was written is removed first.
-
-    Yields whether one of them came. Python drops an exception that is raised while compiled code calls back,
-    so the build asks as well.
-    """
-    came = False
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal came
-        came = True
-        raise KeyboardInterrupt
-
-    former = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: came
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-
-
-def _stop_with_stdin() -> None:
-    """Ends the process when standard input closes, which tells a job that its service is gone."""
-    # Not through sys.stdin, whose lock this thread would still hold when the interpreter ends.
-    while os.read(0, 1024):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(STOP_SECONDS)  # time to clean up, unless compiled code holds the main thread
-    os._exit(130)
-
-
-def _print_json_report(done: BuildReport, given: GivenSources) -> None:
-    print_json(
-        {
-            "documents_done": done.documents,
-            "documents_total": done.documents,
-            "tokens": done.tokens,
-            "skipped": done.skipped,
-            "skips": [given.said(skip) for skip in done.skips],
-            "truncated": done.truncated,
-            "fraction": 1.0,
-            "indexed": 1.0,
-            "seconds": round(done.seconds, 3),
-            "collection": done.collection,
-            "snapshot": done.snapshot,
-        }
-    )
-
-
-def _print_report(done: BuildReport, given: GivenSources, folder: Path) -> None:
-    rate = f"{done.documents / done.seconds:,.0f} documents/s"
-    if done.tokens:
-        rate += f", {done.tokens / done.seconds:,.0f} tokens/s"
-    pairs: dict[str, Any] = {
-        "collection": f"{done.collection}, snapshot {done.snapshot}",
-        "documents": done.documents,
-        **({"tokens": done.tokens} if done.tokens else {}),
-        "time": f"{done.seconds:,.1f} s ({rate})",
-        "size": megabytes(folder_bytes(folder)),
-    }
-    if done.windows is not None:
-        pairs["windows"] = done.windows
-    if done.truncated:
-        pairs["truncated"] = f"{done.truncated:,} documents are longer than the encoder's limit and were cut"
-    if done.skipped:
-        pairs["skipped"] = done.skipped
-    print_pairs(pairs, console())
-    given.print_skips(done.skips, done.skipped)
-
-
-def folder_bytes(folder: Path) -> int:
-    """Bytes of all files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
