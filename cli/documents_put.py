@@ -10,9 +10,10 @@ import typer
 
 from cli import options
 from cli.batches import batches
+from cli.flag_groups import with_flag_groups
 from cli.opened import opened_remote
 from cli.output import console
-from cli.reading import flags as reading
+from cli.reading.flags import SOURCE, ReadingFlags
 from cli.reading.shown import say_columns
 from cli.remote import Url, path_of
 from cli.sources import GivenSources, given_sources
@@ -22,23 +23,15 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 
+@with_flag_groups
 def put(
-    source: Annotated[list[str], typer.Argument(help=reading.SOURCE)],
+    source: Annotated[list[str], typer.Argument(help=SOURCE)],
     collection: options.OfCollection,
+    *,
     on_error: Annotated[
         Literal["stop", "skip"], typer.Option(help="At a bad record: stop, or leave it out and list it.")
     ] = "stop",
-    text_field: reading.TextField = None,
-    title_field: reading.TitleField = None,
-    id_field: reading.IdField = None,
-    metadata_field: reading.MetadataFields = None,
-    no_metadata_field: reading.NotMetadataFields = None,
-    generate_ids: reading.GenerateIds = False,
-    columns: reading.ColumnNames = None,
-    encoding: reading.Encoding = None,
-    delimiter: reading.Delimiter = None,
-    split: reading.SplitInto = None,
-    split_size: reading.SplitSize = None,
+    reading: ReadingFlags,
     watch: Annotated[
         bool,
         typer.Option(
@@ -70,19 +63,7 @@ def put(
     Without --url all of them take effect in one step. A server takes them in batches, each of which is on its
     disk and searched before the next one is sent; a command that was interrupted can be given again.
     """
-    read_as = reading.reading_from(
-        text_field,
-        title_field,
-        id_field,
-        metadata_field,
-        no_metadata_field,
-        encoding,
-        delimiter,
-        generate_ids=generate_ids,
-        names=columns,
-        split=split,
-        split_size=split_size,
-    )
+    read_as = reading.reading()
     settings = options.settings_from(
         data=data,
         adapters=adapters,
@@ -95,7 +76,7 @@ def put(
     if watch or sync:
         if url is None:
             raise typer.BadParameter("goes with --url", param_hint="--watch" if watch else "--sync")
-        if generate_ids or id_field is not None:
+        if reading.generate_ids or reading.id_field is not None:
             raise typer.BadParameter("goes without --watch: files go by their paths", param_hint="--id-field")
         if len(source) > 1:
             raise typer.BadParameter("is one folder with --watch and --sync", param_hint="SOURCE")

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from cli import options
+from cli.building.new_collection import NewCollectionFlags
 from cli.building.ready import ready_source
 from cli.building.remote import build_remote
 from cli.building.reports import print_json_report, print_report, told
 from cli.building.run import build_ready_with, build_with
 from cli.building.stopping import stop_when_stdin_closes
-from cli.fields import parse_fields
+from cli.flag_groups import with_flag_groups
 from cli.output import console, error_console
-from cli.reading import flags as reading
+from cli.reading.flags import SOURCE, ReadingFlags, as_json
 from cli.reading.shown import inferred_as_said, say_columns, show_sources
 from cli.remote import Url
 from cli.sources import STDIN, GivenSources, given_sources
-from index.dense.kinds import DenseKind
-from index.token_vectors.codecs import TokenCodec
 
 if TYPE_CHECKING:
     from index.documents.fields import FieldType
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 
+@with_flag_groups
 def build(
     source: Annotated[
         list[str],
-        typer.Argument(
-            help=f"{reading.SOURCE} With --from qdrant a server's address or a folder of the local mode."
-        ),
+        typer.Argument(help=f"{SOURCE} With --from qdrant a server's address or a folder of the local mode."),
     ],
     collection: Annotated[str, typer.Option(help="Collection to create or to replace.")],
+    *,
     ready: Annotated[
         Literal["parquet", "qdrant"] | None,
         typer.Option(
@@ -59,65 +59,19 @@ def build(
     on_error: Annotated[
         Literal["stop", "skip"], typer.Option(help="At a bad record: stop, or leave it out and list it.")
     ] = "stop",
-    text_field: reading.TextField = None,
-    title_field: reading.TitleField = None,
-    id_field: reading.IdField = None,
-    metadata_field: reading.MetadataFields = None,
-    no_metadata_field: reading.NotMetadataFields = None,
-    generate_ids: reading.GenerateIds = False,
-    columns: reading.ColumnNames = None,
-    infer_fields: reading.InferFields = False,
-    encoding: reading.Encoding = None,
-    delimiter: reading.Delimiter = None,
-    split: reading.SplitInto = None,
-    split_size: reading.SplitSize = None,
+    reading: ReadingFlags,
+    infer_fields: Annotated[
+        bool,
+        typer.Option(
+            "--infer-fields",
+            help="Find the types of the other fields of a new collection in the first documents, as "
+            "--field has them.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Build nothing: say what would be read, with three documents.")
     ] = False,
-    dense_kind: Annotated[
-        DenseKind | None,
-        typer.Option(
-            help="Dense index of a new collection. [default auto: by size and memory]", show_default=False
-        ),
-    ] = None,
-    dense_memory_gib: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            help="With auto: GiB for dense vectors and graphs; where they take more, ivfrabitq is built. "
-            "[default half of the memory]",
-            show_default=False,
-        ),
-    ] = None,
-    token_codec: Annotated[
-        TokenCodec | None,
-        typer.Option(
-            help="Token vectors of a new collection. residual1, 2 and 4 keep so many bits of each value, "
-            "and learn a codebook from the source first; sign keeps one bit, without learning. [default "
-            "residual1; int8 for a small source]",
-            show_default=False,
-        ),
-    ] = None,
-    token_pooling: options.TokenPooling = None,
-    field: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME:TYPE",
-            help="Metadata field to filter on in a new collection: keyword, integer, number, boolean or "
-            "datetime. Give it once per field.",
-            show_default=False,
-        ),
-    ] = None,
-    title: Annotated[
-        str | None,
-        typer.Option(help="What people call a new collection, any text.", show_default=False),
-    ] = None,
-    lexical: options.Lexical = None,
-    bm25: options.Bm25 = False,
-    bm25_language: options.Bm25Language = None,
-    window_tokens: options.WindowTokens = None,
-    window_overlap: options.WindowOverlap = None,
-    no_windows: options.NoWindows = False,
+    new: NewCollectionFlags,
     adapter: options.Adapter = None,
     adapters: options.Adapters = None,
     data: options.Data = None,
@@ -147,22 +101,7 @@ def build(
                 "goes without -, which is standard input", param_hint="--stop-with-stdin"
             )
         threading.Thread(target=stop_when_stdin_closes, daemon=True).start()
-    fields = parse_fields(field) if field else None
-    read_as = reading.reading_from(
-        text_field,
-        title_field,
-        id_field,
-        metadata_field,
-        no_metadata_field,
-        encoding,
-        delimiter,
-        generate_ids=generate_ids,
-        names=columns,
-        split=split,
-        split_size=split_size,
-    )
-    language = options.bm25_language(bm25_language, bm25=bm25)
-    window = options.window_from(window_tokens, window_overlap, none=no_windows)
+    read_as, of_new = reading.reading(), new.settings()
     settings = options.settings_from(
         data=data,
         adapters=adapters,
@@ -173,18 +112,6 @@ def build(
         threads=threads,
         encoder_urls=encoder_url,
     )
-    of_new = {
-        "dense_kind": dense_kind,
-        "dense_memory_bytes": None if dense_memory_gib is None else round(dense_memory_gib * 2**30),
-        "token_codec": token_codec,
-        "token_pooling": token_pooling,
-        "fields": fields,
-        "title": title,
-        "lexical": lexical,
-        "bm25": bm25 or None,
-        "bm25_language": language,
-        "window": window,
-    }
     if source_collection is not None and ready != "qdrant":
         raise typer.BadParameter("goes with --from qdrant", param_hint="--source-collection")
     if ready is not None and len(source) > 1:
@@ -192,26 +119,14 @@ def build(
     if ready is not None and infer_fields:
         raise typer.BadParameter("goes without --from", param_hint="--infer-fields")
     if url is not None:
-        if ready is not None:
-            raise typer.BadParameter("goes without --url", param_hint="--from")
-        if STDIN in source:
-            raise typer.BadParameter(
-                "a server builds from files of its own; tercet documents put - --url URL sends it documents",
-                param_hint="-",
-            )
-        if any(value is not None for value in of_new.values()):
-            raise typer.BadParameter(
-                "a server builds with the settings of PUT /collections/NAME", param_hint="--url"
-            )
-        if dry_run:
-            raise typer.BadParameter("goes without --url", param_hint="--dry-run")
-        asked: dict[str, Any] = {
+        _check_with_url(source, ready, of_new, dry_run=dry_run)
+        asked = {
             "source": source if len(source) > 1 else source[0],
             "mode": mode,
             "on_error": on_error,
             "adapter": adapter,
+            "reading": as_json(read_as, infer_fields=infer_fields),
         }
-        asked["reading"] = reading.as_json(read_as, infer_fields=infer_fields)
         build_remote(url, settings, collection, asked)
         return
     given = GivenSources([])
@@ -223,14 +138,14 @@ def build(
             guessed: dict[str, FieldType] = {}
             if infer_fields:
                 if dry_run or not _exists(settings, collection):
-                    guessed, said = inferred_as_said(given, read_as, fields)
+                    guessed, said = inferred_as_said(given, read_as, of_new["fields"])
                 else:
                     said = f"collection {collection!r} exists with its fields, which stay"
                 if progress != "json":
                     (console() if dry_run else error_console()).print(said, markup=False, soft_wrap=True)
-            fields = {**guessed, **(fields or {})}
+            fields = {**guessed, **(of_new["fields"] or {})}
             if dry_run:
-                measure = _tokenizer(settings, collection) if split else None
+                measure = _tokenizer(settings, collection) if read_as.split else None
                 show_sources(given, read_as, on_error, fields, measure)
                 return
             if progress != "json":
@@ -268,6 +183,25 @@ def build(
         print_json_report(done, given)
     else:
         print_report(done, given, options.collections_root(settings) / collection)
+
+
+def _check_with_url(
+    source: Sequence[str], ready: str | None, of_new: Mapping[str, object], *, dry_run: bool
+) -> None:
+    """Raises typer.BadParameter for what a server's build does not take."""
+    if ready is not None:
+        raise typer.BadParameter("goes without --url", param_hint="--from")
+    if STDIN in source:
+        raise typer.BadParameter(
+            "a server builds from files of its own; tercet documents put - --url URL sends it documents",
+            param_hint="-",
+        )
+    if any(value is not None for value in of_new.values()):
+        raise typer.BadParameter(
+            "a server builds with the settings of PUT /collections/NAME", param_hint="--url"
+        )
+    if dry_run:
+        raise typer.BadParameter("goes without --url", param_hint="--dry-run")
 
 
 def _tokenizer(settings: Settings, collection: str) -> Tokenizer | None:

@@ -1,7 +1,8 @@
-"""Flags that say how a source is read."""
+"""The flags that say how a source is read, and the reading that they ask for."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -16,121 +17,117 @@ SOURCE = (
     "for standard input. Several are read one after the other."
 )
 
-TextField = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Column of the texts; a.b is b within a. [default: text, contents, content, body, page_content, "
-        "passage or document]",
-        show_default=False,
-    ),
-]
-TitleField = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Column of the titles. [default: title or name]", show_default=False),
-]
-IdField = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Column of the ids. [default: id, _id, doc_id, docid or pid]", show_default=False
-    ),
-]
-MetadataFields = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--metadata-field",
-        metavar="NAME",
-        help="Column to keep as metadata, once for each. [default: all others]",
-        show_default=False,
-    ),
-]
-NotMetadataFields = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--no-metadata-field", metavar="NAME", help="Column to leave out, once for each.", show_default=False
-    ),
-]
-GenerateIds = Annotated[
-    bool,
-    typer.Option(
-        "--generate-ids",
-        help="Make each id of what its document holds, so that a second load changes nothing.",
-    ),
-]
-InferFields = Annotated[
-    bool,
-    typer.Option(
-        "--infer-fields",
-        help="Find the types of the other fields of a new collection in the first documents, as --field has "
-        "them.",
-    ),
-]
-ColumnNames = Annotated[
-    str | None,
-    typer.Option(
-        "--columns",
-        metavar="NAME,NAME,…",
-        help="Names of the columns of CSV or TSV whose first row does not have them.",
-        show_default=False,
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(help="Of CSV and TSV, such as cp949. [default: found]", show_default=False),
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(help="Between the cells of CSV. [default: found]", show_default=False),
-]
-SplitInto = Annotated[
-    Literal["markdown", "paragraphs", "tokens"] | None,
-    typer.Option(
-        "--split",
-        help="Cut each document into passages, which are documents of their own: at headings, at blank "
-        "lines, or by size alone. [default: documents stay whole]",
-        show_default=False,
-    ),
-]
-SplitSize = Annotated[
-    int | None,
-    typer.Option(
-        metavar="TOKENS",
-        help="With --split: tokens of a passage at most. [default: half of what the encoder reads, at most "
-        "512]",
-        show_default=False,
-    ),
-]
 
+@dataclass(frozen=True, kw_only=True)
+class ReadingFlags:
+    """What every command takes that reads sources; `tercet index build` has flags of its own besides."""
 
-def reading_from(
-    text: str | None,
-    title: str | None,
-    id: str | None,
-    metadata: list[str] | None,
-    not_metadata: list[str] | None,
-    encoding: str | None,
-    delimiter: str | None,
-    *,
-    generate_ids: bool,
-    names: str | None = None,
-    split: SplitKind | None = None,
-    split_size: int | None = None,
-) -> Reading:
-    """How flags say that a source is read. Raises typer.BadParameter for some that exclude each other."""
-    from ingest.sources.columns import ColumnChoice
-    from ingest.sources.reader import Reading
+    text_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column of the texts; a.b is b within a. [default: text, contents, content, body, "
+            "page_content, passage or document]",
+            show_default=False,
+        ),
+    ] = None
+    title_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Column of the titles. [default: title or name]", show_default=False
+        ),
+    ] = None
+    id_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column of the ids. [default: id, _id, doc_id, docid or pid]",
+            show_default=False,
+        ),
+    ] = None
+    metadata_field: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metadata-field",
+            metavar="NAME",
+            help="Column to keep as metadata, once for each. [default: all others]",
+            show_default=False,
+        ),
+    ] = None
+    no_metadata_field: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--no-metadata-field",
+            metavar="NAME",
+            help="Column to leave out, once for each.",
+            show_default=False,
+        ),
+    ] = None
+    generate_ids: Annotated[
+        bool,
+        typer.Option(
+            "--generate-ids",
+            help="Make each id of what its document holds, so that a second load changes nothing.",
+        ),
+    ] = False
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns",
+            metavar="NAME,NAME,…",
+            help="Names of the columns of CSV or TSV whose first row does not have them.",
+            show_default=False,
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="Of CSV and TSV, such as cp949. [default: found]", show_default=False),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        typer.Option(help="Between the cells of CSV. [default: found]", show_default=False),
+    ] = None
+    split: Annotated[
+        Literal["markdown", "paragraphs", "tokens"] | None,
+        typer.Option(
+            "--split",
+            help="Cut each document into passages, which are documents of their own: at headings, at blank "
+            "lines, or by size alone. [default: documents stay whole]",
+            show_default=False,
+        ),
+    ] = None
+    split_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="TOKENS",
+            help="With --split: tokens of a passage at most. [default: half of what the encoder reads, at "
+            "most 512]",
+            show_default=False,
+        ),
+    ] = None
 
-    cut = _split(split, split_size)
-    if generate_ids and id is not None:
-        raise typer.BadParameter("goes without --id-field", param_hint="--generate-ids")
-    if metadata and not_metadata:
-        raise typer.BadParameter("goes without --metadata-field", param_hint="--no-metadata-field")
-    if delimiter is not None and len(delimiter) != 1:
-        raise typer.BadParameter(f"{delimiter!r:.80} is not one character", param_hint="--delimiter")
-    columns = ColumnChoice(
-        text, title, id, tuple(metadata) if metadata else None, tuple(not_metadata or ()), generate_ids
-    )
-    return Reading(columns, encoding, delimiter, cut, None if names is None else _names(names))
+    def reading(self) -> Reading:
+        """How a source is read. Raises typer.BadParameter for flags that exclude each other."""
+        from ingest.sources.columns import ColumnChoice
+        from ingest.sources.reader import Reading
+
+        cut = _split(self.split, self.split_size)
+        if self.generate_ids and self.id_field is not None:
+            raise typer.BadParameter("goes without --id-field", param_hint="--generate-ids")
+        if self.metadata_field and self.no_metadata_field:
+            raise typer.BadParameter("goes without --metadata-field", param_hint="--no-metadata-field")
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise typer.BadParameter(f"{self.delimiter!r:.80} is not one character", param_hint="--delimiter")
+        columns = ColumnChoice(
+            self.text_field,
+            self.title_field,
+            self.id_field,
+            tuple(self.metadata_field) if self.metadata_field else None,
+            tuple(self.no_metadata_field or ()),
+            self.generate_ids,
+        )
+        names = None if self.columns is None else _names(self.columns)
+        return Reading(columns, self.encoding, self.delimiter, cut, names)
 
 
 def _names(words: str) -> tuple[str, ...]:
