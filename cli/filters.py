@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from index.documents.boosts import Boost
     from index.documents.filters import Filter
+
+FilterJson = Annotated[
+    str | None,
+    typer.Option("--filter", metavar="JSON", help='Such as {"eq": {"lang": "en"}}.', show_default=False),
+]
 
 
 def parse_filter(text: str) -> Filter:

@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli import options, reading
-from cli.fields import parse_fields
-from cli.output import console, error_console, megabytes, print_failure, print_json, print_pairs
-from cli.remote import Url, named_url
-from cli.remote_builds import build_remote
+from cli import options
+from cli.building.new_collection import NewCollectionFlags
+from cli.building.ready import ready_source
+from cli.building.remote import build_remote
+from cli.building.reports import print_json_report, print_report, told
+from cli.building.run import build_ready_with, build_with
+from cli.building.stopping import stop_when_stdin_closes
+from cli.flag_groups import with_flag_groups
+from cli.output import console, error_console
+from cli.reading.flags import SOURCE, ReadingFlags, as_json
+from cli.reading.shown import inferred_as_said, say_columns, show_sources
+from cli.remote import Url
 from cli.sources import STDIN, GivenSources, given_sources
-from index.dense.kinds import DenseKind
-from index.token_vectors.codecs import TokenCodec
 
 if TYPE_CHECKING:
     from index.documents.fields import FieldType
-    from ingest.build import BuildReport
-    from ingest.document_encoders import DocumentEncoder
-    from ingest.ready import ReadySource
-    from ingest.sources.files import Source
     from models.tokenizer import Tokenizer
     from service.settings import Settings
 
-STOP_SECONDS = 10.0
 
-
+@with_flag_groups
 def build(
     source: Annotated[
         list[str],
-        typer.Argument(
-            help=f"{reading.SOURCE} With --from qdrant a server's address or a folder of the local mode."
-        ),
+        typer.Argument(help=f"{SOURCE} With --from qdrant a server's address or a folder of the local mode."),
     ],
     collection: Annotated[str, typer.Option(help="Collection to create or to replace.")],
+    *,
     ready: Annotated[
         Literal["parquet", "qdrant"] | None,
         typer.Option(
@@ -65,65 +59,19 @@ def build(
     on_error: Annotated[
         Literal["stop", "skip"], typer.Option(help="At a bad record: stop, or leave it out and list it.")
     ] = "stop",
-    text_field: reading.TextField = None,
-    title_field: reading.TitleField = None,
-    id_field: reading.IdField = None,
-    metadata_field: reading.MetadataFields = None,
-    no_metadata_field: reading.NotMetadataFields = None,
-    generate_ids: reading.GenerateIds = False,
-    columns: reading.ColumnNames = None,
-    infer_fields: reading.InferFields = False,
-    encoding: reading.Encoding = None,
-    delimiter: reading.Delimiter = None,
-    split: reading.SplitInto = None,
-    split_size: reading.SplitSize = None,
+    reading: ReadingFlags,
+    infer_fields: Annotated[
+        bool,
+        typer.Option(
+            "--infer-fields",
+            help="Find the types of the other fields of a new collection in the first documents, as "
+            "--field has them.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Build nothing: say what would be read, with three documents.")
     ] = False,
-    dense_kind: Annotated[
-        DenseKind | None,
-        typer.Option(
-            help="Dense index of a new collection. [default auto: by size and memory]", show_default=False
-        ),
-    ] = None,
-    dense_memory_gib: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            help="With auto: GiB for dense vectors and graphs; where they take more, ivfrabitq is built. "
-            "[default half of the memory]",
-            show_default=False,
-        ),
-    ] = None,
-    token_codec: Annotated[
-        TokenCodec | None,
-        typer.Option(
-            help="Token vectors of a new collection. residual1, 2 and 4 keep so many bits of each value, "
-            "and learn a codebook from the source first; sign keeps one bit, without learning. [default "
-            "residual1; int8 for a small source]",
-            show_default=False,
-        ),
-    ] = None,
-    token_pooling: options.TokenPooling = None,
-    field: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME:TYPE",
-            help="Metadata field to filter on in a new collection: keyword, integer, number, boolean or "
-            "datetime. Give it once per field.",
-            show_default=False,
-        ),
-    ] = None,
-    title: Annotated[
-        str | None,
-        typer.Option(help="What people call a new collection, any text.", show_default=False),
-    ] = None,
-    lexical: options.Lexical = None,
-    bm25: options.Bm25 = False,
-    bm25_language: options.Bm25Language = None,
-    window_tokens: options.WindowTokens = None,
-    window_overlap: options.WindowOverlap = None,
-    no_windows: options.NoWindows = False,
+    new: NewCollectionFlags,
     adapter: options.Adapter = None,
     adapters: options.Adapters = None,
     data: options.Data = None,
@@ -152,23 +100,8 @@ def build(
             raise typer.BadParameter(
                 "goes without -, which is standard input", param_hint="--stop-with-stdin"
             )
-        threading.Thread(target=_stop_with_stdin, daemon=True).start()
-    fields = parse_fields(field) if field else None
-    read_as = reading.reading_from(
-        text_field,
-        title_field,
-        id_field,
-        metadata_field,
-        no_metadata_field,
-        encoding,
-        delimiter,
-        generate_ids=generate_ids,
-        names=columns,
-        split=split,
-        split_size=split_size,
-    )
-    language = options.bm25_language(bm25_language, bm25=bm25)
-    window = options.window_from(window_tokens, window_overlap, none=no_windows)
+        threading.Thread(target=stop_when_stdin_closes, daemon=True).start()
+    read_as, of_new = reading.reading(), new.settings()
     settings = options.settings_from(
         data=data,
         adapters=adapters,
@@ -179,18 +112,6 @@ def build(
         threads=threads,
         encoder_urls=encoder_url,
     )
-    of_new = {
-        "dense_kind": dense_kind,
-        "dense_memory_bytes": None if dense_memory_gib is None else round(dense_memory_gib * 2**30),
-        "token_codec": token_codec,
-        "token_pooling": token_pooling,
-        "fields": fields,
-        "title": title,
-        "lexical": lexical,
-        "bm25": bm25 or None,
-        "bm25_language": language,
-        "window": window,
-    }
     if source_collection is not None and ready != "qdrant":
         raise typer.BadParameter("goes with --from qdrant", param_hint="--source-collection")
     if ready is not None and len(source) > 1:
@@ -198,26 +119,14 @@ def build(
     if ready is not None and infer_fields:
         raise typer.BadParameter("goes without --from", param_hint="--infer-fields")
     if url is not None:
-        if ready is not None:
-            raise typer.BadParameter("goes without --url", param_hint="--from")
-        if STDIN in source:
-            raise typer.BadParameter(
-                "a server builds from files of its own; tercet documents put - --url URL sends it documents",
-                param_hint="-",
-            )
-        if any(value is not None for value in of_new.values()):
-            raise typer.BadParameter(
-                "a server builds with the settings of PUT /collections/NAME", param_hint="--url"
-            )
-        if dry_run:
-            raise typer.BadParameter("goes without --url", param_hint="--dry-run")
-        asked: dict[str, Any] = {
+        _check_with_url(source, ready, of_new, dry_run=dry_run)
+        asked = {
             "source": source if len(source) > 1 else source[0],
             "mode": mode,
             "on_error": on_error,
             "adapter": adapter,
+            "reading": as_json(read_as, infer_fields=infer_fields),
         }
-        asked["reading"] = reading.as_json(read_as, infer_fields=infer_fields)
         build_remote(url, settings, collection, asked)
         return
     given = GivenSources([])
@@ -225,22 +134,22 @@ def build(
         from index.catalog.settings import check_collection_name
 
         check_collection_name(collection)
-        with _told(progress), given_sources(source) as given:
+        with told(progress), given_sources(source) as given:
             guessed: dict[str, FieldType] = {}
             if infer_fields:
                 if dry_run or not _exists(settings, collection):
-                    guessed, said = reading.inferred_as_said(given, read_as, fields)
+                    guessed, said = inferred_as_said(given, read_as, of_new["fields"])
                 else:
                     said = f"collection {collection!r} exists with its fields, which stay"
                 if progress != "json":
                     (console() if dry_run else error_console()).print(said, markup=False, soft_wrap=True)
-            fields = {**guessed, **(fields or {})}
+            fields = {**guessed, **(of_new["fields"] or {})}
             if dry_run:
-                measure = _tokenizer(settings, collection) if split else None
-                reading.show_sources(given, read_as, on_error, fields, measure)
+                measure = _tokenizer(settings, collection) if read_as.split else None
+                show_sources(given, read_as, on_error, fields, measure)
                 return
             if progress != "json":
-                reading.say_columns(given, read_as)
+                say_columns(given, read_as)
             done = build_with(
                 settings,
                 collection,
@@ -257,10 +166,10 @@ def build(
             )
     else:
         with (
-            _told(progress),
+            told(progress),
             closing(ready_source(ready, source[0], source_collection or collection)) as exported,
         ):
-            done = _build_ready(
+            done = build_ready_with(
                 settings,
                 collection,
                 exported,
@@ -271,92 +180,28 @@ def build(
                 settings=of_new,
             )
     if progress == "json":
-        _print_json_report(done, given)
+        print_json_report(done, given)
     else:
-        _print_report(done, given, options.collections_root(settings) / collection)
+        print_report(done, given, options.collections_root(settings) / collection)
 
 
-def ready_source(kind: Literal["parquet", "qdrant"], source: str, collection: str) -> ReadySource:
-    """What was exported to a file, or to Qdrant. Raises SourceError or MissingPackageError."""
-    from transfer.errors import missing
-
-    try:
-        if kind == "parquet":
-            from transfer.parquet.source import ParquetSource
-
-            return ParquetSource(Path(source))
-        from transfer.qdrant.connection import QdrantPlace
-        from transfer.qdrant.source import QdrantSource
-    except ImportError as error:
-        extra = kind if kind == "qdrant" else "parquet"
-        raise missing("qdrant-client" if kind == "qdrant" else "pyarrow", extra, error) from error
-    if source.startswith(("http://", "https://")):
-        return QdrantSource(QdrantPlace(url=source, api_key=os.environ.get("QDRANT_API_KEY")), collection)
-    return QdrantSource(QdrantPlace(path=source), collection)
-
-
-def build_with(
-    settings: Settings,
-    collection: str,
-    source: Source,
-    progress: options.ProgressKind = "auto",
-    **build: Any,
-) -> BuildReport:
-    """Builds with the encoder of these settings, with progress; `build` as for `build_collection`.
-
-    A signal ends it as Ctrl-C does. Raises KeyboardInterrupt then, and what the build raises.
-    """
-    from ingest.build import build_collection
-
-    return _built(settings, progress, build_collection, collection, source, **build)
-
-
-def _build_ready(
-    of_command: Settings, collection: str, source: ReadySource, progress: options.ProgressKind, **build: Any
-) -> BuildReport:
-    """The same from ready representations; `build` as for `build_ready`."""
-    from ingest.ready import build_ready
-
-    return _built(of_command, progress, build_ready, collection, source, **build)
-
-
-def _built(
-    of_command: Settings,
-    progress: options.ProgressKind,
-    build: Callable[..., BuildReport],
-    collection: str,
-    source: Source | ReadySource,
-    **arguments: Any,
-) -> BuildReport:
-    from cli.progress import build_progress
-    from ingest.errors import BuildCancelledError
-
-    try:
-        with (
-            _interruptible() as cancelled,
-            _encoder(of_command, collection) as encoder,
-            build_progress(progress) as report,
-            options.window_flags(),
-            named_url(),
-        ):
-            root = options.collections_root(of_command)
-            return build(encoder, root, collection, source, progress=report, cancelled=cancelled, **arguments)
-    except (KeyboardInterrupt, BuildCancelledError):
-        print_failure("interrupted; nothing was published")
-        raise KeyboardInterrupt from None
-
-
-@contextmanager
-def _told(progress: options.ProgressKind) -> Iterator[None]:
-    """Prints, with progress as JSON, what a service passes on to clients, which full messages are not for."""
-    try:
-        yield
-    except Exception as error:
-        if progress == "json":
-            from service.errors import failure_of
-
-            print_json({"error": failure_of(error).message})
-        raise
+def _check_with_url(
+    source: Sequence[str], ready: str | None, of_new: Mapping[str, object], *, dry_run: bool
+) -> None:
+    """Raises typer.BadParameter for what a server's build does not take."""
+    if ready is not None:
+        raise typer.BadParameter("goes without --url", param_hint="--from")
+    if STDIN in source:
+        raise typer.BadParameter(
+            "a server builds from files of its own; tercet documents put - --url URL sends it documents",
+            param_hint="-",
+        )
+    if any(value is not None for value in of_new.values()):
+        raise typer.BadParameter(
+            "a server builds with the settings of PUT /collections/NAME", param_hint="--url"
+        )
+    if dry_run:
+        raise typer.BadParameter("goes without --url", param_hint="--dry-run")
 
 
 def _tokenizer(settings: Settings, collection: str) -> Tokenizer | None:
@@ -377,105 +222,3 @@ def _exists(settings: Settings, collection: str) -> bool:
     from ingest.target import exists
 
     return exists(options.collections_root(settings), collection)
-
-
-@contextmanager
-def _encoder(settings: Settings, collection: str) -> Iterator[DocumentEncoder]:
-    """The workers that the settings name, or an encoder here: the collection's, where that exists."""
-    if not settings.encoder_urls:
-        from cli.encoders import encoder_of
-        from index.collection import Collection
-        from index.errors import CollectionNotFoundError
-        from ingest.document_encoders import LocalDocuments
-        from service.encoding.service import local_encoder
-
-        try:
-            found = Collection.open(options.collections_root(settings), collection).settings
-        except CollectionNotFoundError:
-            yield LocalDocuments(local_encoder(settings))
-        else:
-            yield LocalDocuments(encoder_of(settings, found))
-        return
-    from service.workers.documents import RemoteDocuments
-
-    remote = RemoteDocuments(settings.encoder_urls, settings.worker_access)
-    try:
-        yield remote
-    finally:
-        remote.close()
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Lets SIGTERM end a build as Ctrl-C does: what was written is removed first.
-
-    Yields whether one of them came. Python drops an exception that is raised while compiled code calls back,
-    so the build asks as well.
-    """
-    came = False
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal came
-        came = True
-        raise KeyboardInterrupt
-
-    former = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: came
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-
-
-def _stop_with_stdin() -> None:
-    """Ends the process when standard input closes, which tells a job that its service is gone."""
-    # Not through sys.stdin, whose lock this thread would still hold when the interpreter ends.
-    while os.read(0, 1024):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(STOP_SECONDS)  # time to clean up, unless compiled code holds the main thread
-    os._exit(130)
-
-
-def _print_json_report(done: BuildReport, given: GivenSources) -> None:
-    print_json(
-        {
-            "documents_done": done.documents,
-            "documents_total": done.documents,
-            "tokens": done.tokens,
-            "skipped": done.skipped,
-            "skips": [given.said(skip) for skip in done.skips],
-            "truncated": done.truncated,
-            "fraction": 1.0,
-            "indexed": 1.0,
-            "seconds": round(done.seconds, 3),
-            "collection": done.collection,
-            "snapshot": done.snapshot,
-        }
-    )
-
-
-def _print_report(done: BuildReport, given: GivenSources, folder: Path) -> None:
-    rate = f"{done.documents / done.seconds:,.0f} documents/s"
-    if done.tokens:
-        rate += f", {done.tokens / done.seconds:,.0f} tokens/s"
-    pairs: dict[str, Any] = {
-        "collection": f"{done.collection}, snapshot {done.snapshot}",
-        "documents": done.documents,
-        **({"tokens": done.tokens} if done.tokens else {}),
-        "time": f"{done.seconds:,.1f} s ({rate})",
-        "size": megabytes(folder_bytes(folder)),
-    }
-    if done.windows is not None:
-        pairs["windows"] = done.windows
-    if done.truncated:
-        pairs["truncated"] = f"{done.truncated:,} documents are longer than the encoder's limit and were cut"
-    if done.skipped:
-        pairs["skipped"] = done.skipped
-    print_pairs(pairs, console())
-    given.print_skips(done.skips, done.skipped)
-
-
-def folder_bytes(folder: Path) -> int:
-    """Bytes of all files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

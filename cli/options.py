@@ -30,6 +30,12 @@ Name = Annotated[
     str,
     typer.Argument(metavar="NAME", help="Name of the collection.", autocompletion=collection_names),
 ]
+OfCollection = Annotated[
+    str,
+    typer.Option(
+        "--collection", help="Name of the collection, which must exist.", autocompletion=collection_names
+    ),
+]
 Data = Annotated[
     Path | None,
     typer.Option(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
-from cli.reading import as_json
+from cli.reading.flags import as_json
 from index.candidates import Document
 from index.documents.fields import FieldType
 from index.errors import InvalidDocumentError

@@ -1,31 +1,23 @@
-"""The objects of an array in a JSON file, streamed: the whole of it, or the first array of objects in it."""
+"""The records of an array in a JSON file: of the whole of it, or the first array of objects in it."""
 
 from __future__ import annotations
 
-import contextlib
-import re
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import ijson
+from typing import Any
 
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
-from ingest.sources.json_text import NO_NUMBER
+from ingest.sources.json_elements import BrokenJsonError, Element, JsonElements
+from ingest.sources.json_text import parse_json
 from ingest.sources.packed import PackedFile
-
-_MARK = b"\xef\xbb\xbf"
-_READ_BYTES = 2**16
-_CONSTANT = re.compile(r"\b(NaN|Infinity)\b")
 
 
 class JsonArray:
-    """Iterates once over (number from 1, object).
+    """Iterates once over (number from 1 with its place, the element or why there is none).
 
-    Raises SourceError where the file is no JSON, holds no array of objects, or one object takes more bytes
-    than the limit.
+    Raises SourceError where the file holds no array of objects, or its brackets do not match. What is between
+    them is read of the array alone.
     """
 
     unit = "record"
@@ -37,7 +29,7 @@ class JsonArray:
 
     def __init__(self, path: Path, record_bytes: int) -> None:
         self.path = path
-        self._limit = record_bytes
+        self._limit_bytes = record_bytes
         self._file = PackedFile(path)
 
     @property
@@ -48,77 +40,28 @@ class JsonArray:
     def count(self) -> None:
         """Not known: only reading it all would tell."""
 
-    def __iter__(self) -> Iterator[tuple[int, Any | InvalidDocumentError]]:
+    def __iter__(self) -> Iterator[tuple[str, Any | InvalidDocumentError]]:
         number = 0
-        prefix = self._prefix()
         with self._file.opened(lambda: f"record {number}") as file:
-            bounded = _Bounded(file, self._limit, self.path)
+            elements = JsonElements(file, self._limit_bytes)
             try:
-                for number, record in enumerate(ijson.items(bounded, prefix, use_float=True), start=1):
-                    bounded.begin()
-                    yield number, record
-            except ijson.JSONError as error:
-                raise SourceError(
-                    f"{self.path}: no valid JSON after record {number}: {self._why(error, prefix)}"
-                ) from error
+                if not elements.enter():
+                    raise SourceError(
+                        f"{self.path}: no array of objects is in it; give one, or an object on each line "
+                        "(JSONL)"
+                    )
+                for number, element in enumerate(elements, start=1):
+                    yield f"{number} ({element.place})", self._value(element)
+                elements.leave()
+            except BrokenJsonError as error:
+                raise SourceError(f"{self.path}: no valid JSON after record {number}: {error}") from error
 
-    def _why(self, error: Exception, prefix: str) -> str:
-        """What is wrong; of numbers that JSON has not, though Python writes them, also where."""
-        if not _CONSTANT.search(str(error)):
-            return _said(error)
-        path = ""
-        with self._file.opened(lambda: "its beginning") as file, contextlib.suppress(ijson.JSONError):
-            for parent, event, key in ijson.parse(_Bounded(file, sys.maxsize, self.path), use_float=True):
-                path = f"{parent}.{key}" if event == "map_key" else parent
-        return f'"{path.removeprefix(f"{prefix}.")[:200]}" is NaN or infinite: {NO_NUMBER}'
-
-    def _prefix(self) -> str:
-        """Where the array is, as ijson names its items."""
-        with self._file.opened(lambda: "its beginning") as file:
-            try:
-                array = None
-                for prefix, event, _ in ijson.parse(_Bounded(file, self._limit, self.path), use_float=True):
-                    if event == "start_map" and prefix == array:
-                        return str(prefix)
-                    if array is None and not prefix and event == "start_array":
-                        return "item"
-                    array = None
-                    if event == "start_array":
-                        array = f"{prefix}.item"
-            except ijson.JSONError as error:
-                raise SourceError(f"{self.path}: no valid JSON: {_said(error)}") from error
-        raise SourceError(
-            f"{self.path}: no array of objects is in it; give one, or an object on each line (JSONL)"
-        )
-
-
-def _said(error: Exception) -> str:
-    """Without the drawing of the place in the file that follows."""
-    return str(error).split("\n", 1)[0]
-
-
-class _Bounded:
-    """A file of which no more than so many bytes are read until `begin` is called."""
-
-    def __init__(self, file: BinaryIO, limit: int, path: Path) -> None:
-        self._file = file
-        self._limit = limit
-        self._path = path
-        self._read = 0
-        self._first = True
-
-    def begin(self) -> None:
-        """The next object begins."""
-        self._read = 0
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes, without a byte order mark."""
-        block = self._file.read(_READ_BYTES if size < 0 else size)
-        if self._first and block:
-            block, self._first = block.removeprefix(_MARK), False
-        self._read += len(block)
-        if self._read > self._limit + _READ_BYTES:
-            raise SourceError(
-                f"{self._path}: an object takes more than {self._limit} bytes, the limit for one document"
-            )
-        return block
+    def _value(self, element: Element) -> Any | InvalidDocumentError:
+        if element.text is None:
+            return InvalidDocumentError(f"longer than {self._limit_bytes} bytes, the limit for one document")
+        if not element.text:
+            return InvalidDocumentError("not valid JSON: a comma has no value at one of its sides")
+        try:
+            return parse_json(element.text, "the element")
+        except InvalidDocumentError as error:
+            return error

@@ -16,26 +16,28 @@ NO_NUMBER = "JSON has no such number; use null"
 SHOWN_CHARACTERS = 200
 
 
-def parse_json(line: bytes) -> Any:
-    """The value that a line of JSON holds.
+def parse_json(text: bytes, of: str = "the line") -> Any:
+    """The value that a text of JSON holds. of: what the text is, for messages.
 
     Raises InvalidDocumentError for bytes that are not UTF-8, and for text that is not JSON: NaN and infinity
     are not.
     """
     try:
-        return loads(line)
+        return loads(text)
     except orjson.JSONDecodeError as error:
-        if b"\\ud" in line.lower():
-            return _with_half_characters(line)
-        raise InvalidDocumentError(_why_not_json(line, error)) from error
+        if b"\\ud" in text.lower():
+            return _with_half_characters(text, of)
+        raise InvalidDocumentError(_why_not_json(text, of, error)) from error
 
 
-def _with_half_characters(line: bytes) -> Any:
+def _with_half_characters(text: bytes, of: str) -> Any:
     """As `parse_json`, but lets half a character through, for the index to replace."""
     try:
-        value = json.loads(line)
+        value = json.loads(text)
     except RecursionError as error:
         raise InvalidDocumentError(TOO_DEEP) from error
+    except json.JSONDecodeError as error:
+        raise InvalidDocumentError(_not_json(error, of)) from error
     except ValueError as error:
         raise InvalidDocumentError(f"not valid JSON: {error}") from error
     _refuse_not_finite(value)
@@ -48,7 +50,8 @@ def _refuse_not_finite(value: Any) -> None:
     while left:
         path, value = left.pop()
         if isinstance(value, float) and not math.isfinite(value):
-            raise InvalidDocumentError(f'"{path[:SHOWN_CHARACTERS]}" is {value}: {NO_NUMBER}')
+            where = f'"{path[:SHOWN_CHARACTERS]}"' if path else "it"
+            raise InvalidDocumentError(f"{where} is {value}: {NO_NUMBER}")
         items: Iterable[tuple[Any, Any]] = ()
         if isinstance(value, dict):
             items = value.items()
@@ -57,12 +60,16 @@ def _refuse_not_finite(value: Any) -> None:
         left += [(f"{path}.{key}" if path else str(key), inner) for key, inner in reversed([*items])]
 
 
-def _why_not_json(line: bytes, error: orjson.JSONDecodeError) -> str:
+def _why_not_json(text: bytes, of: str, error: orjson.JSONDecodeError) -> str:
     try:
-        value = json.loads(line.decode())
+        value = json.loads(text.decode())
     except UnicodeDecodeError as broken:
-        return f"not valid UTF-8 at byte {broken.start + 1} of the line"
+        return f"not valid UTF-8 at byte {broken.start + 1} of {of}"
     except (ValueError, RecursionError):
         value = None
     _refuse_not_finite(value)
-    return f"not valid JSON at character {error.pos + 1} of the line: {error.msg}"
+    return _not_json(error, of)
+
+
+def _not_json(error: json.JSONDecodeError, of: str) -> str:
+    return f"not valid JSON at character {error.pos + 1} of {of}: {error.msg}"

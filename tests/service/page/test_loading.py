@@ -300,6 +300,43 @@ def test_sections_of_markdown_are_those_of_the_command_line(server: str, visit: 
     page.locator(".hit .place", has_text=re.compile("^tea.md#green$")).wait_for()
 
 
+FRONT_MATTER = [
+    'title: "Tea: a \\u00e9 \\"guide\\"\\n" # said\ndate: 2024-01-02\ndraft: yes\nweight: 10\n',
+    "layout: post\ntitle:  'It''s tea'\ndate:   2015-11-17 16:16:01 -06:00\ncategories: tea water\n",
+    "date: 2024-01-02T03:04:05Z\nlastmod: 2024-1-2T3:04:05.25+9\nlocal: 2024-01-02 03:04:05 +0900\n",
+    "tags: [tea, 'hot, water', \"a: b\", 3, true, ~, 2024-01-02, C#, [x], {y: 1}, z: 1]\nempty: []\n",
+    "tags: [ # those\n  tea,\n  'water',\n]\nkinds:\n  [a, b]\n",
+    "tags:\n- tea\n- 'hot: water' # so\n\n- \"x\"\n-\n- [a]\n- name: x\n  url: y\n- 1.50\nlast: 1\n",
+    "tags:\n  # those\n  - tea\n    and water\n  - - a\n  - b\nby:\n  name: x\n  tags:\n    - y\nslug: z\n",
+    "folded: >\n  Hot\n  tea.\n\n  And\n    more\n  of it\nkept: |-\n  a\n   b\n",
+    "lines: |\n  a\n\nall: |+\n  a\n\n",
+    'plain: hot\n  tea\n\n  and more # said\nquoted: "hot\n  tea"\nurl: https://example.org/#a\nnone:\n',
+    "a: 010\nb: 0x1F\nc: 1_000\nd: 10:30\ne: .5\nf: 1e3\ng: 1.5e-3\nh: -0.5\ni: .nan\nj: 08\nk: 0b11\n",
+    "shown: Off\nnothing: ~\nminus: -5 degrees\nplus: +5\nhyphen: a - b\nasked: What?\ntwice: 1\ntwice: 2\n",
+    "\n# said\n\n'a b': c\n\"d\": e\n차.x: 물\nwater : 7\n",
+    "no key\n",
+]
+
+
+def test_front_matter_is_that_of_the_command_line(server: str, visit: Visit) -> None:
+    page = visit(f"{server}/#/load")
+    texts = [f"---\n{front}---\nHot tea.\n" for front in FRONT_MATTER]
+    texts += [text.replace("\n", "\r\n") for text in texts]
+    read = page.evaluate(
+        """async (texts) => {
+          const { parted } = await import("/page/load/front_matter.js");
+          return texts.map((text) => parted(text));
+        }""",
+        texts,
+    )
+    for text, found in zip(texts, read, strict=True):
+        values, below = parted(text.replace("\r\n", "\n"))
+        assert (found["values"], found["text"].replace("\r\n", "\n")) == (values, below)
+        assert {name: type(value) for name, value in found["values"].items()} == {
+            name: type(value) for name, value in values.items()
+        }
+
+
 def test_what_the_server_refuses_is_listed_and_the_rest_is_loaded(server: str, visit: Visit) -> None:
     httpx.put(f"{server}/collections/typed", json={"fields": {"year": "integer"}}).raise_for_status()
     rows = [f'{{"id": "d{place}", "text": "tea", "year": {place}}}' for place in range(100)]

@@ -1,6 +1,7 @@
-// Markdown as records: what stands before it, its headings, and its sections with their links.
+// Markdown as records: its headings, and its sections with their links.
 
-const FRONT_MATTER = /^---[ \t]*\r?\n([\s\S]*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|$)/m;
+import { parted } from "./front_matter.js";
+
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/;
 const UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/;
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
@@ -8,26 +9,6 @@ const NO_PARAGRAPH = /^(?: {4}|\t| {0,3}(?:[>#|]|[-*+] |\d+[.)] ))/;
 const NAMED = /\s*\{:?\s*#([^\s}]+)[^}]*\}\s*$/; // as of Pandoc
 const BETWEEN = " › ";
 const MOST_SLUG_CHARACTERS = 100;
-
-/** The values before a text (one a line, as `title: Tea`), and the text below them. */
-export function parted(text) {
-  const found = text.startsWith("---") ? text.match(FRONT_MATTER) : null;
-  if (found === null || found.index !== 0) return { values: {}, text };
-  const pairs = found[1].split(/\r?\n/).map((line) => line.match(/^([\w-]+):[ \t]+(.+?)[ \t]*$/)).filter(Boolean);
-  const values = Object.fromEntries(pairs.map(([, name, value]) => [name, scalarOf(value)]).filter(([, value]) => value !== null));
-  return { values, text: text.slice(found[0].length) };
-}
-
-/** A value of YAML: text, a number, true, false, or a list of texts within brackets; null for what is none of these. */
-function scalarOf(value) {
-  const quoted = value.match(/^(["'])(.*)\1$/);
-  if (quoted) return quoted[2];
-  const list = value.match(/^\[(.*)\]$/);
-  if (list) return list[1].split(",").map((each) => each.trim().replace(/^(["'])(.*)\1$/, "$2")).filter(Boolean);
-  if (value === "true" || value === "false") return value === "true";
-  if (/^-?(0|[1-9]\d{0,14})(\.\d+)?$/.test(value)) return Number(value);
-  return /^[|>&*!{[]/.test(value) ? null : value;
-}
 
 /** The words of a heading, without what marks them. */
 function plain(source) {
@@ -102,7 +83,7 @@ export function textRecords(name, whole, { markdown, split }) {
   const sections = markdown ? sectionsOf(text) : [{ path: [], text }];
   const { title: given, ...others } = values;
   const heading = sections.find((each) => each.path.length)?.path.at(-1).title;
-  const title = String(given ?? heading ?? name.split("/").at(-1));
+  const title = (Array.isArray(given) ? "" : String(given ?? "").trim()) || (heading ?? name.split("/").at(-1));
   if (!split || !markdown) return text.trim() === "" ? [] : [{ id: name, title, text: text.trim(), ...others, source: name }];
   let first = 0;
   return sections

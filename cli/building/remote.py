@@ -1,4 +1,4 @@
-"""Builds of a server, which `tercet index build --url` asks for and watches."""
+"""Builds by a server, which `tercet index build --url` asks for and watches."""
 
 from __future__ import annotations
 

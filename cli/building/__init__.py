@@ -1,0 +1,1 @@
+"""Builds of collections: here, from what was exported, or by a server."""

@@ -1,0 +1,1 @@
+"""How a source is read: the flags that say so, and what is shown of it."""

@@ -1,0 +1,170 @@
+"""The flags that say how a source is read, and the reading that they ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from ingest.passages.split import Split, SplitKind
+    from ingest.sources.reader import Reading
+
+SOURCE = (
+    "CSV, TSV, JSON, JSONL, Parquet or Arrow, packed by gzip, bzip2, xz or zstd or not, a folder of such "
+    "parts, nested or not, a BEIR folder, a folder of Markdown, text, HTML and PDF files, one of these, or - "
+    "for standard input. Several are read one after the other."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingFlags:
+    """What every command takes that reads sources; `tercet index build` has flags of its own besides."""
+
+    text_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column of the texts; a.b is b within a. [default: text, contents, content, body, "
+            "page_content, passage or document]",
+            show_default=False,
+        ),
+    ] = None
+    title_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Column of the titles. [default: title or name]", show_default=False
+        ),
+    ] = None
+    id_field: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column of the ids. [default: id, _id, doc_id, docid or pid]",
+            show_default=False,
+        ),
+    ] = None
+    metadata_field: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metadata-field",
+            metavar="NAME",
+            help="Column to keep as metadata, once for each. [default: all others]",
+            show_default=False,
+        ),
+    ] = None
+    no_metadata_field: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--no-metadata-field",
+            metavar="NAME",
+            help="Column to leave out, once for each.",
+            show_default=False,
+        ),
+    ] = None
+    generate_ids: Annotated[
+        bool,
+        typer.Option(
+            "--generate-ids",
+            help="Make each id of what its document holds, so that a second load changes nothing.",
+        ),
+    ] = False
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns",
+            metavar="NAME,NAME,…",
+            help="Names of the columns of CSV or TSV whose first row does not have them.",
+            show_default=False,
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="Of CSV and TSV, such as cp949. [default: found]", show_default=False),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        typer.Option(help="Between the cells of CSV. [default: found]", show_default=False),
+    ] = None
+    split: Annotated[
+        Literal["markdown", "paragraphs", "tokens"] | None,
+        typer.Option(
+            "--split",
+            help="Cut each document into passages, which are documents of their own: at headings, at blank "
+            "lines, or by size alone. [default: documents stay whole]",
+            show_default=False,
+        ),
+    ] = None
+    split_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="TOKENS",
+            help="With --split: tokens of a passage at most. [default: half of what the encoder reads, at "
+            "most 512]",
+            show_default=False,
+        ),
+    ] = None
+
+    def reading(self) -> Reading:
+        """How a source is read. Raises typer.BadParameter for flags that exclude each other."""
+        from ingest.sources.columns import ColumnChoice
+        from ingest.sources.reader import Reading
+
+        cut = _split(self.split, self.split_size)
+        if self.generate_ids and self.id_field is not None:
+            raise typer.BadParameter("goes without --id-field", param_hint="--generate-ids")
+        if self.metadata_field and self.no_metadata_field:
+            raise typer.BadParameter("goes without --metadata-field", param_hint="--no-metadata-field")
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise typer.BadParameter(f"{self.delimiter!r:.80} is not one character", param_hint="--delimiter")
+        columns = ColumnChoice(
+            self.text_field,
+            self.title_field,
+            self.id_field,
+            tuple(self.metadata_field) if self.metadata_field else None,
+            tuple(self.no_metadata_field or ()),
+            self.generate_ids,
+        )
+        names = None if self.columns is None else _names(self.columns)
+        return Reading(columns, self.encoding, self.delimiter, cut, names)
+
+
+def _names(words: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in words.split(","))
+    if not all(names):
+        raise typer.BadParameter("a name is missing between two commas", param_hint="--columns")
+    return names
+
+
+def _split(kind: SplitKind | None, size: int | None) -> Split | None:
+    from ingest.passages.split import Split
+
+    if kind is None:
+        if size is not None:
+            raise typer.BadParameter("goes with --split", param_hint="--split-size")
+        return None
+    try:
+        return Split(kind, size)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--split-size") from error
+
+
+def as_json(reading: Reading, *, infer_fields: bool) -> dict[str, Any]:
+    """What the flags say, as a job of a server takes it."""
+    columns = reading.columns
+    given = {
+        "text_field": columns.text,
+        "title_field": columns.title,
+        "id_field": columns.id,
+        "metadata_fields": columns.metadata,
+        "no_metadata_fields": columns.not_metadata,
+        "generate_ids": columns.generate_ids,
+        "columns": reading.names,
+        "infer_fields": infer_fields,
+        "encoding": reading.encoding,
+        "delimiter": reading.delimiter,
+        "split": None if reading.split is None else reading.split.kind,
+        "split_size": None if reading.split is None else reading.split.size,
+    }
+    return {name: value for name, value in given.items() if value}

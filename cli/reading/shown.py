@@ -1,0 +1,77 @@
+"""What is said of a source: its columns, its fields, its first documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from cli.batches import document_record
+from cli.output import console, error_console, print_json
+
+if TYPE_CHECKING:
+    from cli.sources import GivenSources
+    from index.documents.fields import FieldType
+    from ingest.sources.checks import OnError
+    from ingest.sources.reader import Reading
+    from models.tokenizer import Tokenizer
+
+SHOWN_DOCUMENTS = 3
+SHOWN_CHARACTERS = 1000
+
+
+def say_columns(given: GivenSources, reading: Reading) -> None:
+    """Says of each source in one line what is read as what, where that is not what our own files have."""
+    from ingest.sources.reader import DocumentReader
+
+    whole = replace(reading, split=None)  # how it is cut depends on an encoder
+    for source in given.paths:
+        reader = DocumentReader(source, on_error="skip", reading=whole)
+        next(iter(reader), None)
+        if not reader.usual or _shown(reader.encoding):
+            said = given.said(f"{reader.files[0]}{_shown(reader.encoding)}: {reader.described}")
+            error_console().print(said, markup=False, soft_wrap=True)
+
+
+def inferred_as_said(
+    given: GivenSources, reading: Reading, declared: Mapping[str, FieldType] | None
+) -> tuple[dict[str, FieldType], str]:
+    """The types of other fields than those declared, found in the sources; and what is to be said of it."""
+    from ingest.sources.inference import inferred_fields
+
+    found = inferred_fields(given.paths, replace(reading, split=None), declared)
+    fields = ", ".join(f"{name}:{kind}" for name, kind in found.fields.items()) or "none"
+    others = f"; no fields: {', '.join(found.others)}"[:SHOWN_CHARACTERS] if found.others else ""
+    return found.fields, f"fields as found in the first {found.documents:,} documents: {fields}{others}"
+
+
+def _shown(encoding: str | None) -> str:
+    """An encoding that was found or given, other than UTF-8."""
+    return "" if encoding is None or encoding.startswith("utf-8") else f" ({encoding})"
+
+
+def show_sources(
+    given: GivenSources,
+    reading: Reading,
+    on_error: OnError,
+    fields: Mapping[str, FieldType],
+    tokenizer: Tokenizer | None,
+) -> None:
+    """Prints what would be read: files, columns, and the first documents, each as a line of JSON."""
+    from ingest.sources.reader import DocumentReader
+
+    wanted = SHOWN_DOCUMENTS
+    for source in given.paths:
+        reader = DocumentReader(
+            source, on_error=on_error, fields=fields, reading=reading, tokenizer=tokenizer
+        )
+        first = list(islice(reader, max(1, wanted)))
+        files = f"{len(reader.files)} files of {source}" if len(reader.files) > 1 else str(reader.files[0])
+        known = "" if reader.total is None else f", {reader.total:,} documents"
+        said = given.said(f"{files}{known}{_shown(reader.encoding)}: {reader.described}")
+        console().print(said, markup=False, soft_wrap=True)
+        for document in first[:wanted]:
+            print_json(document_record(document))
+        wanted = max(0, wanted - len(first))
+        given.print_skips(reader.skips)

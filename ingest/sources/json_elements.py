@@ -1,0 +1,228 @@
+"""The elements of an array in a JSON file, cut from its bytes by its brackets, strings and commas alone.
+
+So whatever is wrong within one element stays there. No more than one element is held.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+_BLOCK_BYTES = 2**16
+_MARK = b"\xef\xbb\xbf"
+_SPACE = b" \t\n\r"
+_QUOTE, _COMMA, _ARRAY, _OBJECT = b'",[{'
+_CLOSING = {_ARRAY: ord("]"), _OBJECT: ord("}")}
+_MAX_LEVELS = 2**16  # so that brackets alone take no memory; no element of near so many is read
+_AFTER_FIRST = bytes(range(0x80, 0xC0))  # bytes of a character after its first, in UTF-8
+
+# Up to the end of a string, or to a backslash without what it is for.
+_STRING = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
+_IN_STRING = re.compile(_STRING, re.DOTALL)
+# Past strings, and past arrays and objects without such in them, that end in the block: to another bracket,
+# and between elements to a bracket or a comma.
+_FLAT = rb'(?:[^"\[\]{}]++|"' + _STRING + rb'")*+'
+_WHOLE = rb'"' + _STRING + rb'"|\[' + _FLAT + rb"\]|\{" + _FLAT + rb"\}"
+_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _WHOLE + rb")*+", re.DOTALL)
+_TO_COMMA = re.compile(rb'(?:[^"\[\]{},]++|' + _WHOLE + rb")*+", re.DOTALL)
+# To the next of them, whatever it is.
+_TO_ANY = re.compile(_FLAT, re.DOTALL)
+
+
+class BrokenJsonError(Exception):
+    """Brackets or ends that leave an array unreadable. It says where."""
+
+
+@dataclass(slots=True)
+class Place:
+    """Line and column of a file, from 1; columns are characters."""
+
+    line: int = 1
+    column: int = 1
+
+    def go_past(self, text: bytes) -> None:
+        lines = text.count(b"\n")
+        if lines:
+            self.line += lines
+            self.column = 1
+            text = text[text.rindex(b"\n") + 1 :]
+        self.column += len(text.translate(None, _AFTER_FIRST))
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """The text of an element, None where it takes more bytes than the limit, and where it begins."""
+
+    text: bytes | None
+    place: str
+
+
+class JsonElements:
+    """The elements of one array of a file. First `enter` it, then take the elements, then `leave` it."""
+
+    def __init__(self, file: BinaryIO, limit_bytes: int) -> None:
+        self._file = file
+        self._limit = limit_bytes
+        self._block = file.read(_BLOCK_BYTES).removeprefix(_MARK)
+        self._at = 0
+        self._closing = bytearray()  # what the open brackets are to be closed by
+        # What came since the last comma between elements or, outside the array, the last bracket.
+        self._text = bytearray()
+        self._text_bytes = 0
+        self._text_place = Place()
+        self._place = Place()
+        self._kept_to = 0  # place in the block that text and places go to
+
+    def enter(self) -> bool:
+        """Goes into the array that the file is, or else into the first whose first element is an object.
+
+        Returns whether there is one. Raises BrokenJsonError.
+        """
+        array = False
+        while (found := self._to(_TO_ANY)) is not None:
+            self._keep()
+            outermost, between = not self._closing, self._text_bytes > 0
+            if array and not between and found == _OBJECT:
+                return True
+            if outermost and between:
+                return False
+            array = found == _ARRAY
+            self._bracket(found)
+            self._forget()
+            if array and outermost:
+                return True
+            if not self._closing:
+                return False
+        if self._closing or not self._text_bytes:
+            raise self._ends()
+        return False
+
+    def __iter__(self) -> Iterator[Element]:
+        """Raises BrokenJsonError."""
+        level, several, last = len(self._closing), False, False
+        while not last:
+            between = len(self._closing) == level
+            found = self._to(_TO_COMMA if between else _TO_BRACKET)
+            if found is None:
+                raise self._ends()
+            if not between or found in _CLOSING:
+                self._bracket(found)
+                continue
+            self._keep()
+            last = found != _COMMA
+            if self._text_bytes or several or not last:
+                yield self._element()
+            several = True
+            if last:
+                self._bracket(found)
+            else:
+                self._at += 1
+            self._forget()
+
+    def leave(self) -> None:
+        """Goes past what comes after the array. Raises BrokenJsonError where brackets stay open, or more
+        than the JSON is there.
+        """
+        while self._closing:
+            found = self._to(_TO_BRACKET)
+            if found is None:
+                raise self._ends()
+            self._bracket(found)
+            self._forget()
+        more = self._to(_TO_BRACKET) is not None
+        self._keep()
+        if more or self._text_bytes:
+            raise BrokenJsonError(f"more follows its end at {self._begins()}")
+
+    def _element(self) -> Element:
+        text = bytes(self._text).rstrip(_SPACE) if self._text_bytes <= self._limit else None
+        return Element(text, self._begins())
+
+    def _to(self, stop: re.Pattern[bytes]) -> int | None:
+        """Goes to the next byte, outside strings, that `stop` stops at; None at the end of the file."""
+        while True:
+            self._go(stop)
+            if self._at == len(self._block):
+                if not self._read():
+                    return None
+            elif self._block[self._at] != _QUOTE:
+                return self._block[self._at]
+            else:
+                self._pass_string()
+
+    def _pass_string(self) -> None:
+        """Past a string that ends in another block, or not at all."""
+        self._at += 1
+        while True:
+            self._go(_IN_STRING)
+            if self._block.startswith(b'"', self._at):
+                self._at += 1
+                return
+            if not self._read():
+                return
+
+    def _go(self, pattern: re.Pattern[bytes]) -> None:
+        """Past all that a pattern matches from here on."""
+        match = pattern.match(self._block, self._at)
+        if match is not None:
+            self._at = match.end()
+
+    def _read(self) -> bool:
+        """Goes on to the next block, with what is left of this before it; False at the end of the file."""
+        self._keep()
+        block = self._file.read(_BLOCK_BYTES)
+        self._block = self._block[self._at :] + block if block else b""
+        self._at = self._kept_to = 0
+        return bool(block)
+
+    def _bracket(self, found: int) -> None:
+        """Past a bracket, which opens something or closes what is open. Raises BrokenJsonError."""
+        if found in _CLOSING:
+            self._closing.append(_CLOSING[found])
+            if len(self._closing) > _MAX_LEVELS:
+                self._keep()
+                raise BrokenJsonError(f"more than {_MAX_LEVELS:,} brackets are open at {self._place}")
+        elif self._closing and found == self._closing[-1]:
+            self._closing.pop()
+        else:
+            self._keep()
+            due = f"where {chr(self._closing[-1])} is due" if self._closing else "which closes nothing"
+            raise BrokenJsonError(f"{self._place} has {chr(found)} {due}{self._since()}")
+        self._at += 1
+
+    def _ends(self) -> BrokenJsonError:
+        self._keep()
+        return BrokenJsonError(f"the file ends too early, at {self._place}{self._since()}")
+
+    def _since(self) -> str:
+        return f", in what begins at {self._text_place}" if self._text_bytes else ""
+
+    def _begins(self) -> str:
+        return str(self._text_place if self._text_bytes else self._place)
+
+    def _keep(self) -> None:
+        """Adds what came up to here to the text, while that is not too long."""
+        text = self._block[self._kept_to : self._at]
+        self._kept_to = self._at
+        if not self._text_bytes:
+            stripped = text.lstrip(_SPACE)
+            self._place.go_past(text[: len(text) - len(stripped)])
+            text = stripped
+            self._text_place = replace(self._place)
+        self._place.go_past(text)
+        self._text_bytes += len(text)
+        if self._text_bytes <= self._limit:
+            self._text += text
+        else:
+            self._text.clear()
+
+    def _forget(self) -> None:
+        """Begins a new text here."""
+        self._keep()
+        self._text.clear()
+        self._text_bytes = 0

@@ -1,0 +1,59 @@
+"""Flags that a dataclass declares, as a command gets them."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from cli.documents_put import put
+from cli.flag_groups import with_flag_groups
+from cli.index_build import build
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    side: Annotated[int, typer.Option(help="Metres.")] = 2
+    tags: Annotated[list[str] | None, typer.Option("--tag")] = None
+    round: Annotated[bool, typer.Option("--round")] = False
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["a"], "a first Shape(side=2, tags=None, round=False) last"),
+        (
+            ["a", "--last", "z", "--side", "3", "--tag", "x", "--tag", "y", "--round"],
+            "a first Shape(side=3, tags=['x', 'y'], round=True) z",
+        ),
+    ],
+)
+def test_a_group_is_one_parameter(words: list[str], said: str) -> None:
+    app = typer.Typer(add_completion=False)
+
+    @app.command()
+    @with_flag_groups
+    def measure(
+        name: Annotated[str, typer.Argument()], *, first: str = "first", shape: Shape, last: str = "last"
+    ) -> None:
+        """Measure a shape."""
+        typer.echo(f"{name} {first} {shape} {last}")
+
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, done.output.strip()) == (0, said)
+    shown = CliRunner().invoke(app, ["--help"]).output
+    assert "Measure a shape." in shown
+    places = [shown.index(flag) for flag in ("--first", "--side", "--tag", "--round", "--last")]
+    assert places == sorted(places)
+    wrong = CliRunner().invoke(app, ["a", "--side", "wide"])
+    assert wrong.exit_code == 2
+
+
+def test_every_command_that_reads_sources_has_the_flags_of_reading() -> None:
+    import inspect
+
+    from cli.reading.flags import ReadingFlags
+
+    for command in (build, put):
+        assert set(ReadingFlags.__dataclass_fields__) <= set(inspect.signature(command).parameters)
