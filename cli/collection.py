@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli import options
-from cli.output import error_console
+from cli.output import counted, error_console
 from cli.remote import named_url
 
 if TYPE_CHECKING:
@@ -151,8 +151,11 @@ def export(
     remarks = error_console()
     for remark in target.remarks:
         remarks.print(f"Note: {remark}.", markup=False, soft_wrap=True)
+    are = "is" if done == 1 else "are"
     remarks.print(
-        f"{done:,} documents of collection {name!r} are in {target.name}.", markup=False, soft_wrap=True
+        f"{counted(done, 'document')} of collection {name!r} {are} in {target.name}.",
+        markup=False,
+        soft_wrap=True,
     )
     if asked is not None:
         typer.echo(target.query(asked), nl=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli import options
-from cli.output import console, megabytes, print_json, print_pairs
+from cli.output import console, counted, megabytes, print_json, print_pairs
 from cli.remote import Remote, Url, named_url, path_of
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _print_list(backups: list[dict[str, Any]], *, as_json: bool) -> None:
         print_json({"backups": backups})
         return
     lines = {
-        each["id"]: f"{each['documents']:,} documents, position {each['position']}, "
+        each["id"]: f"{counted(each['documents'], 'document')}, position {each['position']}, "
         f"{megabytes(each['size_bytes'])}"
         for each in backups
     }

@@ -10,7 +10,7 @@ import typer
 
 from cli import options
 from cli.filters import parse_boosts, parse_filter
-from cli.output import console, error_console, print_hits, print_json, print_pairs
+from cli.output import console, counted, error_console, print_hits, print_json, print_pairs
 
 FACET_VALUES = 10
 
@@ -195,7 +195,8 @@ def _list_collections(settings: Settings, *, as_json: bool) -> None:
         )
     else:
         shown = {
-            each.settings.name: f"{each.documents:,} documents, {each.settings.encoder}" for each in found
+            each.settings.name: f"{counted(each.documents, 'document')}, {each.settings.encoder}"
+            for each in found
         }
         print_pairs(shown, console())
         error_console().print('Search one: tercet search NAME "what the query says"')
