@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli import options
+from cli.opened import publish_unpublished
 from cli.output import counted, error_console
-from cli.remote import named_url
 
 if TYPE_CHECKING:
     from index.catalog.settings import CollectionSettings
@@ -201,21 +201,9 @@ def print_query(
 def _snapshot(settings: Settings, name: str) -> Iterator[tuple[Collection, Snapshot]]:
     """The collection as it is now. What only its ledger holds is flushed first, unless a server writes it."""
     from index.collection import Collection
-    from index.errors import CollectionBusyError
-    from index.live.collection import LiveCollection
 
     collection = Collection.open(options.collections_root(settings), name)
-    if collection.has_unpublished():
-        try:
-            with named_url(), LiveCollection(collection) as live:
-                live.flush()
-        except CollectionBusyError:
-            error_console().print(
-                f"Note: a server writes collection {name!r}; its last writes are in no segment and are left "
-                f"out. tercet index merge {name} --url URL brings them there.",
-                markup=False,
-                soft_wrap=True,
-            )
+    publish_unpublished(collection, settings)
     snapshot = collection.snapshot()
     try:
         yield collection, snapshot

@@ -99,7 +99,7 @@ def _make(settings: Settings, name: str, url: str | None) -> dict[str, Any]:
     root, store = _places(settings)
     collection = Collection.open(root, name)
     if collection.has_unpublished():
-        with named_url(), LiveCollection(collection) as live:
+        with named_url(settings), LiveCollection(collection) as live:
             live.flush()
     with count_progress("Verifying", "bytes") as progress:
         return asdict(make_backup(collection, store, progress))
@@ -142,7 +142,7 @@ def _restore(settings: Settings, name: str, id: str, new_name: str | None) -> di
         if collection is None:
             restore_as(root, target, store, found, progress)
         else:
-            with named_url(), LiveCollection(collection) as live:
+            with named_url(settings), LiveCollection(collection) as live:
                 restore_into(collection, live, store, found, progress)
     return {"collection": target, "backup": id, "documents": found.documents}
 
