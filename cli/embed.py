@@ -71,7 +71,10 @@ def embed(
         write_atomically(output, body.chunks(metadata if found is None else {**metadata, "adapter": found}))
     remark = f"{counted(count, 'text')}, {counted(tokens, 'token')}, written to {output}"
     if truncated:
-        remark += f"; {truncated:,} texts are longer than the limit and were cut"
+        remark += (
+            f"; {counted(truncated, 'text is', 'texts are')} longer than the limit and "
+            f"{'was' if truncated == 1 else 'were'} cut"
+        )
     error_console().print(remark, markup=False, soft_wrap=True)
 
 
