@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli import options
-from cli.output import error_console
-from cli.remote import named_url
+from cli.opened import publish_unpublished
+from cli.output import counted, error_console
 
 if TYPE_CHECKING:
     from index.catalog.settings import CollectionSettings
@@ -151,8 +151,11 @@ def export(
     remarks = error_console()
     for remark in target.remarks:
         remarks.print(f"Note: {remark}.", markup=False, soft_wrap=True)
+    are = "is" if done == 1 else "are"
     remarks.print(
-        f"{done:,} documents of collection {name!r} are in {target.name}.", markup=False, soft_wrap=True
+        f"{counted(done, 'document')} of collection {name!r} {are} in {target.name}.",
+        markup=False,
+        soft_wrap=True,
     )
     if asked is not None:
         typer.echo(target.query(asked), nl=False)
@@ -198,21 +201,9 @@ def print_query(
 def _snapshot(settings: Settings, name: str) -> Iterator[tuple[Collection, Snapshot]]:
     """The collection as it is now. What only its ledger holds is flushed first, unless a server writes it."""
     from index.collection import Collection
-    from index.errors import CollectionBusyError
-    from index.live.collection import LiveCollection
 
     collection = Collection.open(options.collections_root(settings), name)
-    if collection.has_unpublished():
-        try:
-            with named_url(), LiveCollection(collection) as live:
-                live.flush()
-        except CollectionBusyError:
-            error_console().print(
-                f"Note: a server writes collection {name!r}; its last writes are in no segment and are left "
-                f"out. tercet index merge {name} --url URL brings them there.",
-                markup=False,
-                soft_wrap=True,
-            )
+    publish_unpublished(collection, settings)
     snapshot = collection.snapshot()
     try:
         yield collection, snapshot

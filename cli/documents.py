@@ -15,7 +15,7 @@ from cli.documents_put import put
 from cli.filters import FilterJson, parse_filter
 from cli.filters import filter_json as json_of
 from cli.opened import opened_live, opened_remote, opened_snapshot
-from cli.output import console, print_json
+from cli.output import console, counted, print_json
 from cli.remote import Url, path_of
 from index.errors import DocumentNotFoundError
 
@@ -80,7 +80,9 @@ def update(
             written = live.update(condition or ids or [], change, merge=merge)
             live.flush()
         updated = written.documents
-    console().print(f"{updated:,} documents were changed in collection {collection!r}.")
+    console().print(
+        f"{counted(updated, 'document was', 'documents were')} changed in collection {collection!r}."
+    )
 
 
 @app.command()
@@ -125,7 +127,9 @@ def delete(
             written = live.delete(ids or []) if condition is None else live.delete_matching(condition)
             live.flush()
         deleted = written.documents
-    console().print(f"{deleted:,} documents were deleted from collection {collection!r}.")
+    console().print(
+        f"{counted(deleted, 'document was', 'documents were')} deleted from collection {collection!r}."
+    )
 
 
 def _chosen(ids: list[str] | None, filter_json: str | None) -> Filter | None:

@@ -12,7 +12,7 @@ from cli import options
 from cli.batches import batches
 from cli.flag_groups import with_flag_groups
 from cli.opened import opened_remote
-from cli.output import console
+from cli.output import console, counted
 from cli.reading.flags import SOURCE, ReadingFlags
 from cli.reading.shown import say_columns
 from cli.remote import Url, path_of
@@ -107,7 +107,9 @@ def _put_here(
     Collection.open(options.collections_root(settings), collection)
     done = build_with(settings, collection, given.paths, on_error=on_error, reading=read_as, mode="upsert")
     given.print_skips(done.skips, done.skipped)
-    console().print(f"{done.documents:,} documents are in collection {collection!r}.")
+    console().print(
+        f"{counted(done.documents, 'document is', 'documents are')} in collection {collection!r}."
+    )
 
 
 def _put_remote(
@@ -138,4 +140,6 @@ def _put_remote(
         if not done:
             raise reader.no_documents()
     given.print_skips(reader.skips, reader.skipped)
-    console().print(f"{done:,} documents are in collection {collection!r}, position {position}.")
+    console().print(
+        f"{counted(done, 'document is', 'documents are')} in collection {collection!r}, position {position}."
+    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli import options
-from cli.output import error_console
+from cli.output import counted, error_console
 from service.exceptions import ServiceError
 
 if TYPE_CHECKING:
@@ -69,9 +69,12 @@ def embed(
         metadata = {"model": encoder.info.name, "fingerprint": encoder.info.fingerprint}
         found = encoder.info.adapter
         write_atomically(output, body.chunks(metadata if found is None else {**metadata, "adapter": found}))
-    remark = f"{count:,} texts, {tokens:,} tokens, written to {output}"
+    remark = f"{counted(count, 'text')}, {counted(tokens, 'token')}, written to {output}"
     if truncated:
-        remark += f"; {truncated:,} texts are longer than the limit and were cut"
+        remark += (
+            f"; {counted(truncated, 'text is', 'texts are')} longer than the limit and "
+            f"{'was' if truncated == 1 else 'were'} cut"
+        )
     error_console().print(remark, markup=False, soft_wrap=True)
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from cli import options
-from cli.output import console, print_json
+from cli.output import console, counted, print_json
 from cli.search import parse_weights
 from index.dense.kinds import DenseKind
 from index.token_vectors.codecs import TokenCodec
@@ -121,7 +121,8 @@ def _print_table(report: EvaluationReport) -> None:
     way = "every document scored" if report["exhaustive"] else "through the index"
     out = console()
     out.print(
-        f"{report['dataset']}: {report['documents']:,} documents, {report['queries']:,} queries, "
+        f"{report['dataset']}: {counted(report['documents'], 'document')}, "
+        f"{counted(report['queries'], 'query', 'queries')}, "
         f"{report['checkpoint']}{_adapter_words(report['adapter'])}, lexical {report['lexical']}, "
         f"{_window_words(report['window'])}weights {_weights_words(report['weights'])}, {way}",
         soft_wrap=True,

@@ -9,7 +9,7 @@ import typer
 
 from cli import index_alias, index_backup, index_tune, index_upkeep, options
 from cli.index_build import build
-from cli.output import console, megabytes, print_json, print_pairs
+from cli.output import console, counted, megabytes, print_json, print_pairs
 
 if TYPE_CHECKING:
     from index.catalog.defaults import SearchDefaults
@@ -131,7 +131,7 @@ def _flattened(description: dict[str, Any]) -> dict[str, Any]:
         lines[f"{part}, size"] = megabytes(size)
     for number, segment in enumerate(description["segments"], start=1):
         lines[f"segment {number}"] = (
-            f"{segment['id']}, {segment['documents']:,} documents, dense {segment['dense_kind']}"
+            f"{segment['id']}, {counted(segment['documents'], 'document')}, dense {segment['dense_kind']}"
         )
     return lines
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli import options
-from cli.output import console, megabytes, print_json, print_pairs
+from cli.output import console, counted, megabytes, print_json, print_pairs
 from cli.remote import Remote, Url, named_url, path_of
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _make(settings: Settings, name: str, url: str | None) -> dict[str, Any]:
     root, store = _places(settings)
     collection = Collection.open(root, name)
     if collection.has_unpublished():
-        with named_url(), LiveCollection(collection) as live:
+        with named_url(settings), LiveCollection(collection) as live:
             live.flush()
     with count_progress("Verifying", "bytes") as progress:
         return asdict(make_backup(collection, store, progress))
@@ -142,7 +142,7 @@ def _restore(settings: Settings, name: str, id: str, new_name: str | None) -> di
         if collection is None:
             restore_as(root, target, store, found, progress)
         else:
-            with named_url(), LiveCollection(collection) as live:
+            with named_url(settings), LiveCollection(collection) as live:
                 restore_into(collection, live, store, found, progress)
     return {"collection": target, "backup": id, "documents": found.documents}
 
@@ -166,7 +166,7 @@ def _print_list(backups: list[dict[str, Any]], *, as_json: bool) -> None:
         print_json({"backups": backups})
         return
     lines = {
-        each["id"]: f"{each['documents']:,} documents, position {each['position']}, "
+        each["id"]: f"{counted(each['documents'], 'document')}, position {each['position']}, "
         f"{megabytes(each['size_bytes'])}"
         for each in backups
     }

@@ -141,7 +141,7 @@ def build(
                     guessed, said = inferred_as_said(given, read_as, of_new["fields"])
                 else:
                     said = f"collection {collection!r} exists with its fields, which stay"
-                if progress != "json":
+                if said is not None and progress != "json":
                     (console() if dry_run else error_console()).print(said, markup=False, soft_wrap=True)
             fields = {**guessed, **(of_new["fields"] or {})}
             if dry_run:

@@ -29,7 +29,7 @@ def merge(name: options.Name, url: Url = None, data: options.Data = None) -> Non
         from index.live.collection import LiveCollection
 
         collection = Collection.open(options.collections_root(settings), name)
-        with named_url(), LiveCollection(collection) as live:
+        with named_url(settings), LiveCollection(collection) as live:
             live.flush()
             live.merge()
             segments = live.stats().segments
@@ -64,7 +64,7 @@ def fields(
         from index.live.collection import LiveCollection
 
         collection = Collection.open(options.collections_root(settings), name)
-        with named_url(), LiveCollection(collection) as live:
+        with named_url(settings), LiveCollection(collection) as live:
             found = dict(live.declare(wanted).fields)
     if as_json:
         print_json({"collection": name, "fields": found})

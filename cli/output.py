@@ -130,6 +130,11 @@ def _marked(text: str, marks: Sequence[Highlight], start: int = 0, end: int | No
     return shown.append(_flat(text[place:end]).rstrip())
 
 
+def counted(count: int, one: str, several: str | None = None) -> str:
+    """How many of something, such as `1 document` and `2 documents`. several: by default with an s."""
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
 def megabytes(size: int) -> str:
     """Bytes for people: as many decimals as a small size needs."""
     return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"

@@ -96,11 +96,16 @@ def _seldom(show: Report, every_seconds: float) -> Report:
 
 
 def _print_line(now: BuildProgress) -> None:
-    indexed = f"publishing, {now.indexed:.0%} of the vectors indexed"
-    share = indexed if now.publishing else f"{_share(now):.0%}"
+    share = _publishing(now) if now.publishing else f"{_share(now):.0%}"
     line = f"{share}  {_numbers(now)}" if now.learning is None else f"learning {_learning(now.learning)}"
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
+
+
+def _publishing(now: BuildProgress) -> str:
+    """Of a dense index that takes long to build, how far that is."""
+    indexed = f", {now.indexed:.0%} of the vectors indexed" if 0 < now.indexed < 1 else ""
+    return f"publishing{indexed}"
 
 
 def _print_json_line(now: BuildProgress) -> None:
@@ -127,7 +132,7 @@ def _learning(vectors: int) -> str:
 
 def _numbers(now: BuildProgress) -> str:
     total = "" if now.total is None else f"/{now.total:,}"
-    parts = [f"{now.documents:,}{total} documents"]
+    parts = [f"{now.documents:,}{total} document{'' if now.documents == 1 == (now.total or 1) else 's'}"]
     if now.seconds > 0:
         parts.append(f"{now.documents / now.seconds:,.0f} documents/s")
         if now.tokens:

@@ -118,14 +118,20 @@ def path_of(collection: str, *parts: str) -> str:
         raise RemoteError(f"{error.object[:40]!r} is no UTF-8 text (half a character)") from error
 
 
+def usual_url(settings: Settings) -> str:
+    """Where a server with these settings answers on this machine."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+
+
 @contextmanager
-def named_url() -> Iterator[None]:
+def named_url(settings: Settings) -> Iterator[None]:
     """Adds to the message of a collection that another process writes what to do about it."""
     try:
         yield
     except CollectionBusyError as error:
         raise CollectionBusyError(
-            f"{error}; where a server writes it, give that with --url, such as --url http://127.0.0.1:8080"
+            f"{error}; where a server writes it, give that with --url, such as --url {usual_url(settings)}"
         ) from error
 
 

@@ -1,16 +1,20 @@
-"""`tercet search`: one query, answered by this process."""
+"""`tercet search`: one query, answered by this process or by a server."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli import options
+from cli.filters import filter_json as json_of
 from cli.filters import parse_boosts, parse_filter
-from cli.output import console, error_console, print_hits, print_json, print_pairs
+from cli.output import print_json
+from cli.remote import Remote, Url
+from cli.search_answers import print_answer, search_body
+from cli.search_list import list_collections
 
 FACET_VALUES = 10
 
@@ -108,19 +112,19 @@ def search(
     revision: options.Revision = None,
     device: options.Device = None,
     threads: options.Threads = None,
+    url: Url = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Search a collection; show the parts of each score."""
-    from cli.encoders import encoder_of
+    """Search a collection; show the parts of each score.
+
+    Without --url what a server has written since its last flush is left out, which is said then.
+    """
     from index.candidates import Page
-    from index.catalog.aliases import Aliases
-    from index.collection import Collection
-    from service.search.answers import answer_head, answer_hits
     from service.search.pipeline import SearchQuery
     from service.search.stored_queries import LikeDocument, LikeExamples
 
     if name is None:
-        _list_collections(options.settings_from(data=data), as_json=as_json)
+        list_collections(options.settings_from(data=data), url, as_json=as_json)
         return
     if query is not None and (like or unlike):
         raise typer.BadParameter("it is in the place of QUERY; leave one out", param_hint="--like")
@@ -156,49 +160,36 @@ def search(
         device=device,
         threads=threads,
     )
-    root = options.collections_root(settings)
-    collection = Collection.open(root, Aliases(root).collections_of(name)[0])  # several have one encoder
-    outcome = run_queries(settings, encoder_of(settings, collection.settings), [asked])[0]
-    if as_json:
-        print_json({**answer_head(outcome), "hits": list(answer_hits(outcome))})
-        return
-    out = console()
-    if outcome.hits:
-        print_hits(outcome.hits, out, first=offset + 1, highlights=outcome.highlights)
+    if url is None:
+        answer = _answer_here(settings, asked)
     else:
-        out.print("No hits.")
-    for field, found in (outcome.facets or {}).items():
-        values = ", ".join(f"{_named(each.value)} {each.count:,}" for each in found.values) or "none"
-        print_pairs({field: f"{values} ({found.distinct:,} different, {found.missing:,} without)"}, out)
-    if outcome.truncated:
-        error_console().print(f"The query was cut at {outcome.tokens} tokens, the encoder's limit.")
+        conditions = None if filter_json is None else json_of(filter_json)
+        boosts = [json_of(each, "--boost") for each in boost or []]
+        with Remote(url, settings, reads=True) as remote:
+            answer = remote.ask("POST", "/search", json=search_body(asked, conditions, boosts))
+    if as_json:
+        print_json(answer)
+    else:
+        print_answer(answer, first=offset + 1)
 
 
-def _list_collections(settings: Settings, *, as_json: bool) -> None:
-    """The collections that may be searched, with what each holds."""
-    from index.collection import list_collections
-    from index.inspection import inspect_collection
+def _answer_here(settings: Settings, asked: SearchQuery) -> dict[str, Any]:
+    """The answer of this process, in the shape of the server's. What no segment holds is brought into one, or
+    said to be left out.
+    """
+    from cli.encoders import encoder_of
+    from cli.opened import publish_unpublished
+    from index.catalog.aliases import Aliases
+    from index.collection import Collection
+    from service.search.answers import answer_head, answer_hits
 
     root = options.collections_root(settings)
-    found = [inspect_collection(root, name) for name in list_collections(root)]
-    if as_json:
-        record = [
-            {"name": each.settings.name, "documents": each.documents, "encoder": each.settings.encoder}
-            for each in found
-        ]
-        print_json({"collections": record})
-    elif not found:
-        console().print(
-            f"There are no collections in {settings.data}. Make one: tercet demo, or "
-            "tercet index build SOURCE --collection NAME",
-            soft_wrap=True,
-        )
-    else:
-        shown = {
-            each.settings.name: f"{each.documents:,} documents, {each.settings.encoder}" for each in found
-        }
-        print_pairs(shown, console())
-        error_console().print('Search one: tercet search NAME "what the query says"')
+    collections = [Collection.open(root, each) for each in Aliases(root).collections_of(asked.collection)]
+    for collection in collections:
+        publish_unpublished(collection, settings)
+    encoder = encoder_of(settings, collections[0].settings)  # several have one encoder
+    outcome = run_queries(settings, encoder, [asked])[0]
+    return {**answer_head(outcome), "hits": list(answer_hits(outcome))}
 
 
 def run_queries(settings: Settings, encoder: Encoder, queries: list[SearchQuery]) -> list[SearchOutcome]:
@@ -263,8 +254,3 @@ def _parse_facets(given: list[str] | None) -> dict[str, int] | None:
             raise typer.BadParameter(f"{each!r} is no FIELD:N such as lang:5", param_hint="--facet")
         facets[field] = int(number or FACET_VALUES)
     return facets
-
-
-def _named(value: str | bool) -> str:
-    """A value as JSON has it, but a string without quotes."""
-    return value if isinstance(value, str) else str(value).lower()

@@ -2,7 +2,8 @@
 
 Reading and writing happen in the calling thread while the encoder works in others, so each waits for
 the slower of the two only. What is encoded are documents, or their windows in a collection with them. Memory
-is bounded by two groups of these and what they encode to: a long document's windows go on in the next group.
+is bounded by two groups of these and what they encode to: a long document's windows go on in the next group;
+and by what is kept of the texts that a codebook was learned from, which are encoded once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from ingest.document_encoders import DocumentEncoder
 from ingest.document_windows import EncodedText, cutter_for, encoded_texts, windows_of
 from ingest.errors import BuildCancelledError
 from ingest.groups import estimated_tokens, groups
+from ingest.kept import KeptRepresentations
 from ingest.passages.split import SOURCE_FIELD
 from ingest.publishing import BuildTarget, build_target
 from ingest.sources.checks import OnError, Skipped
@@ -70,7 +72,7 @@ class BuildProgress:
 @dataclass(frozen=True, slots=True)
 class BuildReport:
     """What a finished build did. `truncated` counts documents longer than the encoder's limit; `windows` is
-    None in a collection without them.
+    None in a collection without them. seconds: of all of it, the learning of a codebook included.
     """
 
     collection: str
@@ -135,6 +137,7 @@ def build_collection(
     where it has other settings than those asked for, UnsupportedError for windows that the encoder does not
     take, BuildCancelledError, and what encoder and index raise.
     """
+    started = time.monotonic()
     check_collection_name(name)
     encoder.use_adapter(chosen_adapter(collections_root, name, adapter, encoder.resolve_adapter))
     files = [file for path in paths_of(source) for file in source_files(path)]  # before anything is created
@@ -152,12 +155,12 @@ def build_collection(
         "bm25_language": bm25_language,
         "window": window,
     }
-    settings = chosen(asked)
+    settings, kept = chosen(asked), KeptRepresentations()
     if staged:
         Collection.open(collections_root, name)  # one that was deleted since the build began stays deleted
     if not exists(collections_root, name):
-        settings_for(name, encoder.info, settings)  # what does not hold is told before anything is encoded
-        started = time.monotonic()
+        # What does not hold is told before anything is encoded.
+        cutter = cutter_for(settings_for(name, encoder.info, settings), encoder.tokenizer)
 
         def learning(vectors: int) -> None:
             if cancelled():
@@ -165,7 +168,7 @@ def build_collection(
             seconds = time.monotonic() - started
             progress(BuildProgress(0, None, 0, 0, 0.0, seconds, learning=vectors))
 
-        settings |= codec_settings(encoder, source, token_codec, on_error, reading, learning)
+        settings |= codec_settings(encoder, cutter, source, token_codec, on_error, reading, kept, learning)
     elif token_codec is not None:
         settings["token_codec"] = token_codec
     collection, created = open_or_create(collections_root, name, encoder.info, settings)
@@ -182,7 +185,8 @@ def build_collection(
         )
         with build_target(collection, mode, mark or secrets.token_hex(4), staged=staged) as target:
             found = collection.settings.name  # `name` may be an alias
-            return _Build(found, encoder, cutter, reader, target, progress, cancelled).run()
+            build = _Build(found, encoder, kept, cutter, reader, target, progress, cancelled)
+            return replace(build.run(), seconds=time.monotonic() - started)
     except BaseException:
         if created:
             remove_unpublished(collection, collections_root)
@@ -196,6 +200,7 @@ class _Build:
         self,
         name: str,
         encoder: DocumentEncoder,
+        kept: KeptRepresentations,
         cutter: WindowCutter | None,
         reader: DocumentReader,
         target: BuildTarget,
@@ -204,6 +209,7 @@ class _Build:
     ) -> None:
         self._name = name
         self._encoder = encoder
+        self._kept = kept
         self._cutter = cutter
         self._reader = reader
         self._target = target
@@ -242,7 +248,7 @@ class _Build:
         waiting: deque[_Group] = deque()
         for texts in groups(self._texts(), _text_of, group_tokens(self._encoder.info)):
             self._read += len(texts)
-            waiting.append(_Group.submit(pool, self._encoder, texts))
+            waiting.append(_Group.submit(pool, self._encoder, self._kept, texts))
             if len(waiting) > self._encoder.concurrency:
                 self._write(waiting.popleft())
         while waiting:
@@ -296,7 +302,12 @@ class _Group:
     slices: list[tuple[npt.NDArray[np.int64], Future[Representations]]]
 
     @staticmethod
-    def submit(pool: ThreadPoolExecutor, encoder: DocumentEncoder, texts: list[EncodedText]) -> _Group:
+    def submit(
+        pool: ThreadPoolExecutor,
+        encoder: DocumentEncoder,
+        kept: KeptRepresentations,
+        texts: list[EncodedText],
+    ) -> _Group:
         limit = encoder.info.max_length
         lengths = np.array([min(estimated_tokens(each.text), limit) for each in texts], np.int64)
         order = np.argsort(lengths, kind="stable")
@@ -306,7 +317,10 @@ class _Group:
         slices = [rows for rows in np.split(order, np.unique(edges)) if len(rows)]
         return _Group(
             texts,
-            [(rows, pool.submit(encoder.encode, [texts[row].text for row in rows])) for rows in slices],
+            [
+                (rows, pool.submit(kept.encoded, encoder.encode, [texts[row].text for row in rows]))
+                for rows in slices
+            ],
         )
 
 

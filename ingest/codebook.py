@@ -5,6 +5,7 @@ before any is stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,15 @@ from index.token_vectors.codebook import Codebook
 from index.token_vectors.codebook_training import FEWEST_VECTORS, MOST_VECTORS, train_codebook
 from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
 from ingest.document_encoders import DocumentEncoder
+from ingest.document_windows import encoded_texts
 from ingest.errors import SourceError
 from ingest.groups import estimated_tokens
+from ingest.kept import KeptRepresentations
 from ingest.sources.checks import OnError
 from ingest.sources.files import Source, shown
 from ingest.sources.reader import DocumentReader, Reading
 from models.representations import Float32
+from models.text_windows import WindowCutter
 
 DEFAULT: TokenCodec = "residual1"
 WORTH_LEARNING = 20_000  # token vectors; of fewer a codebook knows little, and int8 takes few bytes
@@ -35,29 +39,32 @@ DOCUMENTS_PER_LOOK = 1_000  # between two questions whether to go on
 
 def codec_settings(
     encoder: DocumentEncoder,
+    cutter: WindowCutter | None,
     source: Source,
     asked: TokenCodec | None,
     on_error: OnError,
     reading: Reading,
+    kept: KeptRepresentations,
     progress: Callable[[int], None],
 ) -> dict[str, Any]:
     """The settings `token_codec` and `codebook` of a new collection, where they are not those of any other.
 
     Without a codec that is asked for, a source of enough token vectors gets the smallest.
-    on_error, reading: as for the build; progress: is told now and then how many token vectors there are to
-    learn from, and may raise. Raises SourceError for a bad record (with `on_error` "stop"), and where what is
-    asked for needs a codebook, and there are too few vectors to learn it from.
+    cutter, on_error, reading: as for the build; kept: gets what is encoded, which the build need not encode
+    again; progress: is told now and then how many token vectors there are to learn from, and may raise.
+    Raises SourceError for a bad record (with `on_error` "stop"), and where what is asked for needs a
+    codebook, and there are too few vectors to learn it from.
     """
     if asked is not None and asked not in RESIDUAL_BITS:
         return {"token_codec": asked}
     documents = DocumentReader(source, on_error=on_error, reading=reading, tokenizer=encoder.tokenizer)
-    texts, seen = _drawn_texts(documents, encoder.info.max_length, progress)
+    texts, wanted = _drawn_texts(documents, cutter, encoder.info.max_length, progress)
     codec: TokenCodec = asked or DEFAULT
     if asked is None:
         vectors = sum(map(estimated_tokens, texts)) if encoder.info.colbert_dimension % 8 == 0 else 0
         if vectors < WORTH_LEARNING:
             return {}
-    sample = _sample(encoder, texts, seen // SHARE, progress)
+    sample = _sample(encoder, texts, wanted, kept, progress)
     if asked is None and len(sample) < WORTH_LEARNING:
         return {}
     if len(sample) < FEWEST_VECTORS or sample.shape[1] % 8:
@@ -72,7 +79,11 @@ def codec_settings(
 
 
 def _sample(
-    encoder: DocumentEncoder, texts: list[str], wanted: int, progress: Callable[[int], None]
+    encoder: DocumentEncoder,
+    texts: list[str],
+    wanted: int,
+    kept: KeptRepresentations,
+    progress: Callable[[int], None],
 ) -> Float32:
     """Token vectors float32[T, C] of the first texts: so many, and more where these have too few vectors."""
     dimension = encoder.info.colbert_dimension
@@ -84,7 +95,10 @@ def _sample(
         if vectors >= (min(most, ENOUGH_VECTORS) if first >= wanted else most):
             break
         progress(vectors)
-        colbert = encoder.encode(texts[first : first + at_once]).colbert
+        some = texts[first : first + at_once]
+        encoded = encoder.encode(some)
+        kept.keep(some, encoded)
+        colbert = encoded.colbert
         if colbert is not None:
             parts.append(colbert.vectors)
             vectors += len(colbert.vectors)
@@ -92,23 +106,34 @@ def _sample(
 
 
 def _drawn_texts(
-    documents: Iterable[Document], max_length: int, progress: Callable[[int], None]
+    documents: Iterable[Document],
+    cutter: WindowCutter | None,
+    max_length: int,
+    progress: Callable[[int], None],
 ) -> tuple[list[str], int]:
-    """The beginnings of documents, each as likely as any other, in random order; and how many the source has.
+    """The beginnings of documents, each as likely as any other, in random order, as the build encodes them;
+    and how many of these texts are a share of the source.
 
     A reservoir (Vitter 1985, algorithm R). Memory holds no more than are drawn at most, and of each no more
     than an encoder of so many tokens reads.
     """
     generator = np.random.default_rng(0)
-    drawn: list[str] = []
+    drawn: list[list[str]] = []
     seen, characters = 0, CHARACTERS_PER_TOKEN * max_length
     most = max(1, min(MOST_DOCUMENTS, DRAWN_CHARACTERS // characters))
+    windows = 1 if cutter is None else max(1, max_length // cutter.tokens)
+
+    def beginning(document: Document) -> list[str]:
+        texts = islice(encoded_texts(document, cutter), windows)
+        return [text.text[:characters] for text in texts]
+
     for document in documents:
         seen += 1
         if seen % DOCUMENTS_PER_LOOK == 0:
             progress(0)
         if len(drawn) < most:
-            drawn.append(document.encoded_text[:characters])
+            drawn.append(beginning(document))
         elif (place := int(generator.integers(seen))) < most:
-            drawn[place] = document.encoded_text[:characters]
-    return [drawn[place] for place in generator.permutation(len(drawn)).tolist()], seen
+            drawn[place] = beginning(document)
+    order = generator.permutation(len(drawn)).tolist()
+    return list(chain.from_iterable(drawn[place] for place in order)), seen // SHARE * windows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -77,7 +78,9 @@ def _remedy(name: str, detail: Mapping[str, Any]) -> str:
         for key, limit in detail.get("ctx", {}).items()
     }
     remedy = REMEDIES[detail["type"]].format_map(limits)
-    return remedy + OBJECTS.get(name, "") if remedy == "an object" else remedy.replace(" 1 items", " 1 item")
+    if remedy == "an object":
+        return remedy + OBJECTS.get(name, "")
+    return re.sub(r" 1 (item|character)s$", r" 1 \1", remedy)
 
 
 def is_another_kind(detail: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli import options
-from cli.output import console, megabytes, print_json, print_pairs
+from cli.output import console, counted, megabytes, print_json, print_pairs
 from cli.sources import GivenSources
 
 if TYPE_CHECKING:
@@ -62,7 +62,10 @@ def print_report(done: BuildReport, given: GivenSources, folder: Path) -> None:
     if done.windows is not None:
         pairs["windows"] = done.windows
     if done.truncated:
-        pairs["truncated"] = f"{done.truncated:,} documents are longer than the encoder's limit and were cut"
+        pairs["truncated"] = (
+            f"{counted(done.truncated, 'document is', 'documents are')} longer than the encoder's limit and "
+            f"{'was' if done.truncated == 1 else 'were'} cut"
+        )
     if done.skipped:
         pairs["skipped"] = done.skipped
     print_pairs(pairs, console())

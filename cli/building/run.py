@@ -61,7 +61,7 @@ def _built(
             _encoder(of_command, collection) as encoder,
             build_progress(progress) as report,
             options.window_flags(),
-            named_url(),
+            named_url(of_command),
         ):
             root = options.collections_root(of_command)
             return build(encoder, root, collection, source, progress=report, cancelled=cancelled, **arguments)

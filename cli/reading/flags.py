@@ -27,21 +27,23 @@ class ReadingFlags:
         typer.Option(
             metavar="NAME",
             help="Column of the texts; a.b is b within a. [default: text, contents, content, body, "
-            "page_content, passage or document]",
+            "page_content, passage, document, or such a name in Korean, Chinese or Japanese]",
             show_default=False,
         ),
     ] = None
     title_field: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Column of the titles. [default: title or name]", show_default=False
+            metavar="NAME",
+            help="Column of the titles. [default: title, name, 제목, 标题 or タイトル]",
+            show_default=False,
         ),
     ] = None
     id_field: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Column of the ids. [default: id, _id, doc_id, docid or pid]",
+            help="Column of the ids. [default: id, _id, doc_id, docid, pid or 번호]",
             show_default=False,
         ),
     ] = None

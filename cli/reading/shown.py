@@ -8,12 +8,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from cli.batches import document_record
-from cli.output import console, error_console, print_json
+from cli.output import console, counted, error_console, print_json
 
 if TYPE_CHECKING:
     from cli.sources import GivenSources
     from index.documents.fields import FieldType
-    from ingest.sources.checks import OnError
+    from ingest.sources.checks import OnError, Skipped
     from ingest.sources.reader import Reading
     from models.tokenizer import Tokenizer
 
@@ -36,14 +36,20 @@ def say_columns(given: GivenSources, reading: Reading) -> None:
 
 def inferred_as_said(
     given: GivenSources, reading: Reading, declared: Mapping[str, FieldType] | None
-) -> tuple[dict[str, FieldType], str]:
-    """The types of other fields than those declared, found in the sources; and what is to be said of it."""
+) -> tuple[dict[str, FieldType], str | None]:
+    """The types of other fields than those declared, found in the sources; and what is to be said of it, None
+    where no document could be read.
+    """
     from ingest.sources.inference import inferred_fields
 
     found = inferred_fields(given.paths, replace(reading, split=None), declared)
+    if not found.documents:  # what is wrong with the source is told as it is read
+        return found.fields, None
     fields = ", ".join(f"{name}:{kind}" for name, kind in found.fields.items()) or "none"
     others = f"; no fields: {', '.join(found.others)}"[:SHOWN_CHARACTERS] if found.others else ""
-    return found.fields, f"fields as found in the first {found.documents:,} documents: {fields}{others}"
+    return found.fields, (
+        f"fields as found in the first {counted(found.documents, 'document')}: {fields}{others}"
+    )
 
 
 def _shown(encoding: str | None) -> str:
@@ -58,20 +64,26 @@ def show_sources(
     fields: Mapping[str, FieldType],
     tokenizer: Tokenizer | None,
 ) -> None:
-    """Prints what would be read: files, columns, and the first documents, each as a line of JSON."""
-    from ingest.sources.reader import DocumentReader
+    """Prints what would be read: files, columns, and the first documents, each as a line of JSON.
 
-    wanted = SHOWN_DOCUMENTS
+    Raises SourceError as the build would: for a bad record, and for sources without documents.
+    """
+    from ingest.sources.reader import DocumentReader, no_documents
+
+    wanted, skipped, skips = SHOWN_DOCUMENTS, 0, list["Skipped"]()
     for source in given.paths:
         reader = DocumentReader(
             source, on_error=on_error, fields=fields, reading=reading, tokenizer=tokenizer
         )
         first = list(islice(reader, max(1, wanted)))
-        files = f"{len(reader.files)} files of {source}" if len(reader.files) > 1 else str(reader.files[0])
-        known = "" if reader.total is None else f", {reader.total:,} documents"
+        skipped, skips = skipped + reader.skipped, skips + reader.skips
+        files = f"{len(reader.files):,} files of {source}" if len(reader.files) > 1 else str(reader.files[0])
+        known = "" if reader.total is None else f", {counted(reader.total, 'document')}"
         said = given.said(f"{files}{known}{_shown(reader.encoding)}: {reader.described}")
         console().print(said, markup=False, soft_wrap=True)
         for document in first[:wanted]:
             print_json(document_record(document))
         wanted = max(0, wanted - len(first))
         given.print_skips(reader.skips)
+    if wanted == SHOWN_DOCUMENTS:
+        raise no_documents(given.paths, skipped, skips)

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal
 
 from cli.encoders import tokenizer_of
-from cli.output import console, one_line
+from cli.output import console, counted, one_line
 from cli.remote import Remote, RemoteError, path_of
 from cli.watching.files import FolderFiles
 from cli.watching.held import HeldFolder
@@ -63,11 +63,12 @@ def keep_like(
         if watch:
             follow(sync, root, _say, interrupted)
         report = sync.run(settled=True)
-    _say(f"{sync.documents:,} documents of {folder} are in collection {collection!r}.")
+    are = "is" if sync.documents == 1 else "are"
+    _say(f"{counted(sync.documents, 'document')} of {folder} {are} in collection {collection!r}.")
     if report.failed and on_error == "stop":
         raise SourceError(
-            f"{report.failed} files could not be read, and are as they were before: correct them, or leave "
-            "them out (--on-error skip)"
+            f"{counted(report.failed, 'file')} could not be read, and stay as before: correct them, or "
+            "leave them out (--on-error skip)"
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from cli.output import counted
 from cli.remote import RemoteError, UnreachableError
 from cli.watching.files import FileDocuments, FolderFiles, version_of
 from cli.watching.held import HeldFile, HeldFolder
@@ -132,7 +133,9 @@ class FolderSync:
         report.deleted += deleted
         for skip in read.skips:
             self._say(f"skipped {skip}")
-        self._say(f"put {file.name}: {len(ids)} documents, {encoded} of them encoded, {deleted} deleted")
+        self._say(
+            f"put {file.name}: {counted(len(ids), 'document')}, {encoded} of them encoded, {deleted} deleted"
+        )
 
     def _remove_missing(self, found: list[TextFile], held: dict[str, HeldFile], report: SyncReport) -> None:
         there = {file.name for file in found if file.left_out is None}
@@ -143,5 +146,5 @@ class FolderSync:
                 del held[name]
                 report.removed += 1
                 report.deleted += deleted
-                self._say(f"removed {name}: {deleted} documents deleted")
+                self._say(f"removed {name}: {counted(deleted, 'document')} deleted")
         self._seen = {name: seen for name, seen in self._seen.items() if name in there}

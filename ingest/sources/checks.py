@@ -89,9 +89,8 @@ class RecordChecks:
 
     def left_out(self, position: str, name: str, records: int) -> None:
         """Lists a part of records, called so, that JSON has nothing for."""
-        reason = (
-            f"{name!r:.200} of {records:,} documents: JSON has nothing for its type; make it text to keep it"
-        )
+        of = f"{records:,} document" if records == 1 else f"{records:,} documents"
+        reason = f"{name!r:.200} of {of}: JSON has nothing for its type; make it text to keep it"
         self.skips.append(Skipped(position, reason))
 
     def close(self) -> None:

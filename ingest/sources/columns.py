@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -13,17 +13,13 @@ from index.documents.ids import identifier_of
 from index.documents.json_values import TOO_DEEP
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
+from ingest.sources.conversations import CONVERSATIONS, said
 from ingest.sources.json_kinds import kind_of
+from ingest.sources.unclear_columns import Problem, missing_path, told
+from ingest.sources.usual_names import IDS, TEXTS, TITLES, conversation_path, known_name, usual_names
 
-# The first of these that a source has, in any case; of texts and ids beyond the first names one may be there.
-IDS = ("id", "_id", "doc_id", "docid", "pid")
-TEXTS = ("text", "contents", "content", "body", "page_content", "passage", "document")
-TITLES = ("title", "name")
-# Of conversations, which are lists of what was said: the column, and where in it the texts are.
-CONVERSATIONS = {"messages": "messages.content", "conversations": "conversations.value"}
 METADATA = "metadata"
 GENERATED_BYTES = 16
-SHOWN_CHARACTERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +43,40 @@ class ColumnChoice:
         """The names that are said of text, title and id."""
         return [name for name in (self.text, self.title, self.id) if name is not None]
 
-    def among(self, names: Sequence[str], origin: str) -> Columns:
-        """The columns of a source of these names. Raises SourceError where it is unclear; origin: for it."""
-        text = self.text or _conversation(names) or _known(names, TEXTS, 1, "--text-field", origin)
-        title = self.title or next((each for each in _usual(names, TITLES) if each != text), None)
-        own = None
-        if not self.generate_ids:
-            own = self.id or _known(names, IDS, 2, "--id-field", origin)
+    @property
+    def has_paths(self) -> bool:
+        """Whether one of them may be a path, which only records tell."""
+        return any("." in name for name in self.own)
+
+    def among(
+        self, names: Sequence[str], origin: str, records: Sequence[Mapping[str, Any]] = (), hint: str = ""
+    ) -> Columns:
+        """The columns of a source of these names. Raises SourceError where it is unclear.
+
+        origin, hint: for the error; records: the first ones, in which paths must lead somewhere.
+        """
+        problems: list[Problem] = []
+
+        def known(usual: Sequence[str], firsts: int, flag: str) -> str:
+            found = known_name(names, usual, firsts, flag)
+            if isinstance(found, str):
+                return found
+            problems.append(found)
+            return usual[0]
+
+        text = self.text or conversation_path(names) or known(TEXTS, 1, "--text-field")
+        title = self.title or next((each for each in usual_names(names, TITLES) if each != text), None)
+        own = None if self.generate_ids else self.id or known(IDS, 2, "--id-field")
         for flag, wanted in (
             ("--text-field", self.text),
             ("--title-field", self.title),
             ("--id-field", self.id),
         ):
-            if wanted is not None and wanted.split(".")[0] not in names and wanted not in names:
-                raise SourceError(f"{origin}: no column {wanted!r:.200} ({flag}); {shown_columns(names)}")
+            missing = None if wanted is None else missing_path(names, records, wanted, flag)
+            if missing is not None:
+                problems.append(missing)
+        if problems:
+            raise SourceError(f"{origin}: {told(problems, names)}{hint}")
         return Columns(text, title, own, self)
 
 
@@ -95,7 +111,7 @@ class Columns:
         """
         if not isinstance(record, Mapping):
             raise InvalidDocumentError(f"expected a JSON object, got {kind_of(record)}")
-        text = _joined(_value(record, self.text))
+        text = _text(record, self.text)
         if text is None:
             raise InvalidDocumentError(f'"{self.text}" is missing')
         if not isinstance(text, str):
@@ -147,42 +163,6 @@ def content_id(text: str, title: str | None, metadata: Mapping[str, Any]) -> str
     return blake2b(content.encode(), digest_size=GENERATED_BYTES).hexdigest()
 
 
-def shown_columns(names: Iterable[str]) -> str:
-    """The names of a source's columns, for messages."""
-    return f"the columns are {', '.join(names)[:SHOWN_CHARACTERS]}"
-
-
-def _conversation(names: Sequence[str]) -> str | None:
-    """Where the texts of a source of conversations are; None where it has texts of a usual name."""
-    if _usual(names, TEXTS):
-        return None
-    return next((path for name, path in CONVERSATIONS.items() if name in names), None)
-
-
-def _known(names: Sequence[str], usual: Sequence[str], firsts: int, flag: str, origin: str) -> str:
-    """The usual name that is among those of a source; the first of all where it has no columns at all.
-
-    firsts: how many of the usual ones go before all others. Raises SourceError where several others are
-    there, or none.
-    """
-    found = _usual(names, usual)
-    if found and found[0].lower() not in usual[:firsts] and len(found) > 1:
-        meant = " and ".join(map(repr, found))
-        raise SourceError(f"{origin}: {meant} may be meant; {shown_columns(names)}: name one with {flag}")
-    if not found and names:
-        raise SourceError(
-            f"{origin}: none of {', '.join(usual)} is there; {shown_columns(names)}: name one with {flag}"
-            + (", or give --generate-ids" if flag == "--id-field" else "")
-        )
-    return found[0] if found else usual[0]
-
-
-def _usual(names: Sequence[str], usual: Sequence[str]) -> list[str]:
-    """Those of a source's names that are usual ones, in whatever case, in the order of these."""
-    by_name = {name.lower(): name for name in reversed(names)}
-    return [name if name in names else by_name[name] for name in usual if name in by_name]
-
-
 def _value(record: Mapping[str, Any], name: str) -> Any:
     """What a record has under a name, or under a path of names; of a list on the way what each item has."""
     if name in record or "." not in name:
@@ -190,12 +170,19 @@ def _value(record: Mapping[str, Any], name: str) -> Any:
     value: Any = record
     for part in name.split("."):
         if isinstance(value, list):
-            value = [item[part] for item in value if isinstance(item, Mapping) and part in item]
+            value = [item[part] for item in value if isinstance(item, Mapping) and item.get(part) is not None]
         elif isinstance(value, Mapping):
             value = value.get(part)
         else:
             return None
     return value
+
+
+def _text(record: Mapping[str, Any], path: str) -> Any:
+    """What is to be the text of a record. Raises InvalidDocumentError for a conversation that has none."""
+    if path in CONVERSATIONS.values() and path not in record:
+        return said(record, path)
+    return _joined(_value(record, path))
 
 
 def _joined(value: Any) -> Any:

@@ -17,11 +17,13 @@ from index.documents.json_values import loads
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
 from ingest.sources.cells import cell_value
-from ingest.sources.columns import METADATA, shown_columns
+from ingest.sources.columns import METADATA
 from ingest.sources.encodings import SAMPLE_BYTES, found_encoding
 from ingest.sources.packed import PackedFile
+from ingest.sources.unclear_columns import seem_values, shown_columns
 
 DELIMITERS = ",;\t|"
+FIRST_ROW = ". If the first row holds no names, give them with --columns NAME,NAME,…"
 HEADER_CHARACTERS = 2**16  # that tell the delimiter: less than any limit of a cell that csv may have
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _SEPARATOR = re.compile(r"sep=(.)", re.IGNORECASE)  # as Excel writes it before the header
@@ -33,7 +35,8 @@ class DelimitedRows:
     """Iterates once over (line number, the row as a record or why it is none). An empty cell is absent.
 
     Cells are text, but of declared fields what the field holds. names: of the columns, in the first row where
-    they are not given. A row of more characters than the limit is none, and a line of more ends the reading.
+    they are not given; hint: what to do where those in the first row seem to be values. A row of more
+    characters than the limit is none, and a line of more ends the reading.
     """
 
     unit = "line"
@@ -78,7 +81,7 @@ class DelimitedRows:
             lines = sample.decode(self.encoding, "replace").splitlines()
             if _has_bare_quotes(lines[:-1] if len(sample) == SAMPLE_BYTES else lines):  # the last may be cut
                 self._quoting = csv.QUOTE_NONE
-        self._has_names = names is None
+        self._has_names, self.hint = names is None, ""
         if names is not None:
             self.names = _distinct(path, list(names))
             return
@@ -149,9 +152,10 @@ class DelimitedRows:
                 f"{self.path}: no first row of CSV ({error}): is a quote not closed?"
             ) from error
         # Tables written with their row numbers have no name for that column.
-        return _distinct(
-            self.path, [name.strip() or f"column {place}" for place, name in enumerate(names, start=1)]
-        )
+        named = [name.strip() or f"column {place}" for place, name in enumerate(names, start=1)]
+        if seem_values(named):
+            self.hint = FIRST_ROW
+        return _distinct(self.path, named, self.hint)
 
     def _record(self, cells: Sequence[str]) -> dict[str, Any] | InvalidDocumentError:
         if len(cells) != len(self.names):
@@ -180,10 +184,10 @@ class DelimitedRows:
         return cell_value(cell, self._fields.get(name))  # of another type it is refused by name
 
 
-def _distinct(path: Path, names: list[str]) -> list[str]:
+def _distinct(path: Path, names: list[str], hint: str = "") -> list[str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise SourceError(f"{path}: the column {twice[0]!r:.200} is there twice; rename one")
+        raise SourceError(f"{path}: the column {twice[0]!r:.200} is there twice; rename one{hint}")
     return names
 
 

@@ -9,11 +9,13 @@ from typing import Any, Protocol
 from index.documents.fields import FieldType
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
-from ingest.sources.columns import IDS, METADATA, SHOWN_CHARACTERS, TEXTS, TITLES
+from ingest.sources.columns import METADATA
 from ingest.sources.json_lines import JsonLines
 from ingest.sources.json_text import parse_json
 from ingest.sources.packed import OPENERS, PackedFile
 from ingest.sources.parts import files_below
+from ingest.sources.unclear_columns import SHOWN_CHARACTERS
+from ingest.sources.usual_names import IDS, TEXTS, TITLES
 from ingest.texts.files import ENDINGS as TEXTS_OF_FILES
 from ingest.texts.files import has_text_files, is_text_file
 
@@ -21,6 +23,11 @@ LINES, ARRAYS, DELIMITED = (".jsonl", ".ndjson"), (".json",), (".csv", ".tsv", "
 PARQUET, ARROW = (".parquet",), (".arrow", ".arrows", ".feather", ".ipc")
 KINDS = (*LINES, *ARRAYS, *DELIMITED, *PARQUET, *ARROW)
 CORPUS = "corpus"
+# What programs for tables and for texts write, and what these can save instead.
+SAVED_AS = {
+    "CSV": (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"),
+    "PDF": (".docx", ".doc", ".odt", ".rtf", ".pptx", ".ppt", ".odp", ".hwp", ".hwpx", ".pages", ".key"),
+}
 _TEXTS = (*IDS, *TEXTS, *TITLES, METADATA)
 
 
@@ -113,6 +120,9 @@ def source_files(source: Path) -> list[Path]:
     if not source.is_file():
         raise SourceError(f"{source}: neither a file nor a folder")
     if _kind(source) is None and not is_text_file(source):
+        saved = next((kind for kind, endings in SAVED_AS.items() if source.suffix.lower() in endings), None)
+        if saved is not None:
+            raise SourceError(f"{source}: {source.suffix} is not read; save it as {saved}")
         raise SourceError(
             f"{source}: unknown kind of file; the name must end in {', '.join(KINDS)}, in one of these and "
             f"{', '.join(OPENERS)}, or in {', '.join(TEXTS_OF_FILES)}"

@@ -3,7 +3,7 @@
 | the values are | the field is |
 |---|---|
 | true and false | `boolean` |
-| whole numbers | `integer` |
+| whole numbers, written without a point | `integer` |
 | numbers | `number` |
 | moments, as `2024-05-17` or `2024-05-17 09:30:00` | `datetime` |
 | other texts, short or of few different ones | `keyword` |
@@ -27,7 +27,7 @@ from index.candidates import Document
 from index.catalog.settings import MAX_FIELDS, is_field_name
 from index.documents.datetimes import microseconds_of
 from index.documents.fields import MAX_KEYWORD_BYTES, FieldType
-from index.documents.numbers import EXACT, INT64, as_integer
+from index.documents.numbers import EXACT, INT64
 from ingest.sources.files import Source, paths_of
 from ingest.sources.reader import DocumentReader, Reading
 
@@ -155,11 +155,10 @@ _KINDS: list[tuple[set[_Seen], FieldType]] = [
 def _seen(value: Any, *, cell: bool) -> _Seen:
     if isinstance(value, bool):
         return "boolean"
-    if isinstance(value, int | float):
-        whole = as_integer(value)
-        if isinstance(whole, int):
-            return "integer" if INT64[0] <= whole <= INT64[1] else "other"
+    if isinstance(value, float):
         return "number"
+    if isinstance(value, int):
+        return "integer" if INT64[0] <= value <= INT64[1] else "other"
     return _seen_text(value.strip() if cell else value, cell=cell) if isinstance(value, str) else "other"
 
 

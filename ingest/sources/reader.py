@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
@@ -18,6 +18,7 @@ from ingest.passages.measure import TokenMeasure
 from ingest.passages.split import Split
 from ingest.sources.checks import OnError, RecordChecks, Skipped
 from ingest.sources.columns import STANDARD, USUAL, ColumnChoice, Columns
+from ingest.sources.delimited import DelimitedRows
 from ingest.sources.files import Records, Source, holds_texts, open_records, paths_of, shown, source_files
 from ingest.sources.lines import MAX_LINE_BYTES
 from ingest.sources.parts import partition_of, with_partition
@@ -147,10 +148,7 @@ class DocumentReader:
 
     def no_documents(self) -> SourceError:
         """What is wrong with a source that was read and has none."""
-        return SourceError(
-            f"{shown(self._source)}: no documents ({self.skipped} records skipped); nothing was written. "
-            "Give a source with at least one document."
-        )
+        return no_documents(self._source, self.skipped, self.skips)
 
     def __iter__(self) -> Iterator[Document]:
         """Raises SourceError or DuplicateDocumentError at a bad record, unless those are skipped. Raises
@@ -176,11 +174,18 @@ class DocumentReader:
     def _looked_at(self, path: Path, part: Records, partition: Mapping[str, str | None]) -> Iterable[Item]:
         """The records of a file, once its columns are known."""
         items, begun, names = iter(part), list[Item](), part.names
+        choice = self._reading.columns
         if partition:
             items = with_partition(items, partition, self._fields)
-        if names is None:
-            begun, names = _beginning(items)
-        self.columns = self._reading.columns.among([*dict.fromkeys([*names, *partition])], str(path))
+        if names is None or choice.has_paths:
+            begun, found = _beginning(items)
+            names = found if names is None else names
+        self.columns = choice.among(
+            [*dict.fromkeys([*names, *partition])],
+            str(path),
+            [record for _, record in begun if isinstance(record, Mapping)],
+            part.hint if isinstance(part, DelimitedRows) else "",
+        )
         self.encoding = part.encoding
         return chain(begun, items)
 
@@ -208,6 +213,16 @@ class DocumentReader:
             return error
 
 
+def no_documents(source: Source, skipped: int, skips: Sequence[Skipped]) -> SourceError:
+    """What is wrong with a source that was read and has none. skips: the first records that were left out."""
+    records = "1 record" if skipped == 1 else f"{skipped:,} records"
+    first = f"; the first: {skips[0]}" if skips else ""
+    return SourceError(
+        f"{shown(source)}: no documents ({records} skipped{first}); nothing was written. "
+        "Give a source with at least one document."
+    )
+
+
 def read_documents(source: Source, *, on_error: OnError = "stop") -> DocumentReader:
     """Documents of files and folders; see DocumentReader."""
     return DocumentReader(source, on_error=on_error)
@@ -222,7 +237,8 @@ def _cutter(split: Split, tokenizer: Tokenizer | None) -> PassageCutter:
 def _counted(endings: Counter[str]) -> str:
     commonest = sorted(endings.items(), key=lambda each: (-each[1], each[0]))
     each = ", ".join(f"{count:,} {ending}" for ending, count in commonest)
-    return f"{endings.total():,} files of text ({each})"
+    files = "file" if endings.total() == 1 else "files"
+    return f"{endings.total():,} {files} of text ({each})"
 
 
 def _beginning(items: Iterator[Item]) -> tuple[list[Item], list[str]]:

@@ -52,12 +52,12 @@ def check_documents(tercet: Run, tmp_path: Path, *where: str, **variables: str) 
     )
     change = ["--metadata", '{"year": 1800}', "--merge"]
     assert "2 documents were changed" in run("update", "--filter", '{"lt": {"year": 1900}}', *change).stdout
-    assert "1 documents were changed" in run("update", "a/b c", "missing", "--metadata", '{"year": 1}').stdout
+    assert "1 document was changed" in run("update", "a/b c", "missing", "--metadata", '{"year": 1}').stdout
     assert json.loads(run("get", "a/b c").stdout)["metadata"] == {"year": 1}
     assert run("update", "tea", "--metadata", "[]").returncode == 2
     assert (run("count").stdout, run("count", "--filter", '{"lt": {"year": 1900}}').stdout) == ("5\n", "2\n")
-    assert "1 documents were deleted" in run("delete", "a/b c", "missing").stdout
-    assert "1 documents were deleted" in run("delete", "--filter", '{"lt": {"year": 1900}}').stdout
+    assert "1 document was deleted" in run("delete", "a/b c", "missing").stdout
+    assert "1 document was deleted" in run("delete", "--filter", '{"lt": {"year": 1900}}').stdout
     assert ids(run("list").stdout) == ["bees", "korea", "tea"]
     several = run("get", "tea", "none", "bees")
     assert (ids(several.stdout), several.returncode) == (["tea", "bees"], 1)
@@ -72,17 +72,21 @@ def check_documents(tercet: Run, tmp_path: Path, *where: str, **variables: str) 
     empty, skipped = tmp_path / "empty.jsonl", tmp_path / "skipped.jsonl"
     empty.touch()
     skipped.write_text('{"id": "z", "text": 5}')
-    for path, flags, count in ((empty, [], 0), (skipped, ["--on-error", "skip"], 1)):
+    first = f'; the first: {skipped} line 1: "text" must be a string, got a number'
+    for path, flags, count in (
+        (empty, [], "0 records skipped"),
+        (skipped, ["--on-error", "skip"], f"1 record skipped{first}"),
+    ):
         nothing = run("put", str(path), *flags)
         said = (
-            f"Error: {path}: no documents ({count} records skipped); nothing was written. Give a source with "
-            "at least one document.\n"
+            f"Error: {path}: no documents ({count}); nothing was written. Give a source with at least "
+            "one document.\n"
         )
         assert (nothing.returncode, nothing.stdout, nothing.stderr[-len(said) :]) == (1, "", said)
     gone = run("put", "gone.jsonl")
     assert (gone.returncode, gone.stderr) == (1, "Error: gone.jsonl: no such file or folder\n")
     assert "2 documents are in" in run("put", more(tmp_path), str(empty)).stdout
-    assert "1 documents were deleted" in run("delete", "a/b c").stdout
+    assert "1 document was deleted" in run("delete", "a/b c").stdout
 
 
 def test_documents_of_a_data_root(tercet: Run, built: Path, tmp_path: Path) -> None:
@@ -168,3 +172,36 @@ def test_half_characters_go_to_a_server_as_a_build_stores_them(
         refused = tercet(*wrong, **keys)
         assert refused.returncode == 2, refused.stderr
         assert "Traceback" not in refused.stderr
+
+
+def test_what_a_server_writes_is_read_as_it_was_published(tercet: Run, server: str, tmp_path: Path) -> None:
+    """Without --url, with a note that names the server's port; with it, by the server."""
+    keys = {"TERCET_API_KEYS": "secret"}
+    port = server.rpartition(":")[2]
+    put = tercet("documents", "put", more(tmp_path), "--collection", "small", "--url", server, **keys)
+    assert put.returncode == 0, put.stderr
+    for command, wanted in (
+        (["documents", "get", "bees", "--collection", "small"], ["bees"]),
+        (["documents", "list", "--collection", "small"], ["bees", "korea", "rail", "tea"]),
+    ):
+        here = tercet(*command, TERCET_PORT=port)
+        assert (here.returncode, ids(here.stdout)) == (0, wanted)
+        assert here.stderr == (
+            "Note: a server writes collection 'small'; its last writes are in no segment and are left out. "
+            f"tercet index merge small --url {server} brings them there.\n"
+        )
+    assert tercet("documents", "count", "--collection", "small").stdout == "4\n"
+    gone = tercet("documents", "get", "a/b c", "--collection", "small")
+    assert (gone.returncode, "Note: a server writes" in gone.stderr) == (1, True)
+    busy = tercet("documents", "delete", "tea", "--collection", "small", TERCET_PORT=port)
+    assert f"such as --url {server}" in busy.stderr
+
+    here = tercet("search", "small", "black tea", "--json", TERCET_PORT=port)
+    assert "Note: a server writes collection 'small'; " in here.stderr
+    assert {hit["id"]: hit["text"] for hit in json.loads(here.stdout)["hits"]}["tea"] != "Black tea."
+    there = tercet("search", "small", "black tea", "--json", "--url", server, **keys)
+    assert there.stderr == ""
+    assert json.loads(there.stdout)["hits"][0]["text"] == "Black tea."
+    assert tercet("index", "merge", "small", "--url", server, **keys).returncode == 0
+    merged = tercet("search", "small", "black tea", "--json")
+    assert (merged.stderr, json.loads(merged.stdout)["hits"]) == ("", json.loads(there.stdout)["hits"])

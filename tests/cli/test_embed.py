@@ -26,7 +26,7 @@ def test_arrays_in_input_order(tercet: Run, tmp_path: Path, embedded_checkpoint:
     done = tercet("embed", "--input", str(write_texts(tmp_path / "x.jsonl")), "--output", str(out))
     assert done.returncode == 0, done.stderr
     assert "5 texts" in done.stderr
-    assert "1 texts are longer than the limit and were cut" in done.stderr
+    assert "1 text is longer than the limit and was cut" in done.stderr
     found = load_file(out)
     settings = options.settings_from(checkpoint=str(embedded_checkpoint), threads=2)
     expected = encode(local_encoder(settings), TEXTS)

@@ -164,3 +164,24 @@ def test_a_job_with_an_unclear_source_says_why(tercet: Run, tmp_path: Path) -> N
     done = tercet("index", "build", "x.csv", "--collection", "x", "--infer-fields", "--progress", "json")
     assert done.returncode == 1
     assert "none of text, contents" in json.loads(done.stdout.splitlines()[-1])["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "flags"),
+    [
+        ("empty.csv", "", []),
+        ("header.csv", "id,text\n", []),
+        ("bad.jsonl", '{"id": "a"}\n{"id": "b", "text": 5}\n', ["--on-error", "skip"]),
+    ],
+)
+def test_a_dry_run_fails_where_the_build_would(
+    tercet: Run, tmp_path: Path, name: str, content: str, flags: list[str]
+) -> None:
+    (tmp_path / name).write_text(content)
+    of_build = tercet("index", "build", name, "--collection", "none", "--infer-fields", *flags)
+    dry = tercet("index", "build", name, "--collection", "none", "--infer-fields", "--dry-run", *flags)
+    assert (of_build.returncode, dry.returncode) == (1, 1)
+    said = f"Error: {name}: no documents ("
+    assert said in of_build.stderr
+    assert of_build.stderr.splitlines()[-1] == dry.stderr.splitlines()[-1]
+    assert "fields as found" not in of_build.stderr + of_build.stdout + dry.stderr + dry.stdout

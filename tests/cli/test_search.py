@@ -12,6 +12,8 @@ from rich.console import Console
 from cli.output import one_line, print_hits
 from cli.search import parse_weights
 from index.candidates import Document, Hit, Scores, Weights, Window
+from index.collection import Collection
+from index.live.collection import LiveCollection
 from service.schemas.search_answers import SearchResponse
 from service.search.highlights import HitHighlights
 
@@ -45,6 +47,40 @@ def test_json_filter_and_weights(tercet: Run) -> None:
     assert answer["snapshot"] == "000001"
     assert SearchResponse.model_validate(answer).query.tokens > 0  # the shape of `POST /search`
     assert tercet("search", "small", "tea", "--filter", '{"eq": {"size": 1}}').returncode == 1
+
+
+def test_a_server_gives_what_this_process_gives(tercet: Run, server: str) -> None:
+    there = ["--url", server]
+    keys = {"TERCET_READ_KEYS": "none", "TERCET_API_KEYS": "secret"}
+    assert tercet("search", "small", "tea", *there, **keys).returncode == 1  # the key for reading goes first
+    keys = {"TERCET_API_KEYS": "secret"}
+    boosted = '{"filter": {"lt": {"year": 1950}}, "add": 0.5}'
+    for flags in (
+        ["how is tea made?", "--offset", "1", "--min-score", "0.1", "--highlight"],
+        ["tea", "--weights", "1,0.3,1", "--filter", '{"gt": {"year": 1900}}', "-k", "2"],
+        ["tea", "--boost", boosted, "--fusion", "rrf"],
+        ["--like", "tea"],
+        ["--like", "tea", "--like", "bees", "--unlike", "rail"],
+        ["word " * 600],
+    ):
+        here = tercet("search", "small", *flags)
+        assert here.returncode == 0, here.stderr
+        asked = tercet("search", "small", *flags, *there, **keys)
+        assert (asked.stdout, asked.stderr) == (here.stdout, here.stderr)
+        ours = json.loads(tercet("search", "small", *flags, "--json").stdout)
+        theirs = json.loads(tercet("search", "small", *flags, "--json", *there, **keys).stdout)
+        assert {**ours, "took_ms": 0} == {**theirs, "took_ms": 0}
+    for flags in ([], ["--json"]):
+        assert tercet("search", *flags).stdout == tercet("search", *flags, *there, **keys).stdout != ""
+    wrong = tercet("search", "small", "tea", "--group-by", "size", *there, **keys)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (1, 1)
+
+
+def test_what_only_the_ledger_holds_is_found(tercet: Run, built: Path) -> None:
+    with LiveCollection(Collection.open(built / "collections", "small")) as live:
+        live.delete(["bees"])
+    answer = json.loads(tercet("search", "small", "bees", "--json").stdout)
+    assert sorted(hit["id"] for hit in answer["hits"]) == ["korea", "rail", "tea"]
 
 
 @pytest.mark.usefixtures("built")

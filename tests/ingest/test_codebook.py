@@ -1,6 +1,8 @@
 """Collections of residual codecs: their codebook is learned from the source, and goes wherever they go."""
 
 import json
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,16 @@ from index.catalog.settings import CODEBOOK_FILE
 from index.collection import Collection
 from index.live.collection import LiveCollection
 from index.verify import verify
+from index.windows.settings import WindowSettings
 from ingest import codebook
 from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments
+from ingest.document_windows import cutter_for, encoded_texts
 from ingest.errors import BuildCancelledError, SourceError
+from ingest.kept import KeptRepresentations
 from ingest.sources.reader import DocumentReader
 from models.encoder import encode
+from models.representations import Representations
 from tests.conftest import WORDS
 
 ALL = CandidateLimits(1000, 1000)
@@ -108,7 +114,7 @@ def test_as_many_documents_are_encoded_as_are_worth_it(
     def learned_from(enough: int, most: int) -> int:
         monkeypatch.setattr(codebook, "ENOUGH_VECTORS", enough)
         monkeypatch.setattr(codebook, "MOST_VECTORS", most)
-        some = codebook._sample(LocalDocuments(eight), texts(400), 40, lambda _: None)
+        some = codebook._sample(LocalDocuments(eight), texts(400), 40, KeptRepresentations(), lambda _: None)
         return len(some)
 
     monkeypatch.setattr(codebook, "TEXTS_AT_ONCE", 10)
@@ -164,8 +170,8 @@ def test_documents_are_drawn_from_all_over_the_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codebook, "MOST_DOCUMENTS", 50)
-    drawn, seen = codebook._drawn_texts(DocumentReader(source(tmp_path, 400)), 512, lambda _: None)
-    assert seen == 400
+    drawn, wanted = codebook._drawn_texts(DocumentReader(source(tmp_path, 400)), None, 512, lambda _: None)
+    assert wanted == 400 / codebook.SHARE
     assert len(set(drawn)) == len(drawn) == 50
     places = sorted(map(texts(400).index, drawn))
     assert places[0] < 50
@@ -180,17 +186,17 @@ def test_of_long_documents_their_beginnings_are_kept(
     )
     lines = [json.dumps({"id": f"d{row}", "text": "hot tea " * 10_000}) for row in range(50)]
     (tmp_path / "long.jsonl").write_text("\n".join(lines))
-    drawn, seen = codebook._drawn_texts(
-        DocumentReader(tmp_path / "long.jsonl"), eight.info.max_length, lambda _: None
+    drawn, wanted = codebook._drawn_texts(
+        DocumentReader(tmp_path / "long.jsonl"), None, eight.info.max_length, lambda _: None
     )
-    assert (len(drawn), seen) == (40, 50)
+    assert (len(drawn), wanted) == (40, 50 / codebook.SHARE)
     assert {len(text) for text in drawn} == {codebook.CHARACTERS_PER_TOKEN * eight.info.max_length}
 
 
 def test_a_sample_has_no_more_bytes_than_it_may(eight: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codebook, "SAMPLE_BYTES", 1_000 * codebook.VALUE_BYTES * 8)
     monkeypatch.setattr(codebook, "TOKENS_AT_ONCE", eight.info.max_length)
-    sample = codebook._sample(LocalDocuments(eight), texts(500), 500, lambda _: None)
+    sample = codebook._sample(LocalDocuments(eight), texts(500), 500, KeptRepresentations(), lambda _: None)
     assert 1_000 <= len(sample) <= 1_000 + eight.info.max_length
 
 
@@ -218,3 +224,60 @@ def test_a_build_ends_while_its_source_is_read_to_learn_from(
     with pytest.raises(BuildCancelledError):
         build(eight, tmp_path, "residual1", cancelled=cancelled)
     assert read == [1]
+
+
+SECONDS = 0.05
+
+
+class Counting(LocalDocuments):
+    """Counts the texts that it encodes, and takes a moment for each call."""
+
+    def __init__(self, encoder: Any) -> None:
+        super().__init__(encoder)
+        self.texts: list[str] = []
+        self.seconds = 0.0
+
+    def encode(self, texts: Sequence[str]) -> Representations:
+        self.texts += texts
+        time.sleep(SECONDS)
+        self.seconds += SECONDS
+        return super().encode(texts)
+
+
+@pytest.mark.parametrize("window", [None, WindowSettings(20, 5)])
+def test_what_a_codebook_is_learned_from_is_encoded_once(
+    tmp_path: Path, eight: Any, window: WindowSettings | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the whole build counts as its time."""
+    monkeypatch.setattr(codebook, "TEXTS_AT_ONCE", 10)
+    counting, began = Counting(eight), time.monotonic()
+    done = build_collection(
+        counting,
+        tmp_path,
+        "once",
+        source(tmp_path),
+        token_codec="residual1",
+        window=False if window is None else window,
+    )
+    whole = time.monotonic() - began
+    once = Collection.open(tmp_path, "once")
+    cutter = cutter_for(once.settings, eight.tokenizer)
+    reader = DocumentReader(source(tmp_path))
+    wanted = [text.text for document in reader for text in encoded_texts(document, cutter)]
+    assert sorted(counting.texts) == sorted(wanted)
+    assert len(wanted) > 120 or window is None
+    assert counting.seconds <= done.seconds <= whole
+
+    kept = scores(once, eight)
+    monkeypatch.setattr(KeptRepresentations, "keep", lambda *_: None)
+    again = Counting(eight)
+    build_collection(
+        again,
+        tmp_path,
+        "twice",
+        source(tmp_path),
+        token_codec="residual1",
+        window=once.settings.window or False,
+    )
+    assert len(again.texts) > len(wanted)
+    assert scores(Collection.open(tmp_path, "twice"), eight) == kept

@@ -441,6 +441,7 @@ async def test_405_names_every_method_of_the_path(
         ),
         ("/embed", {}, "inputs is missing; give it"),
         ("/embed", {"inputs": []}, "inputs is []; use at least 1 item"),
+        ("/embed", {"inputs": "x", "model": ""}, "model is ''; use at least 1 character"),
         ("/embed", {"inputs": "tea", "outputs": ["dens"]}, "outputs.0 is 'dens'; use 'dense', 'sparse' or"),
     ],
 )

@@ -60,7 +60,7 @@ def test_files_are_put_changed_and_removed_and_nothing_else_is(
     (docs / "bees.html").unlink()
     done = sync()
     assert "put guide/tea.md: 2 documents, 2 of them encoded, 1 deleted" in done.stdout
-    assert "removed bees.html: 1 documents deleted" in done.stdout
+    assert "removed bees.html: 1 document deleted" in done.stdout
     assert list(listed()) == ["guide/tea.md#korea", "guide/tea.md#own", "guide/tea.md#tea", "other"]
 
 
@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_read_keeps_what_was_put_of_it(sync: Sync, listed:
     sync()
     (docs / "guide" / "tea.md").write_text("---\ntitle: a: b\n---\n# Tea\n")
     done = sync()
-    assert (done.returncode, "1 files could not be read" in done.stderr) == (1, True)
+    assert (done.returncode, "1 file could not be read" in done.stderr) == (1, True)
     assert "tea.md: its front matter is no YAML" in done.stdout
     assert sync("--on-error", "skip").returncode == 0
     assert len(listed()) == 3

@@ -186,5 +186,5 @@ def test_binary_columns_that_are_said_to_be_text_are(tmp_path: Path) -> None:
     assert [skip.reason.partition(":")[0] for skip in reader.skips] == [
         '"Words" is binary, and no UTF-8 at byte 1',
         '"kind" is binary, and no UTF-8 at byte 1',
-        "'raw' of 1 documents",
+        "'raw' of 1 document",
     ]

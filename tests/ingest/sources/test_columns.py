@@ -9,8 +9,9 @@ import pytest
 from index.candidates import Document
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
-from ingest.sources.columns import IDS, TEXTS, USUAL, ColumnChoice, content_id
+from ingest.sources.columns import USUAL, ColumnChoice, content_id
 from ingest.sources.reader import DocumentReader, Reading
+from ingest.sources.usual_names import IDS, TEXTS, TITLES
 
 
 def read(path: Path, *records: Any, on_error: Any = "stop", **choice: Any) -> list[Document]:
@@ -21,7 +22,7 @@ def read(path: Path, *records: Any, on_error: Any = "stop", **choice: Any) -> li
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("own", IDS)
-@pytest.mark.parametrize("title", ["title", "name"])
+@pytest.mark.parametrize("title", TITLES)
 def test_usual_names(tmp_path: Path, text: str, own: str, title: str) -> None:
     record = {own: 7, text: "hot tea", title: "Tea", "year": 1999}
     assert read(tmp_path / "x.jsonl", record) == [Document("7", "hot tea", "Tea", {"year": 1999})]
@@ -78,6 +79,36 @@ def test_flags_and_paths_into_objects(tmp_path: Path) -> None:
             SourceError, match=rf"no column 'gone' \(--{name}-field\); the columns are id, text"
         ):
             read(tmp_path / "x.jsonl", {"id": "a", "text": "x"}, **{name: "gone"})
+
+
+def test_a_path_that_leads_nowhere_names_the_keys_that_are_there(tmp_path: Path) -> None:
+    records = [
+        {"id": "a", "article": {"body": "tea", "head": {"line": "T"}}, "parts": [{"no": 1}], "n": 3},
+        {"id": "b", "article": {"body": "tea", "by": "Kim"}},
+    ]
+    for choice, said in (
+        (
+            {"text": "article.para"},
+            r"no column 'article.para' \(--text-field\); 'article' has the keys body, ",
+        ),
+        ({"text": "article.head.lines"}, r"'article.head' has the keys line$"),
+        ({"text": "article.body", "title": "parts.name"}, r"\(--title-field\); 'parts' has the keys no$"),
+        ({"text": "article.body", "id": "n.no"}, r"no column 'n.no' \(--id-field\); 'n' is no object$"),
+    ):
+        with pytest.raises(SourceError, match=said):
+            read(tmp_path / "x.jsonl", *records, on_error="skip", **choice)
+    found = read(tmp_path / "x.jsonl", *records, text="article.body", title="article.head.line")
+    assert [document.title for document in found] == ["T", None]
+
+
+def test_all_columns_that_are_not_found_are_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(SourceError) as told:
+        read(tmp_path / "x.jsonl", {"key": "a", "words": "x"}, title="head")
+    assert str(told.value) == (
+        f"{tmp_path / 'x.jsonl'}: none of {', '.join(TEXTS)} is there (name one with --text-field); "
+        f"none of {', '.join(IDS)} is there (name one with --id-field, or give --generate-ids); "
+        "no column 'head' (--title-field); the columns are key, words"
+    )
 
 
 def test_a_title_that_the_first_records_lack_is_one(tmp_path: Path) -> None:

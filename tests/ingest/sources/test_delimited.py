@@ -153,3 +153,21 @@ def test_row_numbers_without_a_name_are_metadata(tmp_path: Path) -> None:
     reading = Reading(ColumnChoice(not_metadata=("column 1",)))
     (found,) = read(tmp_path / "x.csv", ",id,text\n0,a,x\n", reading=reading)
     assert found.metadata == {}
+
+
+@pytest.mark.parametrize("row", ["1,Hot tea.,2001", f"a,b,{'long ' * 10}", "4,x,4"])
+def test_a_first_row_that_seems_to_be_values_is_told(tmp_path: Path, row: str) -> None:
+    """Where columns are not found, or are there twice; not where names are given, or seem to be names."""
+    path = tmp_path / "x.csv"
+    path.write_text(f"{row}\n{row}\n")
+    hint = r"If the first row holds no names, give them with --columns NAME,NAME,…$"
+    with pytest.raises(SourceError, match=hint):
+        list(DocumentReader(path))
+    path.write_text(f"key,words\n{row}\n")
+    with pytest.raises(SourceError, match=r"the columns are key, words$"):
+        list(DocumentReader(path))
+    path.write_text(f"{row}\n{row}\n")
+    given = Reading(ColumnChoice(generate_ids=True), names=("1", "text", "2"))
+    assert len(list(DocumentReader(path, on_error="skip", reading=given))) == 1
+    with pytest.raises(SourceError, match=r"the columns are 1, x, 2: name one with --text-field$"):
+        list(DocumentReader(path, reading=Reading(ColumnChoice(generate_ids=True), names=("1", "x", "2"))))

@@ -27,7 +27,10 @@ def json_lines(path: Path, name: str, values: list[Any]) -> Path:
     ("values", "kind"),
     [
         ([True, False], "boolean"),
-        ([1, None, -(2**63), 3.0], "integer"),
+        ([1, None, -(2**63), 3], "integer"),
+        ([39.0, 40.0], "number"),
+        ([1, 39.0], "number"),
+        ([2**53 + 1, 39.0], None),
         ([2**63], None),
         ([1, 2.5], "number"),
         ([2**53 + 1, 2.5], None),
@@ -39,6 +42,7 @@ def json_lines(path: Path, name: str, values: list[Any]) -> Path:
         ([True, 1], None),
         ([["a", "b"], "c", []], "keyword"),
         ([[1, 2], 3, []], "integer"),
+        ([[1.0], 3, []], "number"),
         ([[1, 2.5]], "number"),
         ([["2024-05-17"], "2024-05-18 00:00:00"], "datetime"),
         ([[]], None),
@@ -106,7 +110,7 @@ def test_parquet_and_its_folders(tmp_path: Path) -> None:
     expected = {
         "day": "datetime",
         "price": "number",
-        "pages": "integer",
+        "pages": "number",
         "year": "integer",
         "lang": "keyword",
         "run": "integer",

@@ -187,8 +187,8 @@ def test_what_json_has_nothing_for_is_left_out_and_told(tmp_path: Path) -> None:
         assert reader.skipped == 0
         assert [str(skip).removeprefix(f"{path}: ").partition(":")[0] for skip in reader.skips] == [
             "'blob' of 2 documents",
-            "'keyed' of 1 documents",
-            "'many' of 1 documents",
+            "'keyed' of 1 document",
+            "'many' of 1 document",
             "'part.raw' of 3 documents",
         ]
 

@@ -188,10 +188,17 @@ def test_an_endless_line_is_not_held(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("missing.jsonl", "no such file"), ("x.docx", "unknown kind of file"), ("empty", "holds no file")],
+    [
+        ("missing.jsonl", "no such file"),
+        ("x.xyz", "unknown kind of file"),
+        ("x.docx", r"x\.docx: \.docx is not read; save it as PDF"),
+        ("x.XLSX", r"\.XLSX is not read; save it as CSV"),
+        ("empty", "holds no file"),
+    ],
 )
 def test_what_is_no_source(tmp_path: Path, name: str, reason: str) -> None:
-    (tmp_path / "x.docx").touch()
+    for unread in ("x.xyz", "x.docx", "x.XLSX"):
+        (tmp_path / unread).touch()
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match=reason):
         source_files(tmp_path / name)

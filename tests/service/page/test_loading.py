@@ -111,19 +111,19 @@ def test_a_table_becomes_a_collection_with_fields(make_server: Any, tmp_path: Pa
 
 def test_an_old_korean_table_is_read_as_such(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/load")
-    text = "제목,본문\n녹차,찬물에 우린 녹차\n홍차,뜨거운 홍차\n".encode("cp949")
+    text = "제목,글,분류\n녹차,찬물에 우린 녹차,차\n홍차,뜨거운 홍차,차\n".encode("cp949")
     give(page, {"차.csv": text})
     page.get_by_label("Encoding").wait_for()
     assert page.get_by_label("Encoding").input_value() == "euc-kr"
     assert page.get_by_label("Text", exact=True).input_value() == ""
+    assert page.get_by_label("Title").input_value() == "제목"  # a usual name
     page.get_by_role("button", name="Load", exact=True).click()
     page.get_by_text("Choose the column of the text.").wait_for()
-    page.get_by_label("Text", exact=True).select_option("본문")
-    page.get_by_label("Title").select_option("제목")
+    page.get_by_label("Text", exact=True).select_option("글")
     page.get_by_label("Name").fill("korean")
     expect(page.locator(".cards .card .text").first).to_have_text("찬물에 우린 녹차")
     load(page)
-    expected = content_id("찬물에 우린 녹차", "녹차", {})
+    expected = content_id("찬물에 우린 녹차", "녹차", {"분류": "차"})
     assert stored(server, "korean")[expected]["text"] == "찬물에 우린 녹차"
 
 

@@ -4,9 +4,12 @@ import { t } from "../language.js";
 import { contentId } from "./ids.js";
 
 // As docs/sources.md has them: the first of these that is there, in any case.
-const IDS = ["id", "_id", "doc_id", "docid", "pid"];
-const TEXTS = ["text", "contents", "content", "body", "page_content", "passage", "document"];
-const TITLES = ["title", "name"];
+const IDS = ["id", "_id", "doc_id", "docid", "pid", "번호"];
+const TEXTS = [
+  ...["text", "contents", "content", "body", "page_content", "passage", "document"],
+  ...["본문", "내용", "正文", "内容", "本文"],
+];
+const TITLES = ["title", "name", "제목", "标题", "タイトル"];
 const INTEGER = /^[+-]?\d{1,19}$/;
 const BOOLEANS = { true: true, false: false, yes: true, no: false, 1: true, 0: false };
 

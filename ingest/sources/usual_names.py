@@ -1,0 +1,44 @@
+"""Names that columns usually have, and which of them a source has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ingest.sources.conversations import CONVERSATIONS
+from ingest.sources.unclear_columns import Problem
+
+# The first of these that a source has, in any case; of texts and ids beyond the first names one may be there.
+IDS = ("id", "_id", "doc_id", "docid", "pid", "번호")
+TEXTS = (
+    *("text", "contents", "content", "body", "page_content", "passage", "document"),
+    *("본문", "내용", "正文", "内容", "本文"),
+)
+TITLES = ("title", "name", "제목", "标题", "タイトル")
+
+
+def conversation_path(names: Sequence[str]) -> str | None:
+    """Where the texts of a source of conversations are; None where it has texts of a usual name."""
+    if usual_names(names, TEXTS):
+        return None
+    return next((path for name, path in CONVERSATIONS.items() if name in names), None)
+
+
+def known_name(names: Sequence[str], usual: Sequence[str], firsts: int, flag: str) -> str | Problem:
+    """The usual name that is among those of a source, the first of all where it has no columns at all; or why
+    it is unclear: several others are there, or none.
+
+    firsts: how many of the usual ones go before all others.
+    """
+    found = usual_names(names, usual)
+    if found and found[0].lower() not in usual[:firsts] and len(found) > 1:
+        return Problem(f"{' and '.join(map(repr, found))} may be meant", f"name one with {flag}")
+    if not found and names:
+        others = ", or give --generate-ids" if flag == "--id-field" else ""
+        return Problem(f"none of {', '.join(usual)} is there", f"name one with {flag}{others}")
+    return found[0] if found else usual[0]
+
+
+def usual_names(names: Sequence[str], usual: Sequence[str]) -> list[str]:
+    """Those of a source's names that are usual ones, in whatever case, in the order of these."""
+    by_name = {name.lower(): name for name in reversed(names)}
+    return [name if name in names else by_name[name] for name in usual if name in by_name]
