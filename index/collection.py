@@ -61,14 +61,12 @@ class Collection:
     @staticmethod
     def _create(layout: CollectionLayout, settings: CollectionSettings) -> None:
         name = settings.name
+        _require_new(layout, name)  # also while somebody writes it, who holds the lock
         layout.folder.mkdir(exist_ok=True)
         lock = ExclusiveLock(layout.lock, f"collection {name!r}")
         lock.acquire()
         try:
-            if layout.settings.exists():
-                raise CollectionExistsError(
-                    f"collection {name!r} exists already; delete it or choose another name"
-                )
+            _require_new(layout, name)
             if layout.current.exists():
                 raise DamagedIndexError(
                     f"{layout.settings} is missing, but {layout.current} names a snapshot; "
@@ -226,6 +224,12 @@ class Collection:
         beside: as for `SnapshotWriter`.
         """
         return SnapshotWriter(self.layout, self.settings, limits, mark, beside)
+
+
+def _require_new(layout: CollectionLayout, name: str) -> None:
+    """Raises CollectionExistsError."""
+    if layout.settings.exists():
+        raise CollectionExistsError(f"collection {name!r} exists already; delete it or choose another name")
 
 
 @contextmanager

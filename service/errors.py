@@ -78,6 +78,7 @@ from service.exceptions import (
     UnauthenticatedError,
 )
 from service.http.asgi import Receive, Scope, Send
+from service.invalid_json import why_invalid
 from service.invalid_values import is_another_kind, message_of
 from service.schemas.base import TOKEN_IDS, TOO_MANY
 
@@ -343,7 +344,9 @@ def _invalid(error: RequestValidationError) -> Failure:
     detail = max(details, key=lambda detail: (len(_path(detail, error.body)), not is_another_kind(detail)))
     if detail["type"] == "json_invalid":
         reason = detail.get("ctx", {}).get("error", "it cannot be parsed")
-        return Failure(400, f"the body is not valid JSON: {reason}", "invalid_json")
+        return Failure(
+            400, f"the body is not valid JSON{why_invalid(reason, detail, error.body)}", "invalid_json"
+        )
     path = _path(detail, error.body)
     if not path and detail["type"] == "missing":
         return Failure(400, "the body is empty; send a JSON object", "empty_body")

@@ -66,7 +66,7 @@ def message_of(name: str, details: Sequence[Mapping[str, Any]]) -> str:
             each["type"] not in REMEDIES and each["type"] != NONE_OF_THESE
         ):  # a rule of ours, in words of its own
             return f"{name}: " + str(each["msg"]).removeprefix("Value error, ")
-    remedies = dict.fromkeys(_remedy(name, each) for each in meant)
+    remedies = dict.fromkeys(_remedy(name, each).replace("False", "false") for each in meant)
     return f"{name} is {shown(detail['input'])}; use {' or '.join(remedies)}"
 
 

@@ -81,10 +81,15 @@ def _shown(settings: CollectionSettings, name: str) -> Any:
 def _unlike(
     alias: str, what: str, one: CollectionSettings, other: CollectionSettings, first: object, second: object
 ) -> UnlikeCollectionsError:
+    remedy = (
+        "build each with --token-codec int8"
+        if what in ("token_codec", "codebook")
+        else "build one of them again like the other"
+    )
     return UnlikeCollectionsError(
         f"alias {alias!r} cannot mean both collection {one.name!r} and {other.name!r}: their {what} is "
-        f"{_words(first)} in the one and {_words(second)} in the other; build one of them again like the "
-        "other, or leave it out of the alias"
+        f"{_words(first)} in the one and {_words(second)} in the other; {remedy}, or leave one out of "
+        "the alias"
     )
 
 

@@ -174,7 +174,10 @@ class CollectionSettings:
 
     def _check_fields(self) -> None:
         if len(self.fields) > MAX_FIELDS:
-            raise ValueError(f"{len(self.fields)} fields are declared; the limit is {MAX_FIELDS}")
+            raise ValueError(
+                f"{len(self.fields)} fields are declared; the limit is {MAX_FIELDS}: "
+                "leave out what no filter uses"
+            )
         for name, kind in self.fields.items():
             check_field_name(name)
             if kind not in get_args(FieldType):

@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from index.documents.datetimes import microseconds_of
-from index.documents.fields import FieldType
+from index.documents.fields import FieldType, undeclared
 from index.documents.filters import Filter, check_filter, parse_filter
 from index.errors import InvalidQueryError
 from models.representations import Float64
@@ -38,7 +38,8 @@ _CALLED: dict[tuple[type, ...], str] = {
     _EITHER: "a string or a number",
 }
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)([smhdw])", re.ASCII)
+MAX_DIGITS = 9  # before the point, of a duration
+_DURATION = re.compile(rf"(\d{{1,{MAX_DIGITS}}}(?:\.\d{{1,6}})?)([smhdw])", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +167,13 @@ def check_boost(boost: Boost, fields: Mapping[str, FieldType]) -> None:
         check_filter(boost.filter, fields)
         return
     kind = fields.get(boost.field)
+    if kind is None:
+        raise InvalidQueryError(f"decay field {undeclared(boost.field, fields)}")
     if kind not in DECAYING:
         suited = ", ".join(name for name in sorted(fields) if fields[name] in DECAYING) or "none"
-        said = "is not declared in this collection" if kind is None else f"is {kind}"
         raise InvalidQueryError(
-            f"a decay takes a field of type {' or '.join(DECAYING)}, but {boost.field[:80]!r} {said}; such "
-            f"fields: {suited}"
+            f"a decay takes a field of type {' or '.join(DECAYING)}, but {boost.field[:80]!r} is {kind}; "
+            f"such fields: {suited}"
         )
     if boost.decay not in DECAYS:
         raise InvalidQueryError(f"decay is {boost.decay!r:.80}; use {', '.join(DECAYS)}")
@@ -194,7 +196,8 @@ def _duration(name: str, value: str | float) -> float:
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise InvalidQueryError(
-            f"{name} is {value!r:.80}, but the field is datetime; use a number with s, m, h, d or w, as '30d'"
+            f"{name} is {value!r:.80}, but the field is datetime; use a number of at most "
+            f"{MAX_DIGITS} digits with s, m, h, d or w, as '30d'"
         )
     return float(found[1]) * _SECONDS[found[2]] * 1e6
 

@@ -121,6 +121,15 @@ def _scalar(name: str, kind: ScalarType, value: object, *, rounded: bool) -> int
     )
 
 
+def undeclared(field: str, fields: Mapping[str, FieldType]) -> str:
+    """What to say of a field that is not declared, and how it can be."""
+    known = ", ".join(sorted(fields)) or "none"
+    return (
+        f"{field[:80]!r} is not declared in this collection (of several, in each); declared fields: {known}. "
+        "POST /collections/NAME/fields or tercet index fields declares one over what is stored"
+    )
+
+
 def _keyword(name: str, member: object) -> bytes:
     if not isinstance(member, str):
         raise InvalidDocumentError(
@@ -134,7 +143,8 @@ def _keyword(name: str, member: object) -> bytes:
         ) from error
     if len(encoded) > MAX_KEYWORD_BYTES:
         raise InvalidDocumentError(
-            f"field {name!r}: a keyword has {len(encoded)} bytes; the limit is {MAX_KEYWORD_BYTES}"
+            f"field {name!r}: a keyword has {len(encoded)} bytes; the limit is {MAX_KEYWORD_BYTES}: "
+            "shorten it, or keep it as metadata that is no declared field"
         )
     return encoded
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.documents.conditions import Condition
-from index.documents.fields import Column, FieldType, KeywordColumn
+from index.documents.fields import Column, FieldType, KeywordColumn, undeclared
 from index.errors import InvalidQueryError
 from index.files.packed_bytes import first_not_below
 from index.search.pages import Name, starts_behind
@@ -57,10 +57,7 @@ class PlacedDocument:
 def check_order(order: Order, fields: Mapping[str, FieldType]) -> None:
     """Raises InvalidQueryError where the field is not declared."""
     if order.field not in fields:
-        declared = ", ".join(sorted(fields)) or "none"
-        raise InvalidQueryError(
-            f"order_by names field {order.field[:80]!r}, which is not declared; declared are: {declared}"
-        )
+        raise InvalidQueryError(f"order_by field {undeclared(order.field, fields)}")
 
 
 def ordered_page(

@@ -14,7 +14,7 @@ from index.bm25.query import Bm25Query
 from index.bm25.segment import SegmentTerms
 from index.candidates import CandidateLimits, DenseOptions, Page, Weights
 from index.catalog.settings import CollectionSettings
-from index.documents.fields import FieldType
+from index.documents.fields import FieldType, undeclared
 from index.errors import InvalidQueryError
 from index.fusion import Fusion
 from index.token_vectors.query import QueryTokens
@@ -156,10 +156,12 @@ def check_facets(wanted: Mapping[str, int], fields: Mapping[str, FieldType]) -> 
 
 def _unsuited(name: str, field: str, fields: Mapping[str, FieldType], kinds: Sequence[FieldType]) -> str:
     """Why a field cannot be what `name` asks for."""
+    if field not in fields:
+        return f"{name} field {undeclared(field, fields)}"
     suited = ", ".join(each for each in sorted(fields) if fields[each] in kinds) or "none"
-    kind = f"is {fields[field]}" if field in fields else "is not declared in this collection"
     return (
-        f"{name} takes a field of type {' or '.join(kinds)}, but {field[:80]!r} {kind}; such fields: {suited}"
+        f"{name} takes a field of type {' or '.join(kinds)}, but {field[:80]!r} is {fields[field]}; such "
+        f"fields: {suited}"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import orjson
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -103,8 +104,9 @@ class JsonRoute(APIRoute):
         async def handle_json(request: Request) -> Response:
             request = JsonRequest(request.scope, request.receive, check)
             parameters.check(request)
+            sent = await request.body() if takes_body or changes else b""
             if not is_json(request.headers.get("content-type")) and (
-                (changes and _from_a_foreign_page(request)) or (takes_body and await request.body())
+                (changes and _from_a_foreign_page(request)) or sent
             ):
                 given = request.headers.get("content-type", "none")[:100]
                 return Failure(
@@ -113,6 +115,8 @@ class JsonRoute(APIRoute):
                     "unsupported_content_type",
                 ).response()
             await request.scan()
+            if sent and not takes_body:
+                _require_no_fields(sent)
             try:
                 return await handle(request)
             except RequestValidationError:
@@ -121,6 +125,20 @@ class JsonRoute(APIRoute):
                 raise
 
         return handle_json
+
+
+def _require_no_fields(body: bytes) -> None:
+    """For a route that takes none: an empty object is as good as no body. Raises RequestValidationError."""
+    try:
+        value = loads(body)
+    except orjson.JSONDecodeError as error:
+        wrong = {"type": "json_invalid", "loc": ("body", error.pos), "ctx": {"error": error.msg}}
+        raise RequestValidationError([wrong], body=error.doc) from error
+    if not isinstance(value, dict):
+        raise RequestValidationError([{"type": "model_type", "loc": ("body",), "input": value}], body=value)
+    for name in value:
+        wrong = {"type": "extra_forbidden", "loc": ("body", name), "input": value[name]}
+        raise RequestValidationError([wrong], body=value)
 
 
 def _from_a_foreign_page(request: Request) -> bool:
