@@ -125,7 +125,7 @@ def undeclared(field: str, fields: Mapping[str, FieldType]) -> str:
     """What to say of a field that is not declared, and how it can be."""
     known = ", ".join(sorted(fields)) or "none"
     return (
-        f"{field[:80]!r} is not declared in this collection (of several, in each); declared fields: {known}. "
+        f"{field[:80]!r} is not declared in this collection; declared fields: {known}. "
         "POST /collections/NAME/fields or tercet index fields declares one over what is stored"
     )
 
