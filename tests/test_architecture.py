@@ -37,6 +37,7 @@ TRAINING_ARROWS = {
 # What is in index, each before those that it knows nothing of.
 INDEX_ORDER = [
     "errors",
+    "native",
     "compiled",
     "selection",
     "runs",

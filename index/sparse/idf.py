@@ -18,9 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from index.errors import SearchIndexError
-from index.files.arrays import frozen
+from index.native.kernels import add_statistics
 from index.sparse.left_counts import LeftCounts
-from index.sparse.statistics_kernels import add_statistics
 from index.sparse.term_statistics import TermStatistics
 from models.representations import Float32, Float64, Int32, Int64
 
@@ -59,13 +58,7 @@ class CollectionIdf:
             raise SearchIndexError("the idf of a closed snapshot was asked for; open another")
         frequencies, masses = (np.zeros(self._vocabulary_size, np.int64) for _ in range(2))
         for segment in (each.read() for each in segments):
-            add_statistics(
-                frozen(segment.terms),
-                frozen(segment.frequencies),
-                frozen(segment.masses),
-                frequencies,
-                masses,
-            )
+            add_statistics(segment.terms, segment.frequencies, segment.masses, frequencies, masses)
         return idf_factors(self._documents, frequencies, masses)
 
     def of_terms(self, token_ids: Int32) -> Float64:
