@@ -43,7 +43,7 @@ VARIANTS = {
     "x86_64": {
         "avx512_vnni": (*_AVX2, *_AVX512, "-mprefer-vector-width=512"),
         "avx2": _AVX2,
-        "plain": (),
+        "plain": ("-msse4.2",),  # which NumPy asks for, too
     }
 }
 
@@ -87,9 +87,10 @@ def build(target: Path, folder: Path) -> None:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = list(pool.map(compile_one, steps))
     link = ("-bundle", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
-    strip = () if extra else ("-s",)
+    # Zig would compile the C library's stubs first, for six seconds; the interpreter brings that library itself.
+    small = () if extra else ("-s", "-nostdlib")
     fresh = target.with_name(f"{target.name}.new")  # a process may have the former one mapped
-    arguments = [*command, *link, *strip, *extra, *objects, "-o", str(fresh), "-lm"]
+    arguments = [*command, *link, *small, *extra, *objects, "-o", str(fresh)]
     subprocess.run(arguments, check=True, env=environment)
     fresh.replace(target)
 
