@@ -34,6 +34,6 @@ static inline byte_string string_at(const packed *all, int64_t place) {
 // Below 0, 0 or above 0, as one comes before, equals or comes after another.
 static inline int compare(byte_string one, byte_string other) {
     int64_t shorter = one.length < other.length ? one.length : other.length;
-    int compared = shorter ? memcmp(one.bytes, other.bytes, (size_t)shorter) : 0;
+    int compared = shorter > 0 ? memcmp(one.bytes, other.bytes, (size_t)shorter) : 0;
     return compared ? compared : (one.length > other.length) - (one.length < other.length);
 }
