@@ -87,7 +87,7 @@ def build(target: Path, folder: Path) -> None:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = list(pool.map(compile_one, steps))
     link = ("-bundle", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
-    # Zig would compile the C library's stubs first, for six seconds; the interpreter brings that library itself.
+    # Zig would compile the C library's stubs first, for six seconds; the interpreter brings that library.
     small = () if extra else ("-s", "-nostdlib")
     fresh = target.with_name(f"{target.name}.new")  # a process may have the former one mapped
     arguments = [*command, *link, *small, *extra, *objects, "-o", str(fresh)]

@@ -52,7 +52,11 @@ def test_arrays_are_written_in_place() -> None:
         ("terms", np.zeros(2, np.uint32), "terms has to be int32[X], not uint32[2]"),
         ("total_masses", np.zeros(4, np.int64), "total_masses has to be int64[3], not int64[4]"),
         ("masses", np.zeros(2, ">i8"), "masses has to be int64[2], not >q[2]"),
-        ("masses", np.frombuffer(bytes(17), np.int64, 2, 1), "masses has to be int64[2], not =q[2], unaligned"),
+        (
+            "masses",
+            np.frombuffer(bytes(17), np.int64, 2, 1),
+            "masses has to be int64[2], not =q[2], unaligned",
+        ),
     ],
 )
 def test_another_array_is_refused_by_name(name: str, array: Any, message: str) -> None:
