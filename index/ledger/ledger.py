@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from index.errors import SearchIndexError, StorageFullError, WriteUnknownError
-from index.files.storage import missing
+from index.files.content import missing
 from index.ledger.clock import LedgerClock
 from index.ledger.file import PAGE_BYTES, connect, create
 from index.ledger.reader import KEPT_SECONDS, LAST_POSITION, LedgerReader
