@@ -28,6 +28,7 @@ from typing import Any
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from build import machine, write_passages
 
 ROOT = Path(__file__).resolve().parent.parent

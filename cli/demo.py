@@ -68,7 +68,7 @@ def _build(settings: Settings, encoder: Encoder) -> None:
     from cli.progress import build_progress
     from index.collection import delete_collection
     from index.errors import CollectionNotFoundError
-    from index.files.storage import write_json_atomically
+    from index.files.directory import write_json_atomically
     from ingest.build import build_collection
     from ingest.document_encoders import LocalDocuments
     from service.collections import CollectionRegistry
@@ -115,7 +115,7 @@ def _build(settings: Settings, encoder: Encoder) -> None:
 def _read_marker(marker: Path) -> dict[str, Any] | None:
     """What the last demo built, or None where no readable file says so."""
     from index.errors import DamagedIndexError
-    from index.files.storage import read_json_object
+    from index.files.content import read_json_object
 
     try:
         return read_json_object(marker)

@@ -38,7 +38,7 @@ def embed(
     adapters: options.Adapters = None,
 ) -> None:
     """Write the three representations of texts as arrays."""
-    from index.files.storage import write_atomically
+    from index.files.directory import write_atomically
     from ingest.groups import groups
     from models.encoder import encode, with_adapter
     from service.answers.binary import BinaryBody

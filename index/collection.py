@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +18,8 @@ from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings, check_collection_name
 from index.dense.kinds import NO_VECTORS, Device, Vectors
 from index.errors import CollectionExistsError, CollectionNotFoundError, DamagedIndexError, InvalidNameError
+from index.files.directory import force, put_in_place, remove_file, remove_folder
 from index.files.lock import ExclusiveLock
-from index.files.storage import sync_folder
 from index.ledger.reader import LedgerReader
 from index.segments.segment import Segment
 from index.snapshot import Snapshot
@@ -77,9 +76,9 @@ class Collection:
                 layout.effort,
                 layout.fields,
             ):  # of a collection that lost its settings
-                left.unlink(missing_ok=True)
+                remove_file(left)
             settings.write(layout.settings)
-            sync_folder(layout.folder.parent)
+            force(layout.folder.parent)
         finally:
             lock.release()
 
@@ -208,11 +207,10 @@ class Collection:
         return self._removed(self.layout.effort)
 
     def _removed(self, path: Path) -> bool:
-        try:
-            path.unlink()
-        except FileNotFoundError:
+        if not path.exists():
             return False
-        sync_folder(self.layout.folder)
+        remove_file(path)
+        force(self.layout.folder)
         return True
 
     def writer(
@@ -242,7 +240,7 @@ def staged_build(collection: Collection, mark: str) -> Iterator[Collection]:
     try:
         yield stage
     finally:
-        shutil.rmtree(stage.layout.folder, ignore_errors=True)
+        remove_folder(stage.layout.folder)
 
 
 def open_stage(collection: Collection, mark: str) -> Collection:
@@ -284,12 +282,11 @@ def delete_collection(root: Path, name: str) -> None:
         lock = ExclusiveLock(layout.lock, f"collection {name!r}")
         lock.acquire()
         try:
-            layout.folder.rename(root / f"{_DELETED_PREFIX}{name}-{secrets.token_hex(4)}")
-            sync_folder(root)
+            put_in_place(layout.folder, root / f"{_DELETED_PREFIX}{name}-{secrets.token_hex(4)}")
         finally:
             lock.release()
     for remains in root.glob(f"{_DELETED_PREFIX}*"):  # also those of a deletion that was killed
-        shutil.rmtree(remains, ignore_errors=True)
+        remove_folder(remains)
 
 
 def _is_name(name: str) -> bool:

@@ -64,6 +64,7 @@ def _content(file: Path) -> tuple[str, tuple[Path, ...]]:
     files: list[Path] = []
     for each in names:
         files.extend(each.glob("*.py") if each.is_dir() else [each.with_suffix(".py")])
+    files = [each for each in files if each.exists()]  # but for the kernels, which are of C
     return hashlib.sha256(content).hexdigest(), tuple(files)
 
 

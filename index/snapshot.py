@@ -65,6 +65,7 @@ from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
 from index.segments.stored import StoredQuery, StoredRepresentations
 from index.sparse.idf import CollectionIdf
+from index.sparse.term_versions import TermVersion
 from models.representations import Float32, Float64, Int64, Representations
 
 EMPTY_NAME = "000000"
@@ -92,8 +93,11 @@ class Snapshot:
         segments: Sequence[Segment],
         position: int | None = None,
         collections: Sequence[str] | None = None,
+        terms: TermVersion | None = None,
     ) -> None:
-        """position: of the last write that it has, where its manifest does not hold that yet."""
+        """position: of the last write that it has, where its manifest does not hold that yet. terms: of that
+        moment, for the idf.
+        """
         self._collections = collections
         self.name = name
         self.version = name if position is None else f"{name}.{position}"
@@ -102,7 +106,7 @@ class Snapshot:
         self.idf: CollectionIdf | None = None
         if settings.lexical == "idf":
             statistics = [segment.statistics for segment in segments if segment.statistics is not None]
-            self.idf = CollectionIdf(self.documents, statistics, settings.vocabulary_size)
+            self.idf = CollectionIdf(self.documents, statistics, settings.vocabulary_size, terms)
         self._bm25: Bm25Statistics | None = None
         if settings.bm25:
             self._bm25 = Bm25Statistics(settings.bm25_language, settings.bm25_reading, _bm25_parts(segments))

@@ -13,7 +13,7 @@ from index.catalog.manifest import Manifest, SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.collection import OPEN_ATTEMPTS, Collection
 from index.errors import DamagedIndexError, SearchIndexError
-from index.files.storage import sha256_of
+from index.files.content import sha256_of
 from index.ledger.reader import LedgerReader
 from index.segments.contents import kept_ids_in_order, segment_faults
 from index.segments.deletes import read_deletes

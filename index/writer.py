@@ -25,8 +25,8 @@ from index.errors import (
     InvalidDocumentError,
     SearchIndexError,
 )
+from index.files.directory import force
 from index.files.lock import ExclusiveLock
-from index.files.storage import sync_folder
 from index.ledger.ledger import Ledger
 from index.ledger.records import NOTHING, LedgerEntry
 from index.segments.checks import check_batch
@@ -101,7 +101,7 @@ class SnapshotWriter:
             self._require_settings()
             self._layout.segments.mkdir(exist_ok=True)
             self._layout.manifests.mkdir(exist_ok=True)
-            sync_folder(self._layout.folder)  # also a renaming that a former writer could not force
+            force(self._layout.folder)  # also a renaming that a former writer could not force
             current = self._current_name()
             self._remove_remains(current)
             self._name = self._next_name(current)

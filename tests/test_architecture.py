@@ -37,6 +37,7 @@ TRAINING_ARROWS = {
 # What is in index, each before those that it knows nothing of.
 INDEX_ORDER = [
     "errors",
+    "native",
     "compiled",
     "selection",
     "runs",
@@ -116,6 +117,13 @@ HOMES = {
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
+# Methods that change names on the disk, or force it: in index `files/directory.py` alone does so.
+CHANGES_OF_NAMES = {
+    *("fsync", "fdatasync", "link", "symlink_to", "hardlink_to", "rename", "renames", "unlink", "rmdir"),
+    *("rmtree", "copyfile", "move"),
+}
+
+
 def imported_modules(path: Path) -> Iterator[str]:
     """Every absolute module that a file imports, also inside functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -164,6 +172,22 @@ def test_the_index_is_built_from_below() -> None:
                 other = rest.partition(".")[0]
                 below = INDEX_ORDER[: INDEX_ORDER.index(place) + 1]
                 assert other in below, f"{path.relative_to(ROOT)} imports {module}"
+
+
+def test_names_on_the_disk_are_changed_in_one_place() -> None:
+    def changes(call: ast.Call) -> bool:
+        if not isinstance(call.func, ast.Attribute):
+            return False
+        replaces = call.func.attr == "replace" and len(call.args) == 1  # of a path: that of a text takes two
+        return replaces or call.func.attr in CHANGES_OF_NAMES
+
+    places = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "index").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and changes(node)
+    }
+    assert places == {"index/files/directory.py"}
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))

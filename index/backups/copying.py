@@ -9,8 +9,8 @@ from index.catalog.manifest import Manifest
 from index.catalog.remains import remove_all_but
 from index.collection import Collection
 from index.errors import DamagedIndexError
-from index.files.links import link_folder, link_or_copy
-from index.files.storage import sha256_of, sync_file, sync_folder, write_atomically
+from index.files.content import sha256_of
+from index.files.directory import force, link_folder, link_or_copy, write_atomically
 from index.ledger.ledger import Ledger
 
 
@@ -25,7 +25,7 @@ def copy_collection(source: Collection, target: CollectionLayout, name: str) -> 
     defaults, effort = source.defaults(), source.effort()
     found = source.of_current(lambda current: _link_snapshot(source.layout, current, target))
     for folder in (target.segments, target.deletes):
-        sync_folder(folder)
+        force(folder)
     settings = source.settings.of_new_collection(name)
     manifest = replace(found or Manifest(FIRST_MANIFEST, "", ()), settings_sha256=settings.sha256)
     settings.write(target.settings)
@@ -64,4 +64,4 @@ def _begin_ledger(target: CollectionLayout, position: int) -> None:
     """An empty ledger that goes on after a position, so that none is given twice."""
     with Ledger.open(target.ledger) as ledger:
         ledger.trim(position)
-    sync_file(target.ledger)  # closing it moved its log into it
+    force(target.ledger)  # closing it moved its log into it

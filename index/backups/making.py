@@ -6,7 +6,6 @@ name, verified, forced to the disk and renamed, so that it is there whole or not
 
 from __future__ import annotations
 
-import shutil
 from contextlib import suppress
 
 from index.backups.copying import copy_collection
@@ -15,7 +14,7 @@ from index.backups.store import BackupStore
 from index.backups.verifying import BytesDone, nobody, require_sound
 from index.catalog.layout import CollectionLayout
 from index.collection import Collection
-from index.files.storage import sync_folder
+from index.files.directory import put_in_place, remove_folder, rename
 
 
 def make_backup(collection: Collection, store: BackupStore, progress: BytesDone = nobody) -> Backup:
@@ -41,11 +40,10 @@ def _make(collection: Collection, store: BackupStore, progress: BytesDone) -> Ba
         size_bytes = sum(path.stat().st_size for path in stage.folder.rglob("*") if path.is_file())
         backup = Backup(id, name, manifest.ledger_position, manifest.documents, size_bytes, created)
         backup.write(stage.folder)  # which forces the folder, too
-        stage.folder.rename(folder / id)
-        sync_folder(folder)
+        put_in_place(stage.folder, folder / id)
     except BaseException:
         with suppress(OSError):  # it may have got its name
-            (folder / id).rename(stage.folder)
-        shutil.rmtree(stage.folder, ignore_errors=True)
+            rename(folder / id, stage.folder)
+        remove_folder(stage.folder)
         raise
     return backup

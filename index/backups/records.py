@@ -11,7 +11,8 @@ from pathlib import Path
 from index.catalog.records import check_keys, check_version
 from index.catalog.settings import check_collection_name
 from index.errors import DamagedIndexError, InvalidNameError
-from index.files.storage import missing, read_json_object, write_json_atomically
+from index.files.content import missing, read_json_object
+from index.files.directory import write_json_atomically
 
 FORMAT_VERSION = 1
 FILE = "backup.json"

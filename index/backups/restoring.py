@@ -6,7 +6,6 @@ A backup is verified before anything of it counts, and stays as it is.
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,8 +20,9 @@ from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings, check_collection_name
 from index.collection import Collection
 from index.errors import CollectionBusyError, CollectionExistsError, DamagedIndexError
+from index.files.content import missing
+from index.files.directory import force, put_in_place, remove_folder, rename
 from index.files.lock import ExclusiveLock
-from index.files.storage import missing, sync_folder
 from index.live.collection import LiveCollection
 
 _STAGE_PREFIX = ".restored-"
@@ -78,15 +78,14 @@ def restore_as(
     with store.held(backup.collection), _stage(aliases, root, name) as stage:
         manifest = copy_collection(_opened(store, backup), stage, name)
         require_sound(stage, manifest, progress)
-        sync_folder(stage.folder)
+        force(stage.folder)
         with aliases.held():
             _require_free(aliases, root, name)
             try:
-                stage.folder.rename(root / name)
-                sync_folder(root)
+                put_in_place(stage.folder, root / name)
             except BaseException:
                 with suppress(OSError):  # it may have got its name
-                    (root / name).rename(stage.folder)
+                    rename(root / name, stage.folder)
                 raise
     return Collection.open(root, name)
 
@@ -133,7 +132,7 @@ def _stage(aliases: Aliases, root: Path, name: str) -> Iterator[CollectionLayout
             lock.acquire()
         yield stage
     finally:
-        shutil.rmtree(stage.folder, ignore_errors=True)
+        remove_folder(stage.folder)
         lock.release()
 
 
@@ -143,5 +142,5 @@ def _remove_left(root: Path) -> None:
         lock = ExclusiveLock(CollectionLayout(folder).lock, folder.name)
         with suppress(CollectionBusyError):
             lock.acquire()
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
             lock.release()

@@ -6,7 +6,6 @@ They stay when their collection is deleted. One that is being made or removed is
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -16,8 +15,8 @@ from index.backups.records import FILE, Backup, is_id, time_of
 from index.catalog.layout import CollectionLayout
 from index.catalog.settings import check_collection_name
 from index.errors import BackupNotFoundError, DamagedIndexError
+from index.files.directory import force, make_folder, remove_folder, rename
 from index.files.lock import ExclusiveLock
-from index.files.storage import make_folder, sync_folder
 
 log = logging.getLogger("tercet")
 
@@ -73,10 +72,10 @@ class BackupStore:
             self.get(collection, id)  # which says so
         with self.held(collection):
             try:
-                (folder / id).rename(folder / f"{id}.partial")
+                rename(folder / id, folder / f"{id}.partial")
             except FileNotFoundError:
                 self.get(collection, id)
-            sync_folder(folder)
+            force(folder)
             self._remove_partial(collection)
 
     def layout(self, backup: Backup) -> CollectionLayout:
@@ -105,4 +104,4 @@ class BackupStore:
 
     def _remove_partial(self, collection: str) -> None:
         for remains in self.folder_of(collection).glob("*.partial"):
-            shutil.rmtree(remains, ignore_errors=True)
+            remove_folder(remains)

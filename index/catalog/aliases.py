@@ -26,8 +26,9 @@ from index.errors import (
     InvalidNameError,
     SeveralCollectionsError,
 )
+from index.files.content import read_json_object
+from index.files.directory import make_folder, write_json_atomically
 from index.files.lock import waiting_lock
-from index.files.storage import make_folder, read_json_object, write_json_atomically
 
 FORMAT_VERSION = 2  # written only where an alias means several collections, which 1 does not know
 MOST_COLLECTIONS = 32  # of one alias

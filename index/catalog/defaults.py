@@ -13,7 +13,8 @@ from index.candidates import DEFAULT_CANDIDATES, CandidateLimits, Weights
 from index.catalog.manifest import is_manifest_name
 from index.catalog.settings import CollectionSettings
 from index.errors import DamagedIndexError
-from index.files.storage import read_json_object, write_json_atomically
+from index.files.content import read_json_object
+from index.files.directory import write_json_atomically
 
 FORMAT_VERSION = 1
 LARGEST_WEIGHT = 1e6

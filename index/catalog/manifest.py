@@ -12,7 +12,8 @@ from typing import Any, get_args
 from index.catalog.records import check_keys, check_version
 from index.dense.kinds import DenseKind, Vectors
 from index.errors import DamagedIndexError
-from index.files.storage import missing, read_json_object, write_json_atomically
+from index.files.content import missing, read_json_object
+from index.files.directory import write_json_atomically
 
 _MANIFEST_NAME = re.compile(r"[0-9]{6,12}")
 _SEGMENT_ID = re.compile(r"[a-z0-9-]{1,64}")

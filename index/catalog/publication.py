@@ -7,7 +7,7 @@ from typing import Literal
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
 from index.errors import DamagedIndexError, UnforcedPublicationError
-from index.files.storage import sync_folder, write_atomically
+from index.files.directory import force, write_atomically
 
 
 class Publication:
@@ -30,7 +30,7 @@ class Publication:
         disk. After any other exception the former snapshot is current.
         """
         if any(entry.deletes is not None for entry in self.manifest.segments):
-            sync_folder(self._layout.deletes)
+            force(self._layout.deletes)
         self.manifest.write(self._layout.manifest(self.manifest.name))
         self.outcome = "unknown"  # whatever interrupts from here on
         try:
@@ -43,7 +43,7 @@ class Publication:
             if renamed is None or not isinstance(error, KeyboardInterrupt):
                 raise self._unforced(error, renamed) from error
             try:  # readers see it already: finish
-                sync_folder(self._layout.folder)
+                force(self._layout.folder)
             except OSError as failure:
                 raise self._unforced(failure, renamed) from failure
         self.outcome = "durable"

@@ -5,14 +5,13 @@ Callers hold the collection's lock. What cannot be removed only takes room, unti
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest
+from index.files.directory import remove_files, remove_folder
 
 # A temporary file is replaced at once by what it is for; one that has lain this long has lost its writer.
 STALE_SECONDS = 3600.0
@@ -25,15 +24,15 @@ def remove_unfinished(layout: CollectionLayout) -> None:
     Anyone may be storing `defaults.json` just now: temporary files of others are removed when they are old.
     """
     _remove_folders(layout.segments.glob("*.partial"))
-    _remove_files(layout.manifests.glob(".*.new"))
+    remove_files(layout.manifests.glob(".*.new"))
     for written_under_lock in (layout.current, layout.settings, layout.fields):
-        _remove_files(layout.folder.glob(f".{written_under_lock.name}.*.new"))
-    _remove_files(path for path in layout.folder.glob(".*.new") if _is_stale(path))
+        remove_files(layout.folder.glob(f".{written_under_lock.name}.*.new"))
+    remove_files(path for path in layout.folder.glob(".*.new") if _is_stale(path))
 
 
 def remove_builds(layout: CollectionLayout) -> None:
     """Removes builds beside the collection, none of which can be adopted any more."""
-    shutil.rmtree(layout.builds, ignore_errors=True)
+    remove_folder(layout.builds)
 
 
 def remove_all_but(layout: CollectionLayout, manifest: Manifest, unnamed: Collection[str] = ()) -> None:
@@ -43,30 +42,24 @@ def remove_all_but(layout: CollectionLayout, manifest: Manifest, unnamed: Collec
     an id first, and then its folder. So it is read after the folders.
     Manifests go first, so that one that is there has its segments, whenever this is interrupted.
     """
-    _remove_files(path for path in layout.manifests.iterdir() if path != layout.manifest(manifest.name))
+    remove_files(path for path in layout.manifests.iterdir() if path != layout.manifest(manifest.name))
     folders = list(layout.segments.iterdir())
     named = {segment.id for segment in manifest.segments}
     named |= {name for id in tuple(unnamed) for name in (id, f"{id}.partial")}
     _remove_folders(folder for folder in folders if folder.name not in named)
     marks = {segment.deletes.file for segment in manifest.segments if segment.deletes is not None}
-    _remove_files(path for path in layout.deletes.glob("*") if path.name not in marks)
+    remove_files(path for path in layout.deletes.glob("*") if path.name not in marks)
 
 
 def remove_written(layout: CollectionLayout, name: str, mark: str) -> None:
     """Removes the manifest of this name and the segments that the writer with this mark made for it."""
-    _remove_files([layout.manifest(name)])
+    remove_files([layout.manifest(name)])
     _remove_folders(layout.segments.glob(f"{name}-*-{mark}"))
-
-
-def _remove_files(paths: Iterable[Path]) -> None:
-    for path in list(paths):
-        with suppress(OSError):
-            path.unlink()
 
 
 def _remove_folders(folders: Iterable[Path]) -> None:
     for folder in list(folders):
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
 
 
 def _is_stale(path: Path) -> bool:

@@ -17,13 +17,8 @@ from index.catalog.records import check_keys, check_version
 from index.dense.kinds import DenseKind, Vectors, collection_kind
 from index.documents.fields import FieldType
 from index.errors import DamagedIndexError, InvalidFieldError, InvalidNameError
-from index.files.storage import (
-    json_bytes,
-    missing,
-    read_json_object,
-    write_atomically,
-    write_json_atomically,
-)
+from index.files.content import json_bytes, missing, read_json_object
+from index.files.directory import write_atomically, write_json_atomically
 from index.token_vectors.codebook import Codebook
 from index.token_vectors.codecs import CODED, LARGEST_POOLING, TokenCodec
 from index.token_vectors.sign_codebook import sign_codebook

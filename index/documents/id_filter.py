@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from index.files.packed_bytes import PackedBytes, UInt64
-from index.files.packed_kernels import add_hashes, passing_hashes
+from index.native.kernels import add_hashes, passing_hashes
 from models.representations import Int64
 
 IDS_A_WORD = 4  # at most, on average; then about one in 50 ids that are not there passes
@@ -25,8 +25,7 @@ class IdFilter:
 
     def passing(self, ids: PackedBytes) -> Int64:
         """The places of ids that the segment may have, int64, ascending; it has none of the others."""
-        places: Int64 = passing_hashes(self._words, ids.hashes)
-        return places
+        return passing_hashes(self._words, ids.hashes)
 
     @cached_property
     def _words(self) -> UInt64:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.files.arrays import Array
+from index.files.directory import remove_file
 from index.files.mapping import map_file
 from index.files.npy import HEADER_BYTES, array_in, npy_header, row_bytes
 
@@ -114,4 +115,4 @@ class ArrayFolder:
 
     def remove(self, name: str) -> None:
         """Removes the file."""
-        self.path(name).unlink()
+        remove_file(self.path(name))

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from index.errors import DamagedIndexError
 from index.files.arrays import Array
+from index.files.content import missing
 from index.files.mapping import map_file
-from index.files.storage import missing
 
 LENGTH_BYTES = 8
 ALIGNMENT = 64  # bytes, of the first value

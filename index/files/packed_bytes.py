@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from index.errors import DamagedIndexError
-from index.files.arrays import ArraySource, ArrayTarget, frozen
-from index.files.packed_kernels import (
+from index.files.arrays import ArraySource, ArrayTarget
+from index.native.kernels import (
     common_packed,
     find_packed,
     first_packed,
@@ -90,8 +90,7 @@ class PackedBytes:
     @cached_property
     def hashes(self) -> UInt64:
         """A hash of each string, uint64[N]; the same in every process."""
-        hashes: UInt64 = hash_packed(frozen(self.data), frozen(self.offsets))
-        return hashes
+        return hash_packed(self.data, self.offsets)
 
     def __getitem__(self, position: int) -> bytes:
         return self.data[self.offsets.item(position) : self.offsets.item(position + 1)].tobytes()
@@ -109,8 +108,7 @@ class PackedBytes:
     def gather(self, positions: Int64) -> PackedBytes:
         """The strings at these positions, packed again."""
         offsets = offsets_of(self.offsets[positions + 1] - self.offsets[positions])
-        arrays = (self.data, self.offsets, positions, offsets)
-        return PackedBytes(gather_packed(*(frozen(array) for array in arrays)), offsets)
+        return PackedBytes(gather_packed(self.data, self.offsets, positions), offsets)
 
 
 def first_not_below(count: int, key: Callable[[int], bytes], wanted: bytes) -> int:
@@ -127,8 +125,7 @@ def first_not_below(count: int, key: Callable[[int], bytes], wanted: bytes) -> i
 
 def order_of(strings: PackedBytes) -> Int64:
     """The places of strings by ascending string, int64[N]; equal ones in order of place."""
-    order: Int64 = sort_packed(frozen(strings.data), frozen(strings.offsets))
-    return order
+    return sort_packed(strings.data, strings.offsets)
 
 
 def distinct(strings: PackedBytes) -> tuple[Int64, Int64]:
@@ -136,7 +133,7 @@ def distinct(strings: PackedBytes) -> tuple[Int64, Int64]:
     is, int64[N].
     """
     order = order_of(strings)
-    new = new_packed(frozen(strings.data), frozen(strings.offsets), frozen(order))
+    new = new_packed(strings.data, strings.offsets, order)
     numbers = np.empty(len(order), np.int64)
     numbers[order] = np.cumsum(new) - 1
     return order[new], numbers
@@ -146,8 +143,7 @@ def first_of(strings: PackedBytes, count: int) -> Int64:
     """The places of the `count` smallest strings, at least 1 and of equal ones the first: int64[count], in no
     order.
     """
-    places: Int64 = first_packed(frozen(strings.data), frozen(strings.offsets), count)
-    return places
+    return first_packed(strings.data, strings.offsets, count)
 
 
 def find_strings(
@@ -159,18 +155,14 @@ def find_strings(
     by default all.
     """
     likely = np.arange(len(wanted)) if likely is None else likely
-    arrays = (strings.data, strings.offsets, order, wanted.data, wanted.offsets, likely)
-    places: Int64 = find_packed(*(frozen(array) for array in arrays))
-    return places
+    return find_packed(strings.data, strings.offsets, order, wanted.data, wanted.offsets, likely)
 
 
 def common_strings(strings: PackedBytes, wanted: PackedBytes) -> Int64:
     """The places in `strings` of those that are wanted, int64[K], ascending; both ascend without repeats."""
     swapped = len(wanted) < len(strings)
-    lists = (wanted, strings) if swapped else (strings, wanted)
-    arrays = [frozen(array) for each in lists for array in (each.data, each.offsets)]
-    places: Int64 = common_packed(*arrays)[int(swapped)]
-    return places
+    few, many = (wanted, strings) if swapped else (strings, wanted)
+    return common_packed(few.data, few.offsets, many.data, many.offsets)[int(swapped)]
 
 
 def open_offsets(arrays: ArraySource, name: str, count: int | None = None) -> Int64:

@@ -31,7 +31,8 @@ from index.errors import (
     StorageError,
     StorageFullError,
 )
-from index.files.storage import missing, sync_file, sync_folder
+from index.files.content import missing
+from index.files.directory import force, put_in_place, remove_file
 
 APPLICATION_ID = int.from_bytes(b"TrcL", "big")
 FORMAT_VERSION = 1
@@ -106,12 +107,11 @@ def create(path: Path) -> None:
         )
     new = path.with_name(f".{path.name}.new")
     for leftover in (log, shared_memory_of(path), new):
-        leftover.unlink(missing_ok=True)
+        remove_file(leftover)
     with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
         connection.executescript(_SCHEMA)
-    sync_file(new)
-    new.rename(path)
-    sync_folder(path.parent)
+    force(new)
+    put_in_place(new, path)
 
 
 def connect(path: Path) -> sqlite3.Connection:

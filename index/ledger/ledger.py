@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from index.errors import SearchIndexError, StorageFullError, WriteUnknownError
-from index.files.storage import missing
+from index.files.content import missing
 from index.ledger.clock import LedgerClock
 from index.ledger.file import PAGE_BYTES, connect, create
-from index.ledger.reader import KEPT_SECONDS, LAST_POSITION, LedgerReader, checksum_of
+from index.ledger.reader import KEPT_SECONDS, LAST_POSITION, LedgerReader
 from index.ledger.records import IdempotencyKey, LedgerEntry
 
 # Free space that is kept for entries to come; more than it is given back.
@@ -193,7 +193,7 @@ def _newest_answer(connection: sqlite3.Connection) -> float | None:
 def _insert(connection: sqlite3.Connection, position: int, entry: LedgerEntry, stored_at: float) -> None:
     connection.execute(
         "INSERT INTO entry VALUES (?, ?, ?, ?)",
-        (position, entry.kind, checksum_of(entry.kind, entry.payload), entry.payload),
+        (position, entry.kind, entry.crc32, entry.payload),
     )
     if entry.key is not None:
         _insert_answer(connection, position, entry.key, stored_at)

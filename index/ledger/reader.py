@@ -6,7 +6,6 @@ import contextlib
 import sqlite3
 import threading
 import time
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -102,9 +101,10 @@ class LedgerReader:
                 for position, kind, checksum, payload in rows:
                     if position != after + 1:
                         raise self._damaged(f"the entry of position {after + 1} is missing")
-                    if checksum != checksum_of(kind, payload):
+                    entry = LedgerEntry(kind, payload)
+                    if checksum != entry.crc32:
                         raise self._damaged(f"the entry of position {position} does not have its checksum")
-                    yield position, LedgerEntry(kind, payload)
+                    yield position, entry
                     after = position
 
     def check(self) -> None:
@@ -173,8 +173,3 @@ class LedgerReader:
 
     def _damaged(self, what: str) -> DamagedIndexError:
         return DamagedIndexError(f"{self.path}: {what}; restore the collection from a backup")
-
-
-def checksum_of(kind: str, payload: bytes) -> int:
-    """CRC-32 of an entry: SQLite's pages have none."""
-    return zlib.crc32(payload, zlib.crc32(kind.encode()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from dataclasses import dataclass
 
 from index.errors import InvalidDocumentError
@@ -44,12 +45,15 @@ class LedgerEntry:
     """One accepted operation. The ledger knows nothing of documents: the payload is any bytes.
 
     kind: a short word that tells the reader what the payload is. key: on the way in only; `entries` leaves it
-    out, and `answer_of` finds what it stored. Raises InvalidDocumentError for a payload over 512 MiB.
+    out, and `answer_of` finds what it stored. crc32: of both, taken where the entry is made, which
+    may be in another thread than the one that writes the ledger. Raises InvalidDocumentError for a payload
+    over 512 MiB.
     """
 
     kind: str
     payload: bytes
     key: IdempotencyKey | None = None
+    crc32: int = -1
 
     def __post_init__(self) -> None:
         if len(self.payload) > PAYLOAD_BYTES:
@@ -57,6 +61,8 @@ class LedgerEntry:
                 f"one write takes {len(self.payload)} bytes in the ledger; the limit is {PAYLOAD_BYTES}: "
                 "write fewer documents at a time"
             )
+        if self.crc32 < 0:
+            object.__setattr__(self, "crc32", checksum_of(self.kind, self.payload))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +72,8 @@ class StoredAnswer:
     request_sha256: str
     answer: str
     position: int
+
+
+def checksum_of(kind: str, payload: bytes) -> int:
+    """CRC-32 of an entry: SQLite's pages have none."""
+    return zlib.crc32(payload, zlib.crc32(kind.encode()))

@@ -20,9 +20,9 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import Manifest, SegmentEntry, segment_id
 from index.catalog.settings import CollectionSettings
 from index.errors import CollectionBusyError, DamagedIndexError, FingerprintMismatchError
-from index.files.links import link_folder
+from index.files.content import missing
+from index.files.directory import force, link_folder
 from index.files.packed_bytes import PackedBytes
-from index.files.storage import missing, sync_folder
 from index.live.committer import Committer
 from index.live.flush import Flush
 from index.live.operations import Nothing
@@ -172,7 +172,7 @@ class Adoption:
             linked = [
                 self._linked_one(source, found, entry, id) for id, entry in zip(ids, entries, strict=True)
             ]
-            sync_folder(publisher.layout.segments)
+            force(publisher.layout.segments)
             yield linked
 
     def _linked_one(

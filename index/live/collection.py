@@ -211,7 +211,7 @@ class LiveCollection:
         _require_distinct(documents)
         self._require_fitting(rows)
         self._running().upkeep.wait_for_room()
-        return self._write(Put(rows, if_position), key, tokens)
+        return self._write(Put.of(rows, if_position), key, tokens)
 
     def delete(self, ids: Sequence[str], *, key: WriteKey | None = None) -> Written:
         """Removes documents; ids that are not there count nothing and are no error."""

@@ -19,7 +19,7 @@ from index.catalog.manifest import SegmentEntry, segment_id
 from index.catalog.settings import CollectionSettings
 from index.documents.fields import FieldType
 from index.errors import CollectionBusyError, UnforcedPublicationError
-from index.files.storage import sync_folder
+from index.files.directory import force
 from index.live.committer import Committer
 from index.live.flush import Flush
 from index.live.publisher import Publisher
@@ -65,7 +65,7 @@ class Declaration:
                 self._successor(entry, segment, id, former, new)
                 for entry, segment, id in zip(publisher.manifest.segments, state.published, ids, strict=True)
             ]
-            sync_folder(publisher.layout.segments)
+            force(publisher.layout.segments)
             publisher.settings = new
             try:
                 opened = [publisher.open(entry) for entry in entries]

@@ -69,18 +69,27 @@ class Nothing:
 class Put:
     """Adds documents of distinct ids, or replaces those that are there.
 
-    if_position: none of these may have been written after it.
+    entry: what the ledger holds of it. if_position: none of these may have been written after it.
     """
 
     rows: DocumentRows
+    entry: LedgerEntry
     if_position: int | None = None
+
+    @staticmethod
+    def of(rows: DocumentRows, if_position: int | None = None) -> Put:
+        """Makes the entry, too: in the caller's thread, as operations are carried out one after the other.
+
+        Raises InvalidDocumentError for too large a one.
+        """
+        return Put(rows, LedgerEntry(PUT, encode_rows(rows)), if_position)
 
     def apply(self, state: LiveState, position: int) -> Applied:
         """Raises DocumentChangedError, or InvalidDocumentError where a field was declared since the check."""
         if self.if_position is not None:
             _require_unchanged(state, self.rows.ids, self.if_position)
         rows = with_columns(self.rows, state.settings.fields)
-        return Applied(state.put(rows, position), LedgerEntry(PUT, encode_rows(rows)), len(rows))
+        return Applied(state.put(rows, position), self.entry, len(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +141,7 @@ class Patch:
             )
         ((place, rows, _),) = places
         changed = _changed(state.segments[place], rows, self.change, state.settings.fields)
-        return Put(changed, self.if_position).apply(state, position)
+        return Put.of(changed, self.if_position).apply(state, position)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from index.catalog.publication import Publication
 from index.catalog.remains import remove_all_but, remove_builds, remove_unfinished
 from index.catalog.settings import CollectionSettings
 from index.dense.kinds import Device, Vectors, segment_kind
-from index.files.storage import sync_folder
+from index.files.directory import force
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
 from index.segments.writer import SegmentWriter
@@ -47,7 +47,7 @@ class Publisher:
         self._number = int(self.manifest.name)
         for folder in (layout.segments, layout.manifests):
             folder.mkdir(exist_ok=True)
-        sync_folder(layout.folder)  # also a renaming that a former writer could not force
+        force(layout.folder)  # also a renaming that a former writer could not force
         remove_unfinished(layout)
         remove_builds(layout)
 

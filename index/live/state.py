@@ -8,7 +8,7 @@ are few of them, about one for each doubling, and a document is copied about as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,10 +18,14 @@ from index.files.packed_bytes import PackedBytes
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
 from index.snapshot import Snapshot
-from models.representations import Bool, Int64
+from index.sparse.term_totals import TermChange
+from index.sparse.term_versions import TermVersion
+from models.representations import Bool, Int64, SparseRows
 
 GROWTH = 2
 JOINED_BYTES = 2**25  # to copy more than so much takes longer than to search one segment more
+
+NO_ROWS = SparseRows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32))
 
 Places = list[tuple[int, Int64, Int64]]
 """Of each segment that has some of the ids sought: its place, its rows, and which ids these have."""
@@ -36,7 +40,7 @@ class LiveState:
     build is under way, the ids that were deleted and the position of each such operation; else None.
     adoptions: how often other segments took the place of documents, which is no operation of its own.
     written: the position of the last operation that changed documents; held: of the last that the manifest
-    holds, with all before it.
+    holds, with all before it. terms: of its documents, for the idf.
     """
 
     settings: CollectionSettings
@@ -49,6 +53,7 @@ class LiveState:
     adoptions: int = 0
     written: int = 0
     held: int = 0
+    terms: TermVersion = field(default_factory=TermVersion)
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -73,7 +78,7 @@ class LiveState:
     def snapshot(self) -> Snapshot:
         """What searches of this moment go through."""
         later = self.written if self.written > self.held else None
-        return Snapshot(self.name, self.settings, self.segments, later)
+        return Snapshot(self.name, self.settings, self.segments, later, terms=self.terms)
 
     def find(self, ids: PackedBytes) -> Places:
         """Where the documents of these ids are; no id is in two segments."""
@@ -87,22 +92,32 @@ class LiveState:
 
     def put(self, rows: DocumentRows, position: int) -> LiveState:
         """With these documents of distinct ids, in the place of those that had their ids."""
-        left = self._without(rows.ids, position)
+        places = self.find(rows.ids)
         stamped = replace(rows, positions=np.full(len(rows), position, np.int64))
-        return replace(left, memory=_with_rows(left.memory, stamped, self.settings))
+        left = self._without(places, position)
+        memory = _with_rows(left.memory, stamped, self.settings)
+        terms = self.terms.after(lambda: self._change(places, memory[-1].lexical_of_last(len(rows))))
+        return replace(left, memory=memory, terms=terms)
 
     def delete(self, ids: PackedBytes, position: int) -> LiveState:
         """Without the documents of these ids, as far as there are such."""
-        left = self._without(ids, position)
-        return left if self.deleted is None else replace(left, deleted=(*self.deleted, (position, ids)))
+        places = self.find(ids)
+        left = self._without(places, position)
+        if self.deleted is not None:
+            left = replace(left, deleted=(*self.deleted, (position, ids)))
+        return replace(left, terms=self.terms.after(lambda: self._change(places, NO_ROWS)))
 
     def deleted_after(self, since: int, up_to: int) -> list[PackedBytes]:
         """The ids that were deleted by operations after one position, up to another."""
         return [ids for position, ids in self.deleted or () if since < position <= up_to]
 
-    def _without(self, ids: PackedBytes, position: int) -> LiveState:
+    def _change(self, places: Places, added: SparseRows) -> TermChange:
+        """What it does to terms that documents at these places go, and others come."""
+        return TermChange(added, tuple(self.segments[place].forward.take(rows) for place, rows, _ in places))
+
+    def _without(self, places: Places, position: int) -> LiveState:
         segments = list(self.segments)
-        for place, rows, _ in self.find(ids):
+        for place, rows, _ in places:
             segments[place] = segments[place].without(rows)
         aside = len(self.published)
         memory = aside + len(self.aside)
@@ -169,8 +184,14 @@ class LiveState:
         for segment in segments:
             rows = segment.find_all(ids)
             published.append(segment.without(np.unique(rows[rows >= 0])))
-        adoptions = self.adoptions + 1
-        return replace(self, name=name, published=tuple(published), adoptions=adoptions, held=flushed)
+        return replace(
+            self,
+            name=name,
+            published=tuple(published),
+            adoptions=self.adoptions + 1,
+            held=flushed,
+            terms=TermVersion(),
+        )
 
 
 def _with_rows(

@@ -12,7 +12,8 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import DeletesEntry, SegmentEntry
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
-from index.files.storage import make_folder, sha256_of, sync_file
+from index.files.content import sha256_of
+from index.files.directory import force, make_folder, remove_file
 from models.representations import Int64
 
 
@@ -24,9 +25,9 @@ def write_deletes(layout: CollectionLayout, segment: str, manifest: str, rows: I
     make_folder(layout.deletes)
     name = f"{segment}-{manifest}"
     path = ArrayFolder(layout.deletes).path(name)
-    path.unlink(missing_ok=True)  # of a writer that was killed before its manifest was published
+    remove_file(path)  # of a writer that was killed before its manifest was published
     ArrayFolder(layout.deletes).write(name, rows)
-    sync_file(path)
+    force(path)
     return DeletesEntry(path.name, len(rows), path.stat().st_size, sha256_of(path))
 
 

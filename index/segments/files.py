@@ -12,8 +12,8 @@ from index.catalog.manifest import SegmentEntry
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
 from index.files.arrays import ArraySource
+from index.files.content import missing, sha256_of
 from index.files.packed_arrays import PackedArrays, write_packed
-from index.files.storage import missing, sha256_of
 
 PACKED_FILE = "arrays.safetensors"
 PACKED_BYTES = 64 * 2**20  # of values; packing copies them once more

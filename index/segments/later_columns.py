@@ -21,10 +21,9 @@ from index.documents.fields import Column, FieldType, columns_of, field_stems, o
 from index.documents.fields_writer import FieldsWriter
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
-from index.files.links import link_or_copy
+from index.files.directory import force, link_or_copy, rename
 from index.files.packed_arrays import PackedArrays, write_packed
 from index.files.packed_bytes import PackedBytes
-from index.files.storage import sync_folder
 from index.segments.deletes import read_deletes
 from index.segments.files import PACKED_FILE
 from index.segments.rows import DocumentRows
@@ -69,8 +68,8 @@ def with_later_columns(
     files = {path.name: complete_file(path) for path in sorted(folder.iterdir())}
     for name in sorted(entry.files.keys() - files.keys()):
         link_or_copy(source.segment(entry.id) / name, folder / name)
-    sync_folder(folder)
-    folder.rename(target.segment(identifier))
+    force(folder)
+    rename(folder, target.segment(identifier))
     return replace(
         entry, id=identifier, files={**entry.files, **files}, deletes=None, fields=(*places, *added)
     )

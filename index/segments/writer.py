@@ -13,7 +13,8 @@ from index.catalog.settings import CollectionSettings
 from index.dense.building import build_dense
 from index.dense.kinds import DenseKind
 from index.files.array_folder import ArrayFolder
-from index.files.storage import sha256_of, sync_file, sync_folder
+from index.files.content import sha256_of
+from index.files.directory import force, put_in_place
 from index.segments.builder import DENSE, SegmentBuilder
 from index.segments.files import pack_small
 from index.segments.rows import DocumentRows
@@ -90,9 +91,8 @@ class FilledSegment:
         for path in sorted(folder.iterdir()):
             inserted(0)
             files[path.name] = complete_file(path)
-        sync_folder(folder)
-        folder.rename(self.segments / self.identifier)
-        sync_folder(self.segments)
+        force(folder)
+        put_in_place(folder, self.segments / self.identifier)
         windows = None if self.settings.window is None else self.encodings
         fields = tuple(sorted(self.settings.fields)) if self.settings.later_fields else None
         counts = self.documents, self.tokens
@@ -106,5 +106,5 @@ def partial_folder(segments: Path, identifier: str) -> Path:
 
 def complete_file(path: Path) -> FileEntry:
     """Forces a file that was written to the disk, and describes it."""
-    sync_file(path)
+    force(path)
     return FileEntry(path.stat().st_size, sha256_of(path))

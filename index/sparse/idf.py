@@ -12,80 +12,67 @@ whole numbers over the documents of all segments; the division into segments doe
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import numpy as np
 
 from index.errors import SearchIndexError
-from index.files.arrays import frozen
 from index.sparse.left_counts import LeftCounts
-from index.sparse.statistics_kernels import add_statistics
 from index.sparse.term_statistics import TermStatistics
+from index.sparse.term_totals import TermTotals
+from index.sparse.term_versions import TermVersion
 from models.representations import Float32, Float64, Int32, Int64
 
 
 class CollectionIdf:
     """What each term's query weight is multiplied by, in a collection of N documents with these segments.
 
-    It is counted when a search first asks, once for all threads: a live collection has a new snapshot after
-    each write, and few of them are ever searched.
+    Terms are counted when a search first asks, once for all threads. version: at which they may be known
+    already, from searches of before some writes.
     """
 
     def __init__(
-        self, documents: int, segments: Sequence[LeftCounts[TermStatistics]], vocabulary_size: int
+        self,
+        documents: int,
+        segments: Sequence[LeftCounts[TermStatistics]],
+        vocabulary_size: int,
+        version: TermVersion | None = None,
     ) -> None:
         self._documents = documents
-        self._vocabulary_size = vocabulary_size
         self._segments: Sequence[LeftCounts[TermStatistics]] | None = segments
-        self._factors: Float64 | None = None
-        self._counting = threading.Lock()
+        self._vocabulary_size = vocabulary_size
+        self._version = TermVersion() if version is None else version
 
     def close(self) -> None:
-        """Lets go of the segments; factors that were not counted by then cannot be."""
+        """Lets go of the segments; terms that were not counted by then cannot be."""
         self._segments = None
 
-    @property
-    def factors(self) -> Float64:
-        """float64[V], idf(t) / m. Raises SearchIndexError once closed."""
-        with self._counting:
-            if self._factors is None:
-                self._factors = self._count()
-            return self._factors
-
-    def _count(self) -> Float64:
-        segments = self._segments
-        if segments is None:
-            raise SearchIndexError("the idf of a closed snapshot was asked for; open another")
-        frequencies, masses = (np.zeros(self._vocabulary_size, np.int64) for _ in range(2))
-        for segment in (each.read() for each in segments):
-            add_statistics(
-                frozen(segment.terms),
-                frozen(segment.frequencies),
-                frozen(segment.masses),
-                frequencies,
-                masses,
-            )
-        return idf_factors(self._documents, frequencies, masses)
-
     def of_terms(self, token_ids: Int32) -> Float64:
-        """The factors float64[T] of some terms."""
-        return self.factors[token_ids]
+        """The factors idf(t) / m float64[T] of some terms; all 1 where no document has a weight.
+
+        Raises SearchIndexError once closed.
+        """
+        found = self._version.read(token_ids, self._count)
+        if found is None:  # many writes old: counted by itself from now on
+            self._version = TermVersion()
+            return self.of_terms(token_ids)
+        frequencies, sums = found
+        mean = sums.mean_idf(self._documents)
+        if mean is None:
+            return np.ones(len(token_ids))
+        return inverse_document_frequencies(self._documents, frequencies) / mean
 
     def weighted(self, token_ids: Int32, weights: Float32) -> Float32:
         """A query's weights float32[T], times the factors of their terms."""
         return (weights * self.of_terms(token_ids)).astype(np.float32)
+
+    def _count(self) -> TermTotals:
+        if self._segments is None:
+            raise SearchIndexError("the idf of a closed snapshot was asked for; open another")
+        return TermTotals([each.read() for each in self._segments], self._vocabulary_size)
 
 
 def inverse_document_frequencies(documents: int, frequencies: Int64) -> Float64:
     """idf(t), float64[T], of terms that n(t) int64[T] of the documents have."""
     rarity: Float64 = np.log1p((documents - frequencies + 0.5) / (frequencies + 0.5))
     return rarity
-
-
-def idf_factors(documents: int, frequencies: Int64, masses: Int64) -> Float64:
-    """idf(t) / m, float64[V], from n(t) int64[V] and M(t) int64[V] in any unit; all 1 where M is 0."""
-    idf = inverse_document_frequencies(documents, frequencies)
-    mass = masses.astype(np.float64)
-    total = float(mass.sum())
-    return idf / (float((mass * idf).sum()) / total) if total else np.ones(len(idf))

@@ -42,7 +42,7 @@ class TermStatistics:
         masses = np.zeros(len(token_ids), np.int64)
         for start in range(0, len(rows.token_ids), WEIGHTS_AT_ONCE):
             numbers = rows.token_ids[start : start + WEIGHTS_AT_ONCE]
-            units = _units(rows.weights[start : start + WEIGHTS_AT_ONCE])
+            units = units_of(rows.weights[start : start + WEIGHTS_AT_ONCE])
             masses += np.bincount(numbers, units, len(token_ids)).astype(np.int64)
         found = np.flatnonzero(frequencies)
         return TermStatistics(token_ids[found], frequencies[found].astype(np.int32), masses[found])
@@ -52,7 +52,7 @@ class TermStatistics:
         frequencies, masses = self.frequencies.copy(), self.masses.copy()
         places = np.searchsorted(self.terms, removed.token_ids)
         np.subtract.at(frequencies, places, 1)
-        np.subtract.at(masses, places, _units(removed.weights))
+        np.subtract.at(masses, places, units_of(removed.weights))
         return TermStatistics(self.terms, frequencies, masses)
 
     @staticmethod
@@ -78,7 +78,7 @@ class TermStatistics:
         arrays.write(MASSES, self.masses)
 
 
-def _units(weights: Float32) -> Int64:
+def units_of(weights: Float32) -> Int64:
     """What each weight adds to its term's mass."""
     units = np.rint(np.minimum(weights, LARGEST_WEIGHT).astype(np.float64) * UNITS)
     return units.astype(np.int64)

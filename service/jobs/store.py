@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import orjson
 
-from index.files.storage import write_json_atomically
+from index.files.directory import write_json_atomically
 from index.live.adoption import AdoptionMode
 from ingest.sources.checks import OnError
 

@@ -166,7 +166,7 @@ def test_an_interrupted_publication_that_cannot_be_forced_is_told(
     FailingStep(monkeypatch, RENAMING, KeyboardInterrupt(), done=True)
     with collection.writer() as writer:
         writer.add(*three)
-        monkeypatch.setattr("index.catalog.publication.sync_folder", failing)
+        monkeypatch.setattr("index.catalog.publication.force", failing)
         with pytest.raises(UnforcedPublicationError, match="was published"):
             writer.publish()
     assert files(collection) == (["000001.json", "000002.json"], 2)

@@ -16,8 +16,8 @@ from index.catalog.manifest import FileEntry, Manifest
 from index.collection import Collection
 from index.errors import CollectionNotFoundError, DamagedIndexError, InvalidNameError
 from index.files.array_folder import ArrayFolder
+from index.files.content import sha256_of
 from index.files.packed_arrays import write_packed
-from index.files.storage import sha256_of
 from index.segments.files import PACKED_FILE
 from index.sparse.term_statistics import FREQUENCIES, MASSES
 from index.verify import verify

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from index.sparse.idf import idf_factors, inverse_document_frequencies
+from index.sparse.idf import inverse_document_frequencies
 from models.representations import Float32, Int64
 from models.tokenizer import Tokenizer
 from training.data.token_store import TokenStore
@@ -35,8 +35,9 @@ class SourceIdf:
         """From the passages of one source."""
         holding = document_frequencies(passages, tokenizer.vocabulary_size)
         holding[list(tokenizer.special_ids)] = 0
-        factors = idf_factors(len(passages), holding, masses=holding)
-        return SourceIdf(torch.from_numpy(factors.astype(np.float32)).to(device))
+        idf = inverse_document_frequencies(len(passages), holding)
+        mean = np.average(idf, weights=holding) if holding.any() else 1.0
+        return SourceIdf(torch.from_numpy((idf / mean).astype(np.float32)).to(device))
 
     def weighted(self, queries: EncodedTexts) -> EncodedTexts:
         """The queries with their lexical weights times the factors."""

@@ -14,7 +14,7 @@ import pyarrow
 import pyarrow.parquet
 
 from index.catalog.settings import CollectionSettings
-from index.files.storage import sync_folder
+from index.files.directory import force
 from models.representations import Float32, Int64, SparseRows, TokenVectors
 from transfer.description import KEY, settings_record
 from transfer.errors import TransferError
@@ -80,7 +80,7 @@ class ParquetTarget:
         with self._partial.open("rb") as file:
             os.fsync(file.fileno())
         self._partial.replace(self._path)
-        sync_folder(self._path.parent)
+        force(self._path.parent)
 
     def close(self) -> None:
         """Nothing: the file is closed where it is finished or abandoned."""

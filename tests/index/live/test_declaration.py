@@ -310,11 +310,11 @@ def test_documents_that_were_checked_before_get_the_columns_or_are_refused(
     former = live_settings()
     rows = make_rows(former, ["a", "b"], 1)
     state = LiveState(former.with_fields({"n": "integer"}), "", ())
-    applied = Put(rows).apply(state, 1)
+    applied = Put.of(rows).apply(state, 1)
     assert applied.state.snapshot().count(parse_filter({"gte": {"n": 0}})) == 0
     state = LiveState(replace(former, fields={}).with_fields({"year": "keyword"}), "", ())
     with pytest.raises(InvalidDocumentError, match="document 'a': field 'year' is declared as keyword"):
-        Put(replace(rows, columns={})).apply(state, 1)
+        Put.of(replace(rows, columns={})).apply(state, 1)
 
 
 def test_a_merge_that_began_before_is_left_out(root: Path, collection: Collection, random_texts: Any) -> None:

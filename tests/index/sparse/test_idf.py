@@ -20,9 +20,10 @@ from index.candidates import CandidateLimits, Document, Weights
 from index.errors import SearchIndexError
 from index.snapshot import Snapshot
 from index.sparse import idf as idf_module
-from index.sparse.idf import CollectionIdf, idf_factors
+from index.sparse.idf import CollectionIdf
 from index.sparse.left_counts import LeftCounts
 from index.sparse.term_statistics import FREQUENCIES, MASSES, TermStatistics
+from index.sparse.term_totals import TermTotals
 from models.representations import Representations
 
 ALL = CandidateLimits(10_000, 10_000)
@@ -34,11 +35,25 @@ COMMON, RARE = math.log(1.6), math.log(8 / 3)
 MEAN = (1.5 * COMMON + 4.5 * RARE) / 6
 
 
+Counted = tuple[list[int], list[int], list[int]]
+
+
+def idf_factors(documents: int, *segments: Counted, vocabulary: int = 6) -> np.ndarray[Any, Any]:
+    """Of all terms, where segments have terms with frequencies and masses."""
+    statistics = [
+        TermStatistics(np.array(terms, np.int32), np.array(frequencies, np.int32), np.array(masses, np.int64))
+        for terms, frequencies, masses in segments
+    ]
+    counts = [LeftCounts(each, lambda counts, _: counts) for each in statistics]
+    return CollectionIdf(documents, counts, vocabulary).of_terms(np.arange(vocabulary, dtype=np.int32))
+
+
 def test_factors_by_hand() -> None:
-    frequencies, masses = np.array([0, 2, 1, 0, 1, 1]), np.array([0, 3, 1, 0, 2, 6])
+    unit = 1_000_000
+    masses = [3 * unit, unit, 2 * unit, 6 * unit]
     absent = math.log(1 + 3.5 / 0.5)
     expected = [absent, COMMON, RARE, absent, RARE, RARE]
-    factors = idf_factors(3, frequencies, masses)
+    factors = idf_factors(3, ([1, 2, 4, 5], [2, 1, 1, 1], masses))
     assert factors.tolist() == pytest.approx([idf / MEAN for idf in expected])
 
 
@@ -46,7 +61,8 @@ def test_all_lexical_weight_adds_up_to_as_much_as_without() -> None:
     random = np.random.default_rng(1)
     frequencies = random.integers(0, 400, 1000)
     masses = frequencies * random.integers(1, 900_000, 1000)
-    factors = idf_factors(400, frequencies, masses)
+    every = list(range(1000))
+    factors = idf_factors(400, (every, frequencies.tolist(), masses.tolist()), vocabulary=1000)
     assert masses @ factors == pytest.approx(masses.sum())
     assert (factors > 0).all()
     order = np.argsort(frequencies, kind="stable")
@@ -54,21 +70,13 @@ def test_all_lexical_weight_adds_up_to_as_much_as_without() -> None:
 
 
 def test_without_any_weight_terms_count_as_they_are() -> None:
-    nothing = np.zeros(4, np.int64)
-    assert idf_factors(0, nothing, nothing).tolist() == [1, 1, 1, 1]
-    assert idf_factors(7, nothing, nothing).tolist() == [1, 1, 1, 1]  # documents without terms
+    assert idf_factors(0).tolist() == [1] * 6
+    assert idf_factors(7).tolist() == [1] * 6  # documents without terms
 
 
 def test_segments_add_up() -> None:
-    def segment(terms: list[int], frequencies: list[int], masses: list[int]) -> LeftCounts[TermStatistics]:
-        counted = TermStatistics(
-            np.array(terms, np.int32), np.array(frequencies, np.int32), np.array(masses, np.int64)
-        )
-        return LeftCounts(counted, lambda counts, _: counts)
-
-    found = CollectionIdf(9, [segment([0, 2], [3, 1], [70, 20]), segment([0, 1], [2, 2], [5, 8])], 4)
-    expected = idf_factors(9, np.array([5, 2, 1, 0]), np.array([75, 8, 20, 0]))
-    assert found.factors.tolist() == expected.tolist()
+    found = idf_factors(9, ([0, 2], [3, 1], [70, 20]), ([0, 1], [2, 2], [5000, 8000]))
+    assert found.tolist() == idf_factors(9, ([0, 1, 2], [5, 2, 1], [5070, 8000, 20])).tolist()
 
 
 def test_a_search_by_hand(build: Any, three: Any, three_query: Any) -> None:
@@ -150,17 +158,17 @@ def lexical_scores_of_the_formula(documents: Representations, query: Representat
     ]
 
 
-def test_the_idf_is_computed_once_for_a_snapshot(
+def test_terms_are_counted_once_for_a_snapshot(
     build: Any, three: Any, three_query: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     computed: list[int] = []
 
-    def counted(documents: int, frequencies: Any, masses: Any) -> Any:
-        computed.append(documents)
+    def counted(segments: Any, vocabulary_size: int) -> TermTotals:
+        computed.append(vocabulary_size)
         time.sleep(0.05)  # time for others to begin, too
-        return idf_factors(documents, frequencies, masses)
+        return TermTotals(segments, vocabulary_size)
 
-    monkeypatch.setattr(idf_module, "idf_factors", counted)
+    monkeypatch.setattr(idf_module, "TermTotals", counted)
     snapshot = build(three, segment=1, lexical="idf").snapshot()
     assert snapshot.get("a") is not None
     assert computed == []  # a snapshot that is not searched needs none
@@ -169,7 +177,7 @@ def test_the_idf_is_computed_once_for_a_snapshot(
             found.result()
     snapshot.explain(three_query, "c")
     snapshot.score_all(three_query)
-    assert computed == [3]
+    assert computed == [snapshot.settings.vocabulary_size]
 
 
 def test_a_closed_snapshot_counts_nothing(build: Any, three: Any, three_query: Any) -> None:

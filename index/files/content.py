@@ -1,0 +1,40 @@
+"""What files hold: JSON, and checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from index.errors import DamagedIndexError
+
+
+def missing(path: Path) -> DamagedIndexError:
+    """The error for a file of the index that is not there."""
+    return DamagedIndexError(f"{path} is missing; restore it or rebuild the collection")
+
+
+def json_bytes(value: Any) -> bytes:
+    """A value as readable JSON."""
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def read_json_object(path: Path, remedy: str = "restore it or rebuild") -> dict[str, Any]:
+    """Reads a JSON object. Raises FileNotFoundError, or DamagedIndexError, naming the remedy."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise DamagedIndexError(f"{path} is not valid JSON ({error}); {remedy}") from error
+    if not isinstance(value, dict):
+        raise DamagedIndexError(f"{path} holds no JSON object; {remedy}")
+    return value
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's content, as hexadecimal digits. Raises DamagedIndexError where it is missing."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise missing(path) from error

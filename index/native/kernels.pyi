@@ -1,0 +1,80 @@
+"""The kernels' types. Letters are lengths; an array that is written is said to be."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Bool = npt.NDArray[np.bool_]
+UInt8 = npt.NDArray[np.uint8]
+Int8 = npt.NDArray[np.int8]
+UInt16 = npt.NDArray[np.uint16]
+Int16 = npt.NDArray[np.int16]
+UInt32 = npt.NDArray[np.uint32]
+Int32 = npt.NDArray[np.int32]
+UInt64 = npt.NDArray[np.uint64]
+Int64 = npt.NDArray[np.int64]
+Float16 = npt.NDArray[np.float16]
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+
+INSTRUCTIONS: str
+"""Those that the kernels are compiled for, of AVAILABLE_INSTRUCTIONS the first unless TERCET_INSTRUCTIONS has
+another.
+"""
+
+AVAILABLE_INSTRUCTIONS: tuple[str, ...]
+"""What this processor has of what the kernels are compiled for, the best first."""
+
+SOURCES: str
+"""A digest of the sources that the module was compiled from."""
+
+class Record:
+    """Arrays of one layout, checked once; it keeps them, and kernels take tuples of records."""
+
+def kernels_of(instructions: str) -> dict[str, Callable[..., Any]]:
+    """The kernels for one of AVAILABLE_INSTRUCTIONS, by name."""
+
+# Packed byte strings, `packed.c`: data uint8, offsets int64[N+1] of N strings.
+
+def find_packed(
+    data: UInt8, offsets: Int64, order: Int64, wanted: UInt8, wanted_offsets: Int64, likely: Int64
+) -> Int64:
+    """The place of each of T wanted byte strings among X distinct ones, int64[T]; -1 where it is not there.
+
+    order: int64[X], the places by ascending string; likely: which of the wanted to look for.
+    """
+
+def common_packed(few: UInt8, few_offsets: Int64, many: UInt8, many_offsets: Int64) -> tuple[Int64, Int64]:
+    """The places of the byte strings that two lists have in common, int64[K] in each, ascending; both ascend
+    without repeats.
+    """
+
+def sort_packed(data: UInt8, offsets: Int64) -> Int64:
+    """The places of N byte strings in ascending order, int64[N]; equal ones stay as they are."""
+
+def new_packed(data: UInt8, offsets: Int64, order: Int64) -> Bool:
+    """Which byte strings, in ascending order int64[M] of places, differ from the one before: bool[M]."""
+
+def first_packed(data: UInt8, offsets: Int64, count: int) -> Int64:
+    """The places of the `count` smallest of N byte strings, 1 to N, in no order; of equal ones the first."""
+
+def gather_packed(data: UInt8, offsets: Int64, positions: Int64) -> UInt8:
+    """The bytes of the strings at some positions, one after the other."""
+
+def hash_packed(data: UInt8, offsets: Int64) -> UInt64:
+    """A hash of each of N byte strings, uint64[N]; the same in every process."""
+
+def add_hashes(words: UInt64, hashes: UInt64) -> None:
+    """Sets the bits of each hash in its word of uint64[W], which is written; W is a power of 2."""
+
+def passing_hashes(words: UInt64, hashes: UInt64) -> Int64:
+    """The places of the hashes all of whose bits are set in uint64[W], ascending."""
+
+# Term statistics, `statistics.c`.
+
+def add_statistics(
+    terms: Int32, frequencies: Int32, masses: Int64, total_frequencies: Int64, total_masses: Int64
+) -> None:
+    """Adds a segment's statistics, of terms int32[X] below V, to those of all, int64[V], written."""

@@ -1,0 +1,86 @@
+// The module: the kernels of the best variant that this processor has.
+//
+// Every kernel is compiled once for each variant of the processor, from the same sources; `build.py` has the
+// compiler's flags for each. TERCET_INSTRUCTIONS takes a lesser one, for tests and comparisons.
+
+#include <Python.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "binding.h"
+#include "processor.h"
+
+typedef struct {
+    const char *name;
+    bool (*is_there)(void);
+    const kernel_entry *const *kernels; // tables, up to a NULL
+} variant;
+
+#define DECLARED(name) extern const kernel_entry *const kernels_##name[];
+VARIANTS(DECLARED)
+extern const layout_entry layouts_of_records[];
+
+// The best first.
+#define ENTRY(name) {#name, has_##name, kernels_##name},
+static const variant variants[] = {VARIANTS(ENTRY)};
+
+static const variant *best_variant(void) {
+    const char *wanted = getenv("TERCET_INSTRUCTIONS");
+    for (size_t place = 0; place < sizeof variants / sizeof *variants; place++)
+        if (variants[place].is_there() && (!wanted || !*wanted || !strcmp(wanted, variants[place].name)))
+            return &variants[place];
+    PyErr_Format(PyExc_ImportError, "TERCET_INSTRUCTIONS=%s is not among those that this processor has", wanted);
+    return NULL;
+}
+
+static int add_instructions(PyObject *module, const variant *chosen) {
+    PyObject *names = PyList_New(0);
+    for (size_t place = 0; names && place < sizeof variants / sizeof *variants; place++) {
+        PyObject *name = variants[place].is_there() ? PyUnicode_FromString(variants[place].name) : NULL;
+        if (name && PyList_Append(names, name) < 0) Py_CLEAR(names);
+        Py_XDECREF(name);
+    }
+    PyObject *tuple = names ? PyList_AsTuple(names) : NULL;
+    Py_XDECREF(names);
+    int failed = !tuple || PyModule_AddObjectRef(module, "AVAILABLE_INSTRUCTIONS", tuple) < 0 ||
+                 PyModule_AddStringConstant(module, "INSTRUCTIONS", chosen->name) < 0 ||
+                 PyModule_AddStringConstant(module, "SOURCES", SOURCES) < 0;
+    Py_XDECREF(tuple);
+    return failed ? -1 : 0;
+}
+
+static PyObject *all_kernels(const variant *variant) {
+    PyObject *found = PyDict_New();
+    for (const kernel_entry *const *table = variant->kernels; found && *table; table++)
+        if (add_kernels(found, *table) < 0) Py_CLEAR(found);
+    return found;
+}
+
+static PyObject *kernels_of(PyObject *module, PyObject *name) {
+    (void)module;
+    for (size_t place = 0; place < sizeof variants / sizeof *variants; place++)
+        if (variants[place].is_there() && PyUnicode_CompareWithASCIIString(name, variants[place].name) == 0)
+            return all_kernels(&variants[place]);
+    return PyErr_Format(PyExc_ValueError, "%R is not among AVAILABLE_INSTRUCTIONS", name);
+}
+
+static PyMethodDef functions[] = {
+    {"kernels_of", kernels_of, METH_O, "The kernels for one of AVAILABLE_INSTRUCTIONS, by name."},
+    {NULL, NULL, 0, NULL},
+};
+
+static int fill_module(PyObject *module) {
+    const variant *chosen = best_variant();
+    if (!chosen || prepare_binding(module) < 0 || add_layouts(module, layouts_of_records) < 0) return -1;
+    for (const kernel_entry *const *table = chosen->kernels; *table; table++)
+        if (add_kernels(PyModule_GetDict(module), *table) < 0) return -1;
+    return add_instructions(module, chosen);
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill_module}, {0, NULL}};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "kernels", "Compiled loops; see `index/native/__init__.py`.", 0, functions, slots, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit_kernels(void) { return PyModuleDef_Init(&definition); }

@@ -1,0 +1,123 @@
+"""Compiles the kernels of `index/native` for each variant of the processor, and links them to one module.
+
+The compiler is the one that CC names, else Zig's from the package index, which brings all that it needs;
+CFLAGS adds flags, such as those of sanitizers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+SOURCES = Path(__file__).resolve().parent / "index" / "native"
+LIMITED_API = "0x030B0000"  # of Python 3.11: one module for it and all later versions
+OLDEST_GLIBC = "2.17"
+COMMON = ("binding.c", "layouts.c", "module.c", "processor.c")
+# No step of a sum is fused, so that every variant gives the same numbers; sums of damaged numbers wrap.
+FLAGS = (
+    "-std=gnu11",
+    "-O3",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-ffp-contract=off",
+    "-fwrapv",
+    "-Wall",
+    "-Wextra",
+)
+_AVX2 = ("-mavx2", "-mbmi", "-mbmi2", "-mf16c", "-mfma", "-mlzcnt", "-mmovbe", "-mpopcnt")
+_AVX512 = tuple(f"-mavx512{part}" for part in ("f", "bw", "cd", "dq", "vl", "vnni"))
+# By machine, the best first; `processor.c` tells which of them a processor has.
+VARIANTS = {
+    "x86_64": {
+        "avx512_vnni": (*_AVX2, *_AVX512, "-mprefer-vector-width=512"),
+        "avx2": _AVX2,
+        "plain": ("-msse4.2",),  # which NumPy asks for, too
+    }
+}
+
+
+class BuildKernels(build_ext):
+    """Compiles them where an extension is built, also in place for an editable installation."""
+
+    def build_extension(self, ext: Extension) -> None:
+        build(Path(self.get_ext_fullpath(ext.name)), Path(self.build_temp).resolve())
+
+
+def build(target: Path, folder: Path) -> None:
+    """Compiles the module to a file; objects and the compiler's cache go to a folder.
+
+    Raises SystemExit where there is no compiler, subprocess.CalledProcessError where it fails.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    command, extra = compiler(), shlex.split(os.environ.get("CFLAGS", ""))
+    caches = {f"ZIG_{kind}_CACHE_DIR": str(folder / "zig") for kind in ("GLOBAL", "LOCAL")}
+    environment = {**os.environ, **caches}
+    variants = VARIANTS.get(platform.machine(), {"plain": ()})
+    flags = (
+        *FLAGS,
+        *extra,
+        f"-I{sysconfig.get_path('include')}",
+        f"-DPy_LIMITED_API={LIMITED_API}",
+        f"-DVARIANTS(EACH)={''.join(f' EACH({name})' for name in variants)}",
+        f'-DSOURCES="{digest()}"',
+    )
+    steps: list[tuple[str, Path, Sequence[str]]] = [(name, folder / f"{name}.o", ()) for name in COMMON]
+    for name, own in variants.items():
+        steps.append(("kernels.c", folder / f"kernels-{name}.o", (*own, f"-DVARIANT={name}")))
+
+    def compile_one(step: tuple[str, Path, Sequence[str]]) -> str:
+        source, result, own = step
+        arguments = [*command, *flags, *own, "-c", str(SOURCES / source), "-o", str(result)]
+        subprocess.run(arguments, check=True, env=environment)
+        return str(result)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compile_one, steps))
+    link = ("-bundle", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
+    # Zig would compile the C library's stubs first, for six seconds; the interpreter brings that library.
+    small = () if extra else ("-s", "-nostdlib")
+    fresh = target.with_name(f"{target.name}.new")  # a process may have the former one mapped
+    arguments = [*command, *link, *small, *extra, *objects, "-o", str(fresh)]
+    subprocess.run(arguments, check=True, env=environment)
+    fresh.replace(target)
+
+
+def compiler() -> list[str]:
+    """The command that compiles C."""
+    if os.environ.get("CC"):
+        return shlex.split(os.environ["CC"])
+    if importlib.util.find_spec("ziglang") is None:
+        raise SystemExit("no C compiler: install ziglang, or name one in the variable CC")
+    command = [sys.executable, "-m", "ziglang", "cc"]
+    if platform.libc_ver()[0] == "glibc":
+        command += ["-target", f"{platform.machine()}-linux-gnu.{OLDEST_GLIBC}"]
+    return command
+
+
+def digest() -> str:
+    """Of all sources, by which a test tells whether the module is made of them."""
+    total = hashlib.sha256()
+    for path in sorted(SOURCES.glob("*.[ch]")):
+        total.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()
+
+
+if __name__ == "__main__":
+    setup(
+        ext_modules=[Extension("index.native.kernels", [], py_limited_api=True)],
+        cmdclass={"build_ext": BuildKernels},
+        options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    )
