@@ -13,11 +13,9 @@ import numpy.typing as npt
 
 from index.blas import one_blas_thread
 from index.dense.products import addresses_of, exact_products_at
-from index.files.arrays import frozen
+from index.native.kernels import score_rows
 from index.runs import runs
-from index.sparse.forward_rows import frozen_rows
-from index.sparse.saturation import NO_SATURATION, Saturation
-from index.sparse.score_kernels import score_rows
+from index.sparse.saturation import Saturation
 from index.token_vectors.integer_maxsim import exact_maxsim, near_maxsim
 from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenVectorStore
@@ -51,7 +49,7 @@ def lexical_scores(
     weights: Float32,
     forward: SparseRows,
     rows: Int64,
-    saturation: Saturation = NO_SATURATION,
+    saturation: Saturation | None = None,
 ) -> Float64:
     """Sums of weight products over shared token ids, float64[K].
 
@@ -60,9 +58,11 @@ def lexical_scores(
     """
     if len(token_ids) == 0 or len(rows) == 0:
         return np.zeros(len(rows))
-    stored = frozen_rows(forward)
-    arrays = (stored.indptr, stored.token_ids, stored.weights, saturation.arguments, frozen(rows))
-    scores: Float64 = score_rows(*arrays, frozen(token_ids), frozen(weights))
+    lengths, base, slope = None, 0.0, 0.0
+    if saturation is not None:
+        lengths, base, slope = saturation.lengths, saturation.base, saturation.slope
+    stored = forward.indptr, forward.token_ids, forward.weights
+    scores = score_rows(*stored, lengths, base, slope, rows, token_ids, weights)
     return np.round(scores, DECIMALS)
 
 

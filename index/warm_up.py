@@ -22,12 +22,11 @@ from index.dense.kinds import SMALLEST_INDEX
 from index.documents.filters import parse_filter
 from index.live.collection import LiveCollection
 from index.snapshot import Snapshot
-from index.sparse.kernels import NARROW_TERMS
 from index.token_vectors.codebook_training import train_codebook
 from models.representations import Float32, Representations, SparseRows, TokenVectors
 
 DENSE, COLBERT, TOKENS = 8, 16, 3  # dimensions, and token vectors of a text
-VOCABULARY, FEW_TERMS = 2 * NARROW_TERMS, 4  # queries of few terms and of many have loops of their own
+VOCABULARY, FEW_TERMS = 128, 4  # queries of few terms and of many have loops of their own
 TEXT = "warm up"
 FILTER = {"or": [{"eq": {"kind": "a"}}, {"gte": {"number": 1}}]}
 

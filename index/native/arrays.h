@@ -74,6 +74,9 @@ typedef struct {
 // Work space of `count` items, zeros; NULL where there is none.
 void *space(call *, int64_t count, int64_t item);
 
+// The same without a value, for what is written before it is read.
+void *unset_space(call *, int64_t count, int64_t item);
+
 // The same memory with room for more items, as many as before kept; NULL where there is none.
 void *more_space(call *, void *former, int64_t count, int64_t item);
 

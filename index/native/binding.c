@@ -84,12 +84,12 @@ static PyObject *dtypes[sizeof TYPES / sizeof *TYPES];
 
 // --- Work space --------------------------------------------------------------------------------------------
 
-static void *new_block(struct block **list, int64_t bytes) {
+static void *new_block(struct block **list, int64_t bytes, bool zeros) {
     struct block *made = NULL;
     size_t whole = (sizeof(struct block) + (size_t)bytes + 63) / 64 * 64;
     if (bytes < 0 || posix_memalign((void **)&made, 64, whole)) return NULL;
     *made = (struct block){.next = *list, .bytes = bytes};
-    memset(made->data, 0, (size_t)bytes);
+    if (zeros) memset(made->data, 0, (size_t)bytes);
     if (*list) (*list)->former = made;
     *list = made;
     return made->data;
@@ -110,7 +110,11 @@ static int64_t bytes_of(int64_t count, int64_t item) {
     return count < 0 || __builtin_mul_overflow(count, item, &bytes) ? -1 : bytes;
 }
 
-void *space(call *call, int64_t count, int64_t item) { return new_block(&call->blocks, bytes_of(count, item)); }
+void *space(call *call, int64_t count, int64_t item) { return new_block(&call->blocks, bytes_of(count, item), true); }
+
+void *unset_space(call *call, int64_t count, int64_t item) {
+    return new_block(&call->blocks, bytes_of(count, item), false);
+}
 
 void *more_space(call *call, void *former, int64_t count, int64_t item) {
     void *made = space(call, count, item);
@@ -315,10 +319,10 @@ static void forget_lengths(int64_t *known) {
     for (int letter = 0; letter < LETTERS; letter++) known[letter] = -1;
 }
 
-// Takes a tuple of records; `few` is where they go if it has room for them.
+// Takes a tuple of records, and of the room for some of them as much as it needs, or other.
 static bool take_table(
-    const char *of, const parameter *wanted, PyObject *given, int64_t *known, const view **few, call *call,
-    argument *found
+    const char *of, const parameter *wanted, PyObject *given, int64_t *known, const view **few, const view ***room,
+    call *call, argument *found
 ) {
     Py_ssize_t count = PyTuple_Check(given) ? PyTuple_Size(given) : -1;
     for (Py_ssize_t place = 0; place < count; place++) {
@@ -339,7 +343,9 @@ static bool take_table(
         return false;
     }
     *letter = count;
-    const view **records = count <= RECORDS_ON_STACK ? few : space(call, count, sizeof *records);
+    bool fits = count <= RECORDS_ON_STACK - (*room - few);
+    const view **records = fits ? *room : space(call, count, sizeof *records);
+    if (fits) *room += count;
     if (!records) {
         PyErr_NoMemory();
         return false;
@@ -411,7 +417,7 @@ static bool take_number(const parameter *wanted, PyObject *given, argument *foun
 static PyObject *run_kernel(PyObject *self, PyObject *const *given, Py_ssize_t count) {
     const bound_kernel *bound = PyCapsule_GetPointer(self, NULL);
     Py_buffer buffers[MOST_ARGUMENTS];
-    const view *few[RECORDS_ON_STACK]; // of the one table that a kernel may have here
+    const view *few[RECORDS_ON_STACK], **room = few; // where the records of tables go as long as they fit
     int64_t known[LETTERS];
     call call;
     PyObject *returned = NULL;
@@ -429,7 +435,7 @@ static PyObject *run_kernel(PyObject *self, PyObject *const *given, Py_ssize_t c
         bool good = wanted->kind == ARRAY_KIND
                         ? take(bound->entry->name, wanted, given[taken], known, &buffers[taken], &found->array)
                     : wanted->kind == TABLE_KIND
-                        ? take_table(bound->entry->name, wanted, given[taken], known, few, &call, found)
+                        ? take_table(bound->entry->name, wanted, given[taken], known, few, &room, &call, found)
                         : take_number(wanted, given[taken], found);
         if (!good) goto end;
     }

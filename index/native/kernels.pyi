@@ -78,3 +78,167 @@ def add_statistics(
     terms: Int32, frequencies: Int32, masses: Int64, total_frequencies: Int64, total_masses: Int64
 ) -> None:
     """Adds a segment's statistics, of terms int32[X] below V, to those of all, int64[V], written."""
+
+# Inverted indexes over lexical weights, `sparse_build.c`, `sparse_search.c` and `sparse_scores.c`: S
+# segments, N documents of one, V the vocabulary's size, T terms of the query, K candidates. Forward rows
+# are indptr int64[N+1], token ids int32[W] and weights float32[W].
+
+def count_block(
+    indptr: Int64, token_ids: Int32, weights: Float32, first: int, last: int, counts: Int64, largest: Float32
+) -> int:
+    """Counts each term's postings among documents from `first` up to `last` and raises its largest weight.
+
+    counts: int64[V], overwritten; largest: float32[V], raised. Returns the first document that breaks a rule
+    of `SparseRows` (token ids ascend within the vocabulary, weights are finite and above 0), or -1.
+    """
+
+def add_sizes(counts: Int64, rows: int, entries: Int64, postings: Int64, columns: Int64) -> None:
+    """Adds a block of so many documents to what each term needs, int64[V] each, which are written."""
+
+def fill_block(
+    indptr: Int64,
+    token_ids: Int32,
+    weights: Float32,
+    block: int,
+    counts: Int64,
+    largest: Float32,
+    next_entry: Int64,
+    next_posting: Int64,
+    next_column: Int64,
+    entry_block: Int32,
+    entry_start: Int64,
+    entry_column: Int32,
+    documents: UInt16,
+    impacts: UInt8,
+    columns: UInt8,
+) -> None:
+    """Writes a block's entries, postings and columns at the terms' cursors `next_*`, int64[V], which move.
+
+    An impact is ceil(255 · weight / largest weight of the term), from 1 to 255.
+    """
+
+def inverted_index(
+    terms: Int32,
+    largest: Float32,
+    term_entries: Int64,
+    entry_block: Int32,
+    entry_start: Int64,
+    entry_column: Int32,
+    documents: UInt16,
+    impacts: UInt8,
+    columns: UInt8,
+    indptr: Int64,
+    token_ids: Int32,
+    weights: Float32,
+    lengths: Int32 | None,
+) -> Record:
+    """The arrays of `index/sparse/inverted_index.py`, with the forward rows that it was built from; lengths:
+    int32[N], where these hold frequencies.
+    """
+
+def mask(allowed: Bool | None) -> Record:
+    """Which documents of a segment may be found, bool[N]; None for all."""
+
+def quantize_query(
+    indexes: tuple[Record, ...],
+    terms: Int32,
+    weights: Float32,
+    most: Float64,
+    places: Int64,
+    multipliers: UInt16,
+) -> tuple[float, int, bool]:
+    """Integer multipliers of the query's terms in each segment, such that no sum of bounds can overflow.
+
+    terms: int32[S, T], as each segment numbers them, ascending, -1 for one that it lacks; weights:
+    float32[T], above 0; most: float64[S], what weights of a segment are at most of those of its index.
+    Written: the terms' places in the directories int64[S, T], -1 for one not there; multipliers uint16[S, T]
+    = ⌈256 c / unit⌉, with c = query weight · most · largest weight / 255. Returns the unit, the same for all
+    segments; the slack Σ(c / unit + 2), each c the largest of all segments, rounded up; and whether sums fit
+    16 bits.
+    """
+
+def find_candidates(
+    indexes: tuple[Record, ...],
+    places: Int64,
+    multipliers: UInt16,
+    slack: int,
+    shares: Float64,
+    k: int,
+    masks: tuple[Record, ...],
+    first: int,
+    last: int,
+    floors: Int64,
+    narrow: bool,
+) -> tuple[Int64, Int64, Int64]:
+    """Every document of some segments whose bound is above 0 and may be that of one of the k best.
+
+    A document's bound is the sum over its terms of floor(impact · multiplier / 256) + 1; for terms with a
+    column the 1 is added whether or not the document has the term. Its exact score is at least
+    share · (bound - slack) units; of k documents that have so much, the least is the floor, which the bounds
+    of all others have to reach.
+
+    places, multipliers, slack and narrow are those of `quantize_query`; shares: float64[S]; masks: of S
+    segments; floors: int64[1], the highest floor so far, at least 1, which is raised: later calls begin with
+    it, and those of other threads go on with it. Returns segments int64[K], ascending, rows and bounds.
+    """
+
+def score_rows(
+    indptr: Int64,
+    token_ids: Int32,
+    weights: Float32,
+    lengths: Int32 | None,
+    base: float,
+    slope: float,
+    rows: Int64,
+    query_ids: Int32,
+    query_weights: Float32,
+) -> Float64:
+    """Σ query weight · document weight of rows int64[K] of one segment, float64[K].
+
+    lengths, base, slope: those of `saturation.py`, where forward rows hold frequencies; query_ids: int32[T],
+    ascending, with weights float32[T].
+    """
+
+def score_in_segments(
+    indexes: tuple[Record, ...],
+    terms: Int32,
+    weights: Float32,
+    base: float,
+    slope: float,
+    segments: Int64,
+    rows: Int64,
+) -> Float64:
+    """The same of rows int64[K] of segments int64[K], ascending; terms and weights as in `quantize_query`."""
+
+def score_candidates(
+    indexes: tuple[Record, ...],
+    terms: Int32,
+    weights: Float32,
+    base: float,
+    slope: float,
+    segments: Int64,
+    rows: Int64,
+    bounds: Int64,
+    unit: float,
+    k: int,
+) -> tuple[Int64, Float32]:
+    """The k best of candidates by exact scores, and all that tie with the k-th, if above 0.
+
+    bounds: int64[K], where bound · unit is at least the exact score. Returns the places of those that are
+    kept, int64, ascending, and the scores of all, float32[K], 0 where nothing made it necessary to know one.
+    """
+
+# Terms of BM25, `terms.c`.
+
+def terms(data: UInt8, offsets: Int64, beginnings: UInt64, frequencies: Int32) -> Record:
+    """X packed terms of a segment, ascending, with their beginnings, and how many documents have each."""
+
+def find_beginnings(data: UInt8, offsets: Int64) -> UInt64:
+    """The first 8 bytes of every 16th packed string, as numbers in the same order."""
+
+def find_terms(
+    segments: tuple[Record, ...], wanted: UInt8, offsets: Int64, places: Int32, frequencies: Int64
+) -> None:
+    """Writes the number of each of T packed terms in each segment, int32[S, T], -1 where it is not there, and
+    adds how many documents have it in all, int64[T].
+    """

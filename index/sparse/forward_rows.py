@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from index.files.arrays import ArraySource, ArrayTarget, frozen
+from index.files.arrays import ArraySource, ArrayTarget
 from index.files.packed_bytes import open_offsets
 from models.representations import Int32, SparseRows
 
@@ -61,11 +61,6 @@ def open_forward_rows(arrays: ArraySource, documents: int, stem: str = STEM) -> 
         arrays.open(f"{stem}_token_ids", np.int32, rows=weights),
         arrays.open(f"{stem}_weights", np.float32, rows=weights),
     )
-
-
-def frozen_rows(rows: SparseRows) -> SparseRows:
-    """The same rows in read-only arrays, the one type that kernels are compiled for."""
-    return SparseRows(frozen(rows.indptr), frozen(rows.token_ids), frozen(rows.weights))
 
 
 def number_terms(rows: SparseRows, vocabulary_size: int) -> tuple[SparseRows, Int32]:

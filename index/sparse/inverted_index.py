@@ -30,16 +30,16 @@ less the slack, cannot be among the best k.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from index.errors import DamagedIndexError, InvalidDocumentError
-from index.files.addresses import address_of
-from index.files.arrays import Array, ArraySource, ArrayTarget, frozen
+from index.files.arrays import Array, ArraySource, ArrayTarget
 from index.files.packed_bytes import ascends_from_zero
 from index.files.pieces import Pieces
-from index.sparse.build_kernels import add_sizes, count_block, fill_block
-from index.sparse.forward_rows import frozen_rows, number_terms
-from index.sparse.kernels import ADDRESSES, BLOCK
+from index.native.kernels import Record, add_sizes, count_block, fill_block, inverted_index
+from index.sparse.forward_rows import number_terms
 from models.representations import Int32, Int64, SparseRows
 
 DTYPES = {
@@ -53,14 +53,7 @@ DTYPES = {
     "impacts": np.uint8,
     "columns": np.uint8,
 }
-# Of those arrays, of the forward rows and of the lengths of documents.
-TYPES = {
-    **DTYPES,
-    "indptr": np.int64,
-    "token_ids": np.int32,
-    "weights": np.float32,
-    "lengths": np.int32,
-}
+BLOCK = 32_768  # documents of a block, which kernels know, too
 STEM = "inverted"  # what the names of the arrays begin with
 
 
@@ -75,8 +68,7 @@ def build_inverted(forward: SparseRows, vocabulary_size: int, arrays: ArrayTarge
     InvalidDocumentError where a row's token ids do not ascend below `vocabulary_size` or a weight is not
     finite and above 0.
     """
-    numbered, token_ids = number_terms(forward, vocabulary_size)
-    rows = frozen_rows(numbered)
+    rows, token_ids = number_terms(forward, vocabulary_size)
     stored = (rows.indptr, rows.token_ids, rows.weights)
     starts = range(0, len(rows), BLOCK)
     counts = np.zeros(len(token_ids), np.int64)
@@ -106,7 +98,7 @@ def build_inverted(forward: SparseRows, vocabulary_size: int, arrays: ArrayTarge
 
     entry_start = created("entry_start", total_entries + 1)
     entry_start[-1] = total_postings
-    outputs = [
+    outputs: Any = [
         created("entry_block", total_entries),
         entry_start,
         created("entry_column", total_entries),
@@ -114,7 +106,7 @@ def build_inverted(forward: SparseRows, vocabulary_size: int, arrays: ArrayTarge
         created("impacts", total_postings),
         created("columns", total_columns, _column_length(len(rows))),
     ]
-    cursors = tuple(np.cumsum(x) - x for x in (entries, postings, columns))
+    cursors: Any = tuple(np.cumsum(x) - x for x in (entries, postings, columns))
     for block, first in enumerate(starts):
         count_block(*stored, first, min(first + BLOCK, len(rows)), counts, largest)
         fill_block(*stored, block, counts, largest, *cursors, *outputs)
@@ -123,33 +115,23 @@ def build_inverted(forward: SparseRows, vocabulary_size: int, arrays: ArrayTarge
 class InvertedIndex:
     """An opened inverted index; its arrays stay memory-mapped, and any number of threads may search.
 
-    terms: int32[T], the token ids that occur, ascending; documents: how many it has. record: int64, an
-    INDEX of where its arrays lie, for as long as this is there.
+    terms: int32[T], the token ids that occur, ascending; documents: how many it has. record: what kernels
+    take of it.
     """
 
     def __init__(self, arrays: dict[str, Array], forward: SparseRows, lengths: Int32 | None) -> None:
         self.terms: Int32 = arrays["terms"]
         self.documents = len(forward)
-        rows = frozen_rows(forward)
-        self._arrays = {
-            **arrays,
-            "indptr": rows.indptr,
-            "token_ids": rows.token_ids,
-            "weights": rows.weights,
-            **({} if lengths is None else {"lengths": frozen(lengths)}),
-        }
-        sizes = (len(self.terms), *arrays["columns"].shape, len(forward))
-        addresses = [
-            address_of(self._arrays[name], TYPES[name]) if name in self._arrays else 0 for name in ADDRESSES
-        ]
-        self.record = np.array([*addresses, *sizes], np.int64)
+        self._forward = forward
+        rows = (forward.indptr, forward.token_ids, forward.weights)
+        stored: Any = (*(arrays[name] for name in DTYPES), *rows, lengths)
+        self.record: Record = inverted_index(*stored)
 
     def pieces(self, rows: Int64) -> Pieces:
         """Where the forward rows of these documents lie."""
-        indptr = self._arrays["indptr"]
-        starts, ends = indptr[rows], indptr[rows + 1]
-        token_ids, weights = self._arrays["token_ids"], self._arrays["weights"]
-        return Pieces.of(token_ids, starts, ends).and_those(Pieces.of(weights, starts, ends))
+        starts, ends = self._forward.indptr[rows], self._forward.indptr[rows + 1]
+        token_ids = Pieces.of(self._forward.token_ids, starts, ends)
+        return token_ids.and_those(Pieces.of(self._forward.weights, starts, ends))
 
     @staticmethod
     def open(
@@ -162,7 +144,7 @@ class InvertedIndex:
         """
         column = (_column_length(len(forward)),)
         opened = {
-            name: frozen(arrays.open(f"{stem}_{name}", dtype, column if name == "columns" else ()))
+            name: arrays.open(f"{stem}_{name}", dtype, column if name == "columns" else ())
             for name, dtype in DTYPES.items()
         }
         terms, entries = len(opened["terms"]), len(opened["entry_block"])

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from index.files.arrays import frozen
 from models.representations import Float32, Float64, Int32
 
 
@@ -30,12 +29,3 @@ class Saturation:
         counted = frequencies.astype(np.float64)
         weights: Float64 = counted / (counted + (self.base + self.slope * self.lengths[row]))
         return weights
-
-    @property
-    def arguments(self) -> tuple[Int32, float, float]:
-        """What compiled loops take: lengths, base and slope."""
-        return frozen(self.lengths), self.base, self.slope
-
-
-# Forward rows hold the weights themselves.
-NO_SATURATION = Saturation(np.empty(0, np.int32), 0.0, 0.0)

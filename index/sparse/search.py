@@ -10,27 +10,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from index.documents.row_set import RowSet
 from index.errors import InvalidQueryError
-from index.files.addresses import address_of
-from index.files.arrays import frozen
 from index.files.pieces import read_ahead
-from index.sparse.inverted_index import InvertedIndex
-from index.sparse.kernels import (
-    INDEX,
-    NARROW_LIMIT,
-    PLACES,
-    WIDE_LIMIT,
+from index.native.kernels import (
     find_candidates,
+    mask,
     quantize_query,
+    score_candidates,
+    score_in_segments,
 )
-from index.sparse.score_kernels import score_candidates, score_in_segments
+from index.sparse.inverted_index import InvertedIndex
 from models.representations import Bool, Float32, Float64, Int32, Int64
 
 # Documents that are searched through in the time that one takes to be scored by itself.
 DOCUMENTS_PER_ROW = 128
+HIGHEST_BOUND = 2**32 - 1
+ALL_ALLOWED = mask(None)
 
 Found = tuple[Int64, Int64, Int64]
 """Segments, ascending, rows and bounds, int64[K] each."""
@@ -78,47 +75,43 @@ class LexicalSearch:
         allowed: Sequence[RowSet | Bool | None],
     ) -> None:
         """allowed: of each segment the documents that may be found, as bool[N] or rows; None for all."""
-        self._indexes = indexes  # whose arrays have to stay
+        self._indexes = indexes
         self._query = query
         self._k = min(k, max(1, sum(index.documents for index in indexes)))
-        self._records = _records(indexes)
-        terms, weights, most = frozen(query.terms), frozen(query.weights), frozen(query.most)
-        places, multipliers, self._unit, self._slack, self._narrow = quantize_query(
-            self._records, terms, weights, most
+        self._records = tuple(index.record for index in indexes)
+        self._places = np.empty(query.terms.shape, np.int64)
+        self._multipliers = np.empty(query.terms.shape, np.uint16)
+        self._unit, self._slack, self._narrow = quantize_query(
+            self._records, query.terms, query.weights, query.most, self._places, self._multipliers
         )
         self._scored_singly: list[tuple[int, Int64]] = []
-        self._masks: list[Bool] = []
-        masks = np.zeros(len(indexes), np.int64)
+        masks = [ALL_ALLOWED] * len(indexes)
         for place, some in enumerate(allowed):
             if some is None:
                 continue
             if isinstance(some, RowSet) and len(some) * DOCUMENTS_PER_ROW <= indexes[place].documents:
                 self._scored_singly.append((place, some.rows))
-                places[place] = -1
-                continue
-            mask = some.mask if isinstance(some, RowSet) else some
-            self._masks.append(mask)
-            masks[place] = address_of(mask, np.bool_)
-        self._places, self._multipliers, self._allowed = places, multipliers, masks
+                self._places[place] = -1
+            else:
+                masks[place] = mask(some.mask if isinstance(some, RowSet) else some)
+        self._masks = tuple(masks)
         self._floors = np.ones(1, np.int64)
 
     def find(self, first: int, last: int) -> Found:
         """What may be among the best of all segments, in those from `first` up to `last`."""
-        found: Found = find_candidates(
+        return find_candidates(
             self._records,
             self._places,
             self._multipliers,
             self._slack,
             self._query.least / self._query.most,
             self._k,
-            self._allowed,
+            self._masks,
             first,
             last,
             self._floors,
-            # As many as a posting may name; those behind a block are not touched unless the index is damaged.
-            np.empty(PLACES, np.uint16 if self._narrow else np.uint32),
+            self._narrow,
         )
-        return found
 
     def best(self, found: Sequence[Found]) -> tuple[Int64, Int64, Float32]:
         """The k documents with the largest Σ query weight · document weight, and all that tie with the last.
@@ -131,8 +124,8 @@ class LexicalSearch:
         read_ahead(segments, rows, lambda place, some: self._indexes[place].pieces(some))
         kept, scores = score_candidates(
             self._records,
-            frozen(query.terms),
-            frozen(query.weights),
+            query.terms,
+            query.weights,
             query.base,
             query.slope,
             segments,
@@ -151,8 +144,7 @@ class LexicalSearch:
         parts = list(found)
         for place, rows in self._scored_singly:
             # Nothing is known of these, so their bound is as high as one can be.
-            highest = NARROW_LIMIT if self._narrow else WIDE_LIMIT
-            parts.append((np.full(len(rows), place), rows, np.full(len(rows), highest)))
+            parts.append((np.full(len(rows), place), rows, np.full(len(rows), HIGHEST_BOUND)))
         segments, rows, bounds = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         kept = np.flatnonzero(bounds >= self._floors[0])
         if self._scored_singly:
@@ -164,25 +156,10 @@ def exact_sums(
     indexes: Sequence[InvertedIndex], query: LexicalQuery, segments: Int64, rows: Int64
 ) -> Float64:
     """Σ query weight · document weight of rows int64[K] of segments int64[K], ascending: float64[K]."""
-    scores = np.zeros(len(rows))
-    if len(query.weights):
-        score_in_segments(
-            _records(indexes),
-            frozen(query.terms),
-            frozen(query.weights),
-            query.base,
-            query.slope,
-            segments,
-            rows,
-            np.ones(len(rows), np.bool_),
-            scores,
-        )
-    return scores
-
-
-def _records(indexes: Sequence[InvertedIndex]) -> npt.NDArray[np.void]:
-    """The table INDEX[S] that compiled loops take."""
-    return frozen(np.concatenate([index.record for index in indexes]).view(INDEX))
+    if not len(query.weights):
+        return np.zeros(len(rows))
+    records = tuple(index.record for index in indexes)
+    return score_in_segments(records, query.terms, query.weights, query.base, query.slope, segments, rows)
 
 
 def search_index(

@@ -2,8 +2,6 @@
 
 import errno
 import os
-import subprocess
-import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -18,8 +16,7 @@ from hypothesis import strategies as st
 from index.documents.row_set import RowSet
 from index.errors import DamagedIndexError, InvalidDocumentError, InvalidQueryError
 from index.files.array_folder import ArrayFolder
-from index.sparse.inverted_index import DTYPES, InvertedIndex, build_inverted
-from index.sparse.kernels import BLOCK
+from index.sparse.inverted_index import BLOCK, DTYPES, InvertedIndex, build_inverted
 from index.sparse.search import search_index
 from models.representations import SparseRows, offsets_of
 
@@ -347,68 +344,3 @@ def _private_bytes() -> int:
     """Anonymous memory of this process; pages of mapped files are not in it."""
     maps = psutil.Process().memory_maps(grouped=True)
     return sum(entry.anonymous for entry in maps)
-
-
-SEARCH_AND_COUNT = """
-import sys, tempfile
-from pathlib import Path
-import numpy as np
-from index.documents.row_set import RowSet
-from index.files.array_folder import ArrayFolder
-from index.sparse import build_kernels as sparse_build_kernels, kernels as sparse_kernels, score_kernels
-from index.sparse.search import LexicalQuery, exact_sums, search_index
-from index.scoring import lexical_scores
-from index.sparse.inverted_index import InvertedIndex, build_inverted
-from models.representations import SparseRows
-folder, other = (Path(tempfile.mkdtemp(dir=sys.argv[1])) for _ in range(2))
-rows = SparseRows(np.arange(3001), np.arange(3000, dtype=np.int32) % 100, np.ones(3000, np.float32))
-build_inverted(rows, 100, ArrayFolder(folder))
-for name, array in (("p", rows.indptr), ("t", rows.token_ids), ("w", rows.weights)):
-    np.save(folder / f"{name}.npy", array)
-mapped = SparseRows(*(np.load(folder / f"{name}.npy", mmap_mode="r") for name in "ptw"))
-build_inverted(mapped, 100, ArrayFolder(other))
-every = np.arange(100, dtype=np.int32)
-fixed = np.arange(3000) < 2000
-fixed.flags.writeable = False
-for forward in (rows, mapped):
-    index = InvertedIndex.open(ArrayFolder(folder), forward)
-    for mask in (None, np.ones(3000, bool), np.ones(6000, bool)[::2], fixed, np.arange(3000) < 5):
-        allowed = None if mask is None else RowSet.of_mask(mask)
-        for terms in (every[:3], every, every[::2], every[::-1]):
-            search_index(index, terms, np.ones(len(terms), np.float32), 10, allowed)
-    for chosen in (np.arange(9), np.flatnonzero(fixed), np.arange(3000)[::2].copy()):
-        lexical_scores(every[:3], np.ones(3, np.float32), forward, chosen)
-        query = LexicalQuery.plain(every[:3], np.ones(3, np.float32), 1)
-        exact_sums([index], query, np.zeros(len(chosen), np.int64), chosen)
-from numba.core.dispatcher import Dispatcher
-both = {**vars(sparse_kernels), **vars(sparse_build_kernels), **vars(score_kernels)}
-kernels = {n: f for n, f in both.items() if isinstance(f, Dispatcher)}
-print(sum(sum(f.stats.cache_misses.values()) for f in kernels.values()))
-print(*(f"{n}={len(f.signatures)}" for n, f in kernels.items() if f.signatures and not n.startswith("_")))
-"""
-
-
-def test_a_restart_compiles_nothing_and_types_do_not_multiply(tmp_path: Path) -> None:
-    outputs = []
-    for attempt in range(2):
-        folder = tmp_path / str(attempt)
-        folder.mkdir()
-        done = subprocess.run(
-            [sys.executable, "-c", SEARCH_AND_COUNT, str(folder)],
-            cwd=Path(__file__).parents[3],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        outputs.append(done.stdout.split("\n"))
-    assert outputs[1][0] == "0"
-    assert set(outputs[1][1].split()) == {
-        "count_block=1",
-        "add_sizes=1",
-        "fill_block=1",
-        "quantize_query=1",
-        "find_candidates=2",
-        "score_candidates=1",
-        "score_rows=1",
-        "score_in_segments=1",
-    }

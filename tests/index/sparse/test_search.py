@@ -146,19 +146,3 @@ def test_indexes_on_the_disk_stay_mapped_while_they_are_searched(tmp_path: Path)
 def test_a_query_is_checked() -> None:
     with pytest.raises(InvalidQueryError, match="negative or not finite"):
         LexicalQuery.plain(np.array([1], np.int32), np.array([-1.0], np.float32), 3)
-
-
-def test_a_damaged_posting_stays_inside_the_work_space(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checksums are read by `verify` alone, so any 16 bits may name a document of a block."""
-    index = index_of([{1: 1.0}, {1: 0.5}])
-    spaces: list[npt.NDArray[np.generic]] = []
-    real = search.find_candidates
-
-    def find_candidates(*arguments: object) -> object:
-        spaces.append(arguments[-1])  # type: ignore[arg-type]  # an array
-        return real(*arguments)
-
-    monkeypatch.setattr(search, "find_candidates", find_candidates)
-    query = LexicalQuery.plain(np.array([1], np.int32), np.array([1], np.float32), 1)
-    LexicalSearch([index], query, 1, [None]).find(0, 1)
-    assert [len(space) for space in spaces] == [np.iinfo(np.uint16).max + 1]

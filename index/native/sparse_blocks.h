@@ -1,0 +1,146 @@
+// The part of a search that depends on how wide accumulators are: included once for each width, as ACCUMULATOR,
+// with names that OF_WIDTH tells apart.
+
+// Adds floor(impact * multiplier / 256) + 1 where the term occurs.
+static void OF_WIDTH(add_postings)(
+    ACCUMULATOR *restrict sums, const uint16_t *restrict documents, const uint8_t *restrict impacts, int64_t count,
+    uint16_t multiplier
+) {
+    for (int64_t position = 0; position < count; position++)
+        sums[documents[position]] += (uint16_t)(((uint32_t)impacts[position] * multiplier >> 8) + 1);
+}
+
+// Adds floor(impact * multiplier / 256) everywhere; 16-bit steps let one instruction do many.
+static void OF_WIDTH(add_column)(
+    ACCUMULATOR *restrict sums, const uint8_t *restrict column, int64_t count, uint16_t multiplier
+) {
+    uint16_t high = multiplier >> 8, low = multiplier & 255;
+    for (int64_t document = 0; document < count; document++) {
+        uint16_t impact = column[document], rest = (uint16_t)(impact * low) >> 8;
+        sums[document] += (uint16_t)((uint16_t)(impact * high) + rest);
+    }
+}
+
+// The largest of the accumulators LANES apart from each of the first ones; how many lanes there are.
+static int64_t OF_WIDTH(find_maxima)(
+    const ACCUMULATOR *restrict sums, int64_t count, ACCUMULATOR *restrict maxima
+) {
+    int64_t lanes = count < LANES ? count : LANES;
+    memcpy(maxima, sums, (size_t)lanes * sizeof *sums);
+    for (int64_t start = LANES; start < count; start += LANES) {
+        int64_t here = count - start < LANES ? count - start : LANES;
+        for (int64_t lane = 0; lane < here; lane++)
+            maxima[lane] = sums[start + lane] > maxima[lane] ? sums[start + lane] : maxima[lane];
+    }
+    return lanes;
+}
+
+// The floor that the maxima of a first block give.
+static int64_t OF_WIDTH(first_floor)(const block_search *search, const ACCUMULATOR *maxima, int64_t lanes, int64_t added) {
+    int64_t wide[LANES];
+    for (int64_t lane = 0; lane < lanes; lane++) wide[lane] = maxima[lane];
+    int64_t reached = kth_bound(wide, lanes, search->k) + added;
+    int64_t floor = (int64_t)((double)(reached - search->slack) * search->share);
+    return floor > 1 ? floor : 1;
+}
+
+// Adds what the query's terms have in a block; sets how many columns were added, -1 where no term occurs.
+static int OF_WIDTH(fill_block)(
+    call *call, block_search *search, const view *index, int64_t segment, int64_t block, ACCUMULATOR *sums, int64_t count,
+    int64_t *added
+) {
+    const int32_t *entry_block = OF(index, ENTRY_BLOCK, int32_t), *entry_column = OF(index, ENTRY_COLUMN, int32_t);
+    const int64_t *entry_start = OF(index, ENTRY_START, int64_t), width = index[COLUMNS].shape[1];
+    bool touched = false;
+    *added = 0;
+    for (int64_t number = 0; number < search->terms; number++) {
+        int64_t entry = search->cursors[number];
+        if (entry == search->ends[number] || entry_block[entry] != block) continue;
+        search->cursors[number]++;
+        if (!touched) memset(sums, 0, (size_t)count * sizeof *sums);
+        touched = true;
+        uint16_t multiplier = search->multipliers[segment * search->terms + number];
+        if (entry_column[entry] >= 0) {
+            int64_t column = entry_column[entry], columns = index[COLUMNS].shape[0];
+            if (column >= columns) return damaged(call, "a column", column, columns);
+            search->added[*added] = OF(index, COLUMNS, uint8_t) + column * width;
+            search->added_multipliers[(*added)++] = multiplier;
+            continue;
+        }
+        int64_t start = entry_start[entry], end = entry_start[entry + 1], postings = index[DOCUMENTS].shape[0];
+        if (start < 0 || start > end || end > postings) return damaged(call, "a posting", end, postings + 1);
+        OF_WIDTH(add_postings)
+        (sums, OF(index, DOCUMENTS, uint16_t) + start, OF(index, IMPACTS, uint8_t) + start, end - start, multiplier);
+    }
+    for (int64_t start = 0; start < count; start += CHUNK)
+        for (int64_t number = 0; number < *added; number++)
+            OF_WIDTH(add_column)
+            (sums + start, search->added[number] + start, count - start < CHUNK ? count - start : CHUNK,
+             search->added_multipliers[number]);
+    if (!touched) *added = -1;
+    return DONE;
+}
+
+// Takes the documents of a block that reach the floor.
+static int OF_WIDTH(take_block)(
+    call *call, block_search *search, int64_t segment, int64_t first, const ACCUMULATOR *sums, int64_t count,
+    const uint8_t *allowed, int64_t added
+) {
+    ACCUMULATOR maxima[LANES];
+    int64_t passed[LANES + 1];
+    int64_t lanes = OF_WIDTH(find_maxima)(sums, count, maxima), floor = floor_of(search), passing = 0;
+    if (floor == 1 && lanes >= search->k) floor = OF_WIDTH(first_floor)(search, maxima, lanes, added);
+    // Without branches, as a processor cannot foresee which documents pass.
+    int64_t needed = floor > added ? floor - added : 0;
+    for (int64_t lane = 0; lane < lanes; lane++) {
+        passed[passing] = lane;
+        passing += maxima[lane] >= needed;
+    }
+    int failure = make_room(call, &search->found, passing * (BLOCK / LANES) + 1);
+    if (failure) return failure;
+    found_documents *found = &search->found;
+    int64_t before = found->count, after = before;
+    for (int64_t place = 0; place < passing; place++)
+        for (int64_t document = passed[place]; document < count; document += LANES) {
+            found->rows[after] = first + document;
+            after += (sums[document] >= needed) & (!allowed || allowed[document]);
+        }
+    found->count = after;
+    for (int64_t place = before; place < after; place++) {
+        found->segments[place] = segment;
+        found->bounds[place] = (int64_t)sums[found->rows[place] - first] + added;
+        found->least[place] = (int64_t)((double)(found->bounds[place] - search->slack) * search->share);
+    }
+    if (after >= search->k && after > before) {
+        int64_t reached = kth_bound(found->least, after, search->k);
+        floor = reached > floor ? reached : floor;
+        keep_from(found, floor);
+    }
+    raise_floor(search, floor);
+    return DONE;
+}
+
+static int OF_WIDTH(search_segment)(
+    call *call, block_search *search, const view *index, const view *mask, int64_t segment, ACCUMULATOR *sums
+) {
+    int64_t documents = index[INDPTR].shape[0] - 1, width = index[COLUMNS].shape[1], known;
+    const uint8_t *allowed = OF(mask, ALLOWED, uint8_t);
+    int failure = begin_segment(call, search, index, segment, &known);
+    if (failure || !known) return failure;
+    int64_t needed = documents < BLOCK ? documents : BLOCK;
+    if (width < needed && index[COLUMNS].shape[0]) return damaged(call, "the length of columns", width, needed);
+    if (allowed && mask[ALLOWED].shape[0] != documents)
+        return damaged(call, "the length of a mask", mask[ALLOWED].shape[0], documents);
+    for (int64_t first = 0; first < documents; first += BLOCK) {
+        int64_t count = documents - first < BLOCK ? documents - first : BLOCK, added;
+        failure = OF_WIDTH(fill_block)(call, search, index, segment, first / BLOCK, sums, count, &added);
+        if (failure) return failure;
+        if (added < 0) continue;
+        if (allowed)
+            for (int64_t document = 0; document < count; document++) sums[document] *= allowed[first + document] != 0;
+        failure =
+            OF_WIDTH(take_block)(call, search, segment, first, sums, count, allowed ? allowed + first : NULL, added);
+        if (failure) return failure;
+    }
+    return DONE;
+}
