@@ -2,6 +2,8 @@
 PYTHON ?= python3
 PORT := $(or $(TERCET_PORT),8080)
 BIN := .venv/bin
+# An installation compiles these, so it is made again where one changes.
+KERNELS := setup.py $(wildcard index/native/*.[ch])
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
 .PHONY: demo serve setup compile test outside images lint check format bench docs
@@ -57,10 +59,10 @@ bench: setup
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/.installed-cpu: pyproject.toml constraints.txt | .venv/bin/python
+.venv/.installed-cpu: pyproject.toml constraints.txt $(KERNELS) | .venv/bin/python
 	$(INSTALL) '.[cpu]'
 	touch $@
 
-.venv/.installed-dev: pyproject.toml constraints.txt | .venv/bin/python
+.venv/.installed-dev: pyproject.toml constraints.txt $(KERNELS) | .venv/bin/python
 	$(INSTALL) '.[cpu,parquet,files,torch,train,eval,dev]'
 	touch $@ .venv/.installed-cpu
