@@ -1,5 +1,7 @@
 // All kernels, compiled once for each variant of the processor: VARIANT is its name.
 
+#include "dense_scan.c"
+#include "graph.c"
 #include "packed.c"
 #include "statistics.c"
 
@@ -8,6 +10,8 @@
 
 extern const kernel_entry *const TABLES(VARIANT)[];
 const kernel_entry *const TABLES(VARIANT)[] = {
+    dense_scan_kernels,
+    graph_kernels,
     packed_kernels,
     statistics_kernels,
     NULL,

@@ -3,5 +3,7 @@
 #include "layouts.h"
 
 const layout_entry layouts_of_records[] = {
+    {"dense_vectors", "vectors: float16[N, D]"},
+    {"dense_graph", "vectors: float16[N, D], links: int32[L], offsets: int64[N+1], widths: int64[W+1]"},
     {NULL, NULL},
 };

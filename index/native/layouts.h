@@ -3,4 +3,8 @@
 
 #include "arrays.h"
 
+enum { DENSE_VECTORS };
+
+enum { GRAPH_VECTORS, GRAPH_LINKS, GRAPH_OFFSETS, GRAPH_WIDTHS };
+
 extern const layout_entry layouts_of_records[];
