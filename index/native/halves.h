@@ -13,6 +13,7 @@
 #endif
 
 #define CHAINS 4
+#define EXPONENT 0x7C00u // the bits of a float16 that are all set in infinities and what is no number
 
 typedef uint16_t half; // the bits of a float16
 
@@ -23,6 +24,7 @@ typedef double doubles2 __attribute__((vector_size(16)));
 typedef double doubles4 __attribute__((vector_size(32)));
 typedef double doubles8 __attribute__((vector_size(64)));
 typedef uint16_t shorts8 __attribute__((vector_size(16)));
+typedef int32_t ints8 __attribute__((vector_size(32)));
 typedef uint32_t words8 __attribute__((vector_size(32)));
 
 // The values of 8 float16 numbers. Where the processor does not convert them, their bits are moved to their places,
@@ -35,11 +37,10 @@ static inline void widen_8(const half *stored, floats8 *values) {
 #else
     shorts8 loaded;
     memcpy(&loaded, stored, sizeof loaded);
-    words8 bits = __builtin_convertvector(loaded, words8);
-    words8 placed = (bits & 0x7FFF) << 13;
-    words8 unbounded = (words8)(placed >= 0x7C00 << 13) & 0x7F800000;
-    floats8 scaled = (floats8)placed * 0x1p112f;
-    *values = (floats8)((words8)scaled | unbounded | (bits & 0x8000) << 16);
+    words8 bits = __builtin_convertvector(loaded, words8) << 16;
+    words8 unbounded = (words8)((bits & EXPONENT << 16) == EXPONENT << 16) & 0x7F800000;
+    floats8 scaled = (floats8)((words8)((ints8)bits >> 3) & 0x8FFFE000) * 0x1p112f;
+    *values = (floats8)((words8)scaled | unbounded);
 #endif
 }
 
