@@ -6,10 +6,15 @@
 #include "layouts.h"
 #include "memory.h"
 
+// FAISS's files have numbers wherever they come to lie.
+typedef int32_t link __attribute__((aligned(1), may_alias));
+typedef int64_t offset __attribute__((aligned(1), may_alias));
+
 typedef struct {
     const half *vectors;
-    const int32_t *links;
-    const int64_t *offsets, *widths;
+    const link *links;
+    const offset *offsets;
+    const int64_t *widths;
     int64_t nodes, dimension, link_count, levels;
     const float *query;
 } graph;
@@ -65,10 +70,10 @@ static inline bool is_new(uint64_t *seen, int64_t node) {
 }
 
 // The links of a node on a level, free ones at their end left out; NULL where they do not lie within all links.
-static const int32_t *links_of(const graph *walked, int64_t node, int64_t level, int64_t *count) {
+static const link *links_of(const graph *walked, int64_t node, int64_t level, int64_t *count) {
     int64_t first = walked->offsets[node];
     if (outside(first, walked->link_count + 1) || first + walked->widths[level + 1] > walked->link_count) return NULL;
-    const int32_t *links = walked->links + first + walked->widths[level];
+    const link *links = walked->links + first + walked->widths[level];
     int64_t width = walked->widths[level + 1] - walked->widths[level];
     for (*count = 0; *count < width && links[*count] >= 0;) ++*count;
     return links;
@@ -76,7 +81,7 @@ static const int32_t *links_of(const graph *walked, int64_t node, int64_t level,
 
 #define CHECKED_LINKS(name, count, walked, node, level)                                                          \
     int64_t count;                                                                                               \
-    const int32_t *name = links_of(&(walked), node, level, &count);                                              \
+    const link *name = links_of(&(walked), node, level, &count);                                              \
     if (!name) return damaged(call, "the offset of a node's links", (walked).offsets[node], (walked).link_count); \
     for (int64_t checked = 0; checked < count; checked++)                                                        \
         if (outside(name[checked], (walked).nodes)) return damaged(call, "a link", name[checked], (walked).nodes)
@@ -104,20 +109,22 @@ static int open_graph(call *call, graph *walked) {
     const view *record = RECORDS(0)[0];
     *walked = (graph){
         .vectors = OF(record, GRAPH_VECTORS, half),
-        .links = OF(record, GRAPH_LINKS, int32_t),
-        .offsets = OF(record, GRAPH_OFFSETS, int64_t),
+        .links = OF(record, GRAPH_LINKS, link),
+        .offsets = OF(record, GRAPH_OFFSETS, offset),
         .widths = OF(record, GRAPH_WIDTHS, int64_t),
         .nodes = record[GRAPH_VECTORS].shape[0],
         .dimension = record[GRAPH_VECTORS].shape[1],
-        .link_count = record[GRAPH_LINKS].shape[0],
+        .link_count = record[GRAPH_LINKS].shape[0] / (int64_t)sizeof(link),
         .levels = record[GRAPH_WIDTHS].shape[0] - 1,
         .query = ARRAY(float, 1),
     };
+    int64_t offset_count = record[GRAPH_OFFSETS].shape[0] / (int64_t)sizeof(offset);
+    if (offset_count != walked->nodes + 1) return damaged(call, "the number of nodes", offset_count - 1, walked->nodes + 1);
     int64_t entry = INTEGER(2), top = INTEGER(3);
     if (LENGTH(1) != walked->dimension) return damaged(call, "a dimension", LENGTH(1), walked->dimension + 1);
     if (outside(entry, walked->nodes)) return damaged(call, "the node to begin with", entry, walked->nodes);
     if (outside(top, walked->levels)) return damaged(call, "the level to begin with", top, walked->levels);
-    for (int64_t level = 0, former = 0; level <= walked->levels; former = walked->widths[level++])
+    for (int64_t level = 0, former = 0; level <= top + 1; former = walked->widths[level++])
         if (walked->widths[level] < former || walked->widths[level] > walked->link_count)
             return damaged(call, "the width of a level", walked->widths[level], walked->link_count + 1);
     if (INTEGER(4) < 1) return damaged(call, "the number of kept nodes", INTEGER(4), walked->nodes + 1);

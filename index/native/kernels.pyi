@@ -36,6 +36,56 @@ class Record:
 def kernels_of(instructions: str) -> dict[str, Callable[..., Any]]:
     """The kernels for one of AVAILABLE_INSTRUCTIONS, by name."""
 
+# Layouts of records.
+
+def dense_vectors(vectors: Float16) -> Record:
+    """The vectors of a segment: float16[N, D]."""
+
+def dense_graph(vectors: Float16, links: UInt8, offsets: UInt8, widths: Int64) -> Record:
+    """An HNSW graph over float16[N, D]: links, of each node those of one level after the other, the free ones
+    -1 at the end of each; offsets, N + 1, of each node's; widths int64[levels+1], where those of a level begin.
+
+    links: the bytes of int32, offsets: the bytes of int64; both may lie anywhere.
+    """
+
+# Products with float16 vectors, `dense_scan.c`. Equal rows have equal products to the last bit.
+
+def products_at(vectors: tuple[Record, ...], places: Int64, rows: Int64, query: Float32) -> Float32:
+    """Inner products of float32[D] with rows int64[K] of the segments at places int64[K], as a scan has them:
+    float32[K]. vectors: records of `dense_vectors`.
+    """
+
+def exact_products_at(vectors: tuple[Record, ...], places: Int64, rows: Int64, query: Float32) -> Float64:
+    """The same, added up in float64: float64[K]."""
+
+def scan_vectors(
+    vectors: tuple[Record, ...],
+    stretches: Int64,
+    numbers: Int64,
+    bits: UInt8,
+    query: Float32,
+    k: int,
+    floor: Float32,
+) -> tuple[Int64, Int64, Float32]:
+    """The rows of some stretches that may be among the k best, and all that tie with the last: places
+    int64[K], rows int64[K], scores float32[K].
+
+    stretches: int64[T, 6], of each the place that is given back, the number of its record of
+    `dense_vectors`, from where to where its rows are, whether that is among `numbers` rather than among all,
+    and where in `bits` a bit for each row of the segment begins, -1 where all count. floor: float32[1],
+    written: of k rows the lowest score, the highest that is known; threads may raise it together.
+    """
+
+# Walks over graphs, `graph.c`.
+
+def walk_graph(
+    graph: tuple[Record, ...], query: Float32, entry: int, top: int, effort: int
+) -> tuple[Int64, Float32]:
+    """The `effort` best vectors that a walk which keeps so many comes by: rows int64[K] and scores
+    float32[K], in any order. graph: one record of `dense_graph`; entry, top: the node to begin with, and its
+    level.
+    """
+
 # Packed byte strings, `packed.c`: data uint8, offsets int64[N+1] of N strings.
 
 def find_packed(

@@ -4,6 +4,6 @@
 
 const layout_entry layouts_of_records[] = {
     {"dense_vectors", "vectors: float16[N, D]"},
-    {"dense_graph", "vectors: float16[N, D], links: int32[L], offsets: int64[N+1], widths: int64[W+1]"},
+    {"dense_graph", "vectors: float16[N, D], links: uint8[L], offsets: uint8[O], widths: int64[W+1]"},
     {NULL, NULL},
 };
