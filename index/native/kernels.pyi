@@ -41,9 +41,15 @@ def kernels_of(instructions: str) -> dict[str, Callable[..., Any]]:
 def dense_vectors(vectors: Float16) -> Record:
     """The vectors of a segment: float16[N, D]."""
 
+def keyword_column(strings: UInt8, offsets: Int64, codes: Int32, rows: Int64) -> Record:
+    """A keyword field of a segment: X distinct strings in ascending order, codes int32[P] of these, and the
+    document of each, int64[P], ascending.
+    """
+
 def dense_graph(vectors: Float16, links: UInt8, offsets: UInt8, widths: Int64) -> Record:
     """An HNSW graph over float16[N, D]: links, of each node those of one level after the other, the free ones
-    -1 at the end of each; offsets, N + 1, of each node's; widths int64[levels+1], where those of a level begin.
+    -1 at the end of each; offsets, N + 1, of each node's; widths int64[levels+1], where those of a level
+    begin.
 
     links: the bytes of int32, offsets: the bytes of int64; both may lie anywhere.
     """
@@ -75,6 +81,25 @@ def scan_vectors(
     and where in `bits` a bit for each row of the segment begins, -1 where all count. floor: float32[1],
     written: of k rows the lowest score, the highest that is known; threads may raise it together.
     """
+
+# Facets, `facets.c`.
+
+def count_facet(
+    columns: tuple[Record, ...], documents: Int64, bits: UInt8, begins: Int64, limit: int, seed: int
+) -> tuple[Int64, int, int]:
+    """The commonest strings of the keyword columns of S segments, of equally common ones the first: of each the
+    segment and the place that it has there, and how many documents have it, int64[3 * K]; how many strings
+    there are, and how many documents that have any.
+
+    columns: records of `keyword_column`; documents: int64[S], how many each segment has. Of these count those
+    whose bits are set: begins int64[S] says where those of a segment begin in `bits`, -1 where all count.
+    seed: of the hash that finds strings which several segments have; the result is the same with any.
+    """
+
+# Stored float16, `float16.c`.
+
+def widen_rows(stored: Float16, rows: Int64, values: Float32) -> None:
+    """Writes the given rows of float16[N, D] to float32[K, D]."""
 
 # Walks over graphs, `graph.c`.
 
@@ -121,6 +146,17 @@ def add_hashes(words: UInt64, hashes: UInt64) -> None:
 
 def passing_hashes(words: UInt64, hashes: UInt64) -> Int64:
     """The places of the hashes all of whose bits are set in uint64[W], ascending."""
+
+# Rows of values, `rows.c`: codes int32[P] below V, and the row of each, int64[P], ascending.
+
+def set_bits(rows: UInt32, packed: UInt8) -> None:
+    """Sets the bit of each of the rows in uint8[⌈N/8⌉], which is written, the first of a byte its lowest."""
+
+def count_rows(codes: Int32, rows: Int64, values: int) -> Int64:
+    """How many rows have each of V values, int64[V]; a row that has one twice counts once."""
+
+def group_rows(codes: Int32, rows: Int64, offsets: Int64) -> Int32:
+    """The rows of each value, int32[offsets[V]], ascending; offsets: int64[V+1], of what `count_rows` counts."""
 
 # Term statistics, `statistics.c`.
 
