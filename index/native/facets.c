@@ -9,7 +9,8 @@
 #include "layouts.h"
 #include "strings.h"
 
-#define STRINGS_AT_ONCE 16 // whose slots are asked of memory before the first is looked at
+#define STRINGS_AT_ONCE 16384 // of all segments, at most about
+#define LEAST_STEP 16
 
 typedef struct {
     int64_t segments;
@@ -62,87 +63,159 @@ static int count_documents(
     return DONE;
 }
 
+static inline uint64_t eight_bytes(const uint8_t *bytes) {
+    uint64_t read;
+    memcpy(&read, bytes, sizeof read);
+    return read;
+}
+
 static inline uint64_t folded(uint64_t one, uint64_t other) {
     unsigned __int128 product = (unsigned __int128)one * other;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static uint64_t hash_of(byte_string string, uint64_t seed) {
-    uint64_t value = seed ^ (uint64_t)string.length * 0x9E3779B97F4A7C15, part = 0;
-    int64_t place = 0;
-    for (; place + 8 <= string.length; place += 8) {
-        memcpy(&part, string.bytes + place, 8);
+// Eight bytes at a time, of which the last may overlap with those before.
+static inline uint64_t hash_of(byte_string string, uint64_t seed) {
+    uint64_t value = seed ^ (uint64_t)string.length * 0x9E3779B97F4A7C15, last = 0;
+    for (int64_t place = 0; place + 8 < string.length; place += 8) {
+        uint64_t part = eight_bytes(string.bytes + place);
         value = folded(value ^ part, seed | 1) + part;
     }
     if (string.length >= 8)
-        memcpy(&part, string.bytes + string.length - 8, 8);
+        last = eight_bytes(string.bytes + string.length - 8);
     else
-        for (; place < string.length; place++) part = part << 8 | string.bytes[place];
-    return folded(value ^ part, 0xD6E8FEB86659FD93 ^ seed);
+        for (int64_t place = 0; place < string.length; place++) last = last << 8 | string.bytes[place];
+    return folded(value ^ last, 0xD6E8FEB86659FD93 ^ seed);
 }
 
-// Which segment a string of all is of.
-static int64_t segment_of(const facet *all, int64_t number) {
-    int64_t low = 0, high = all->segments;
-    while (high - low > 1) {
+static inline bool same(byte_string one, byte_string other) {
+    int64_t length = one.length;
+    if (length != other.length) return false;
+    if (length < 8) {
+        for (int64_t place = 0; place < length; place++)
+            if (one.bytes[place] != other.bytes[place]) return false;
+        return true;
+    }
+    for (int64_t place = 0; place + 8 < length; place += 8)
+        if (eight_bytes(one.bytes + place) != eight_bytes(other.bytes + place)) return false;
+    return eight_bytes(one.bytes + length - 8) == eight_bytes(other.bytes + length - 8);
+}
+
+// A string that was met, and its number among those of all segments.
+typedef struct {
+    byte_string string;
+    int64_t number;
+} entry_of_string;
+
+// Strings of a range that were met, by their hashes: a slot is 0, or has the upper half of a hash and the place of an
+// entry from 1 on.
+typedef struct {
+    uint64_t *slots, seed;
+    entry_of_string *entries;
+    int64_t size, room, count;
+} meeting;
+
+#define UPPER_HALF (UINT64_C(0xFFFFFFFF) << 32)
+
+// Adds the count of a string to that of the same one of an earlier segment.
+static inline void meet(meeting *met, int64_t *counts, byte_string string, int64_t number) {
+    uint64_t hash = hash_of(string, met->seed), mask = (uint64_t)met->size - 1, place = hash & mask;
+    for (; met->slots[place]; place = (place + 1) & mask) {
+        if ((met->slots[place] ^ hash) & UPPER_HALF) continue;
+        entry_of_string *other = &met->entries[(met->slots[place] & ~UPPER_HALF) - 1];
+        if (!same(other->string, string)) continue;
+        counts[other->number] += counts[number];
+        counts[number] = 0;
+        return;
+    }
+    met->entries[met->count++] = (entry_of_string){string, number};
+    met->slots[place] = (hash & UPPER_HALF) | (uint64_t)met->count;
+}
+
+// Makes room for so many strings, none of them met yet.
+static int begin_meeting(call *call, meeting *met, int64_t strings) {
+    met->size = 64;
+    while (met->size < 2 * strings) met->size *= 2;
+    if (met->size > met->room) {
+        met->room = met->size;
+        met->slots = met->slots ? more_space(call, met->slots, met->room, sizeof *met->slots)
+                                : space(call, met->room, sizeof *met->slots);
+        met->entries = met->entries ? more_space(call, met->entries, met->room / 2, sizeof *met->entries)
+                                    : space(call, met->room / 2, sizeof *met->entries);
+        if (!met->slots || !met->entries) return NO_MEMORY;
+    }
+    memset(met->slots, 0, (size_t)met->size * sizeof *met->slots);
+    met->count = 0;
+    return DONE;
+}
+
+// The first place from `low` on whose string is not below another, in steps that double.
+static int first_not_below(call *call, const packed *strings, int64_t low, byte_string other, int64_t *found) {
+    int64_t high = low;
+    for (int64_t step = 1; high < strings->count; step *= 2) {
+        CHECKED_STRING(here, *strings, high);
+        if (compare(here, other) >= 0) break;
+        low = high + 1;
+        high += step;
+    }
+    if (high > strings->count) high = strings->count;
+    while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (all->starts[middle] <= number)
-            low = middle;
+        CHECKED_STRING(here, *strings, middle);
+        if (compare(here, other) < 0)
+            low = middle + 1;
         else
             high = middle;
     }
-    return low;
+    *found = low;
+    return DONE;
 }
 
-static byte_string string_of(const facet *all, int64_t number) {
-    int64_t segment = segment_of(all, number);
-    packed strings = strings_of(all->columns[segment]);
-    return string_at(&strings, number - all->starts[segment]);
-}
-
-// Adds the count of a string to that of the same one of an earlier segment. Slots are empty, or have the upper half of
-// a hash and a string's number from 1 on.
-static void merge(const facet *all, uint64_t *slots, uint64_t mask, uint64_t hash, int64_t number, byte_string own) {
-    const uint64_t upper = UINT64_C(0xFFFFFFFF) << 32;
-    for (uint64_t place = hash & mask;; place = (place + 1) & mask) {
-        if (!slots[place]) {
-            slots[place] = (hash & upper) | (uint64_t)(number + 1);
-            return;
-        }
-        if ((slots[place] ^ hash) & upper) continue;
-        int64_t other = (int64_t)(slots[place] & ~upper) - 1;
-        if (compare(string_of(all, other), own)) continue;
-        all->counts[other] += all->counts[number];
-        all->counts[number] = 0;
-        return;
-    }
-}
-
-static int merge_segments(call *call, const facet *all, int64_t used, uint64_t seed) {
-    int64_t size = 64;
-    while (size < 2 * used) size *= 2;
-    SPACE(uint64_t, slots, size);
-    uint64_t mask = (uint64_t)size - 1;
+// Writes where a range of strings ends in each segment: before the least of those that lie so many places on. How many
+// it has goes to `total`, 0 where all is done.
+static int end_range(call *call, const facet *all, int64_t step, const int64_t *places, int64_t *ends, int64_t *total) {
+    byte_string end = {NULL, -1};
     for (int64_t segment = 0; segment < all->segments; segment++) {
         packed strings = strings_of(all->columns[segment]);
-        for (int64_t place = 0; place < strings.count;) {
-            byte_string some[STRINGS_AT_ONCE];
-            int64_t numbers[STRINGS_AT_ONCE], count = 0;
-            uint64_t hashes[STRINGS_AT_ONCE];
-            for (; place < strings.count && count < STRINGS_AT_ONCE; place++) {
+        if (strings.count - places[segment] <= step) continue;
+        CHECKED_STRING(last, strings, places[segment] + step);
+        if (end.length < 0 || compare(last, end) < 0) end = last;
+    }
+    *total = 0;
+    for (int64_t segment = 0; segment < all->segments; segment++) {
+        packed strings = strings_of(all->columns[segment]);
+        ends[segment] = strings.count;
+        int failure = end.length < 0 ? DONE : first_not_below(call, &strings, places[segment], end, &ends[segment]);
+        if (failure) return failure;
+        *total += ends[segment] - places[segment];
+    }
+    return DONE;
+}
+
+// Finds what several segments have, range by range of strings, as a range stays in the processor's caches.
+static int merge_segments(call *call, const facet *all, uint64_t seed) {
+    int64_t step = STRINGS_AT_ONCE / all->segments, total;
+    step = step < LEAST_STEP ? LEAST_STEP : step;
+    SPACE(int64_t, places, all->segments);
+    SPACE(int64_t, ends, all->segments);
+    meeting met = {.seed = seed};
+    while (true) {
+        int failure = end_range(call, all, step, places, ends, &total);
+        if (failure) return failure;
+        if (total == 0) return DONE;
+        failure = begin_meeting(call, &met, total);
+        if (failure) return failure;
+        for (int64_t segment = 0; segment < all->segments; segment++) {
+            packed strings = strings_of(all->columns[segment]);
+            for (int64_t place = places[segment]; place < ends[segment]; place++) {
                 int64_t number = all->starts[segment] + place;
                 if (!all->counts[number]) continue;
                 CHECKED_STRING(string, strings, place);
-                some[count] = string;
-                numbers[count] = number;
-                hashes[count] = hash_of(string, seed);
-                __builtin_prefetch(&slots[hashes[count++] & mask], 1);
+                meet(&met, all->counts, string, number);
             }
-            for (int64_t each = 0; each < count; each++)
-                merge(all, slots, mask, hashes[each], numbers[each], some[each]);
+            places[segment] = ends[segment];
         }
     }
-    return DONE;
 }
 
 // One of the commonest strings.
@@ -224,7 +297,7 @@ static int count_facet(call *call) {
         using += used > former;
     }
     if (using > 1) {
-        int failure = merge_segments(call, &all, used, (uint64_t)INTEGER(5));
+        int failure = merge_segments(call, &all, (uint64_t)INTEGER(5));
         if (failure) return failure;
     }
     limit = limit < used ? limit : used;

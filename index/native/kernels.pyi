@@ -87,13 +87,13 @@ def scan_vectors(
 def count_facet(
     columns: tuple[Record, ...], documents: Int64, bits: UInt8, begins: Int64, limit: int, seed: int
 ) -> tuple[Int64, int, int]:
-    """The commonest strings of the keyword columns of S segments, of equally common ones the first: of each the
-    segment and the place that it has there, and how many documents have it, int64[3 * K]; how many strings
-    there are, and how many documents that have any.
+    """The commonest strings of the keyword columns of S segments, of equally common ones the first.
 
-    columns: records of `keyword_column`; documents: int64[S], how many each segment has. Of these count those
-    whose bits are set: begins int64[S] says where those of a segment begin in `bits`, -1 where all count.
-    seed: of the hash that finds strings which several segments have; the result is the same with any.
+    Returns of each its segment, its place there, and how many documents have it, int64[3 * K]; how many
+    strings there are; and how many documents have any. columns: records of `keyword_column`; documents:
+    int64[S], how many each segment has. Of these count those whose bits are set: begins int64[S] says where the bits of a
+    segment begin in `bits`, -1 where all count. seed: of the hash by which strings are found that several
+    segments have; what is returned is the same with any.
     """
 
 # Stored float16, `float16.c`.
@@ -156,7 +156,7 @@ def count_rows(codes: Int32, rows: Int64, values: int) -> Int64:
     """How many rows have each of V values, int64[V]; a row that has one twice counts once."""
 
 def group_rows(codes: Int32, rows: Int64, offsets: Int64) -> Int32:
-    """The rows of each value, int32[offsets[V]], ascending; offsets: int64[V+1], of what `count_rows` counts."""
+    """The rows of each value, int32[offsets[V]], ascending; offsets: int64[V+1], of what `count_rows` gives."""
 
 # Term statistics, `statistics.c`.
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from index.candidates import Facet, FacetValue
 from index.documents.conditions import Condition
-from index.documents.fields import Column, KeywordColumn
+from index.documents.fields import KeywordColumn, ScalarColumn
 from index.documents.row_set import RowSet
 from index.native.kernels import count_facet, keyword_column
 from index.segments.segment import Segment
@@ -31,8 +31,9 @@ def facets_of(
     for name, limit in wanted.items():
         columns = [segment.columns[name] for segment in segments]
         keywords = [column for column in columns if isinstance(column, KeywordColumn)]
+        booleans = [column for column in columns if isinstance(column, ScalarColumn)]
         facets[name] = (
-            _of_keywords(keywords, limit, allowed) if keywords else _of_booleans(columns, limit, allowed)
+            _of_keywords(keywords, limit, allowed) if keywords else _of_booleans(booleans, limit, allowed)
         )
     return facets
 
@@ -58,9 +59,7 @@ def _of_keywords(columns: Sequence[KeywordColumn], limit: int, allowed: _Allowed
         keyword_column(each.strings.data, each.strings.offsets, each.codes, each.rows) for each in columns
     )
     seed = secrets.randbits(SEED_BITS)
-    found, distinct, having = count_facet(
-        records, allowed.sizes, allowed.bits, allowed.begins, limit, seed
-    )
+    found, distinct, having = count_facet(records, allowed.sizes, allowed.bits, allowed.begins, limit, seed)
     values = [
         FacetValue(columns[segment].strings[place].decode(), count)
         for segment, place, count in found.reshape(-1, 3).tolist()
@@ -68,7 +67,7 @@ def _of_keywords(columns: Sequence[KeywordColumn], limit: int, allowed: _Allowed
     return Facet(values, distinct, allowed.documents - having)
 
 
-def _of_booleans(columns: Sequence[Column], limit: int, allowed: _Allowed) -> Facet:
+def _of_booleans(columns: Sequence[ScalarColumn], limit: int, allowed: _Allowed) -> Facet:
     counts = {False: 0, True: 0}
     for column, rows in zip(columns, allowed.sets, strict=True):
         present = column.present if rows is None else column.present & rows.mask
