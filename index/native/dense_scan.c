@@ -65,7 +65,7 @@ static int exact_products_at(call *call) {
 }
 
 // The columns of a stretch: the place that is given back, which segment's vectors, and rows from where to where.
-// With NUMBERS those are places among the numbers that are given; BITS is where those of all rows begin, -1 for none.
+// With NUMBERS those are places among the numbers that are given; BITS is where the bits of all rows begin, or -1.
 enum { PLACE, SEGMENT, FIRST, LAST, NUMBERS, BITS, COLUMNS };
 
 typedef struct {
@@ -137,8 +137,8 @@ static float drop_worse(findings *found, int64_t k, float floor) {
     return floor;
 }
 
-// The floor that threads share: of k rows of any the lowest score. Where two raise it at once one may be lost, which
-// costs time alone.
+// The floor that threads share: of k rows of any the lowest score. Where two raise it at once one may be lost,
+// which costs time alone.
 static inline float higher_floor(float *shared, float own) {
     float known;
     __atomic_load(shared, &known, __ATOMIC_RELAXED);

@@ -1,12 +1,11 @@
 // How many documents have each string of a keyword field, over all segments.
 //
-// Codes are counted segment by segment; strings are looked at only to find those that several segments have, by a
-// hash table, and the commonest. Whoever writes documents may choose strings, so the hash has a secret seed.
-
-#include <string.h>
+// Codes are counted segment by segment; strings are looked at only to find those that several segments have, and
+// the commonest.
 
 #include "arrays.h"
 #include "layouts.h"
+#include "meeting.h"
 #include "strings.h"
 
 #define STRINGS_AT_ONCE 16384 // of all segments, at most about
@@ -20,10 +19,8 @@ typedef struct {
 } facet;
 
 static inline packed strings_of(const view *column) {
-    return (packed){
-        OF(column, KEYWORD_STRINGS, uint8_t), OF(column, KEYWORD_OFFSETS, int64_t), column[KEYWORD_STRINGS].shape[0],
-        column[KEYWORD_OFFSETS].shape[0] - 1
-    };
+    int64_t bytes = column[KEYWORD_STRINGS].shape[0], count = column[KEYWORD_OFFSETS].shape[0] - 1;
+    return (packed){OF(column, KEYWORD_STRINGS, uint8_t), OF(column, KEYWORD_OFFSETS, int64_t), bytes, count};
 }
 
 static bool ascends(const int64_t *rows, int64_t count) {
@@ -63,92 +60,6 @@ static int count_documents(
     return DONE;
 }
 
-static inline uint64_t eight_bytes(const uint8_t *bytes) {
-    uint64_t read;
-    memcpy(&read, bytes, sizeof read);
-    return read;
-}
-
-static inline uint64_t folded(uint64_t one, uint64_t other) {
-    unsigned __int128 product = (unsigned __int128)one * other;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-// Eight bytes at a time, of which the last may overlap with those before.
-static inline uint64_t hash_of(byte_string string, uint64_t seed) {
-    uint64_t value = seed ^ (uint64_t)string.length * 0x9E3779B97F4A7C15, last = 0;
-    for (int64_t place = 0; place + 8 < string.length; place += 8) {
-        uint64_t part = eight_bytes(string.bytes + place);
-        value = folded(value ^ part, seed | 1) + part;
-    }
-    if (string.length >= 8)
-        last = eight_bytes(string.bytes + string.length - 8);
-    else
-        for (int64_t place = 0; place < string.length; place++) last = last << 8 | string.bytes[place];
-    return folded(value ^ last, 0xD6E8FEB86659FD93 ^ seed);
-}
-
-static inline bool same(byte_string one, byte_string other) {
-    int64_t length = one.length;
-    if (length != other.length) return false;
-    if (length < 8) {
-        for (int64_t place = 0; place < length; place++)
-            if (one.bytes[place] != other.bytes[place]) return false;
-        return true;
-    }
-    for (int64_t place = 0; place + 8 < length; place += 8)
-        if (eight_bytes(one.bytes + place) != eight_bytes(other.bytes + place)) return false;
-    return eight_bytes(one.bytes + length - 8) == eight_bytes(other.bytes + length - 8);
-}
-
-// A string that was met, and its number among those of all segments.
-typedef struct {
-    byte_string string;
-    int64_t number;
-} entry_of_string;
-
-// Strings of a range that were met, by their hashes: a slot is 0, or has the upper half of a hash and the place of an
-// entry from 1 on.
-typedef struct {
-    uint64_t *slots, seed;
-    entry_of_string *entries;
-    int64_t size, room, count;
-} meeting;
-
-#define UPPER_HALF (UINT64_C(0xFFFFFFFF) << 32)
-
-// Adds the count of a string to that of the same one of an earlier segment.
-static inline void meet(meeting *met, int64_t *counts, byte_string string, int64_t number) {
-    uint64_t hash = hash_of(string, met->seed), mask = (uint64_t)met->size - 1, place = hash & mask;
-    for (; met->slots[place]; place = (place + 1) & mask) {
-        if ((met->slots[place] ^ hash) & UPPER_HALF) continue;
-        entry_of_string *other = &met->entries[(met->slots[place] & ~UPPER_HALF) - 1];
-        if (!same(other->string, string)) continue;
-        counts[other->number] += counts[number];
-        counts[number] = 0;
-        return;
-    }
-    met->entries[met->count++] = (entry_of_string){string, number};
-    met->slots[place] = (hash & UPPER_HALF) | (uint64_t)met->count;
-}
-
-// Makes room for so many strings, none of them met yet.
-static int begin_meeting(call *call, meeting *met, int64_t strings) {
-    met->size = 64;
-    while (met->size < 2 * strings) met->size *= 2;
-    if (met->size > met->room) {
-        met->room = met->size;
-        met->slots = met->slots ? more_space(call, met->slots, met->room, sizeof *met->slots)
-                                : space(call, met->room, sizeof *met->slots);
-        met->entries = met->entries ? more_space(call, met->entries, met->room / 2, sizeof *met->entries)
-                                    : space(call, met->room / 2, sizeof *met->entries);
-        if (!met->slots || !met->entries) return NO_MEMORY;
-    }
-    memset(met->slots, 0, (size_t)met->size * sizeof *met->slots);
-    met->count = 0;
-    return DONE;
-}
-
 // The first place from `low` on whose string is not below another, in steps that double.
 static int first_not_below(call *call, const packed *strings, int64_t low, byte_string other, int64_t *found) {
     int64_t high = low;
@@ -171,9 +82,11 @@ static int first_not_below(call *call, const packed *strings, int64_t low, byte_
     return DONE;
 }
 
-// Writes where a range of strings ends in each segment: before the least of those that lie so many places on. How many
-// it has goes to `total`, 0 where all is done.
-static int end_range(call *call, const facet *all, int64_t step, const int64_t *places, int64_t *ends, int64_t *total) {
+// Writes where a range of strings ends in each segment: before the least of those that lie so many places on. How
+// many it has goes to `total`, 0 where all is done.
+static int end_range(
+    call *call, const facet *all, int64_t step, const int64_t *places, int64_t *ends, int64_t *total
+) {
     byte_string end = {NULL, -1};
     for (int64_t segment = 0; segment < all->segments; segment++) {
         packed strings = strings_of(all->columns[segment]);
@@ -194,7 +107,7 @@ static int end_range(call *call, const facet *all, int64_t step, const int64_t *
 
 // Finds what several segments have, range by range of strings, as a range stays in the processor's caches.
 static int merge_segments(call *call, const facet *all, uint64_t seed) {
-    int64_t step = STRINGS_AT_ONCE / all->segments, total;
+    int64_t step = STRINGS_AT_ONCE / all->segments, total = 0;
     step = step < LEAST_STEP ? LEAST_STEP : step;
     SPACE(int64_t, places, all->segments);
     SPACE(int64_t, ends, all->segments);
@@ -241,30 +154,39 @@ static void sink_common(common *heap, int64_t count, int64_t node) {
     }
 }
 
-// Writes the `limit` commonest strings, of equally common ones the first, to a heap; how many go to `kept`, and how
-// many strings there are to `distinct`.
-static int find_commonest(call *call, const facet *all, common *heap, int64_t limit, int64_t *kept, int64_t *distinct) {
+// The `limit` commonest strings in a heap, and how many strings there are.
+typedef struct {
+    common *heap;
+    int64_t limit, kept, distinct;
+} commonest;
+
+static void order_heap(commonest *found) {
+    for (int64_t node = found->kept / 2 - 1; node >= 0; node--) sink_common(found->heap, found->kept, node);
+}
+
+// Finds them; of equally common ones the first.
+static int find_commonest(call *call, const facet *all, commonest *found) {
+    common *heap = found->heap;
     for (int64_t segment = 0; segment < all->segments; segment++) {
         packed strings = strings_of(all->columns[segment]);
         int64_t refused = 0; // a string that is as common comes after one that was refused: it is refused, too
         for (int64_t place = 0; place < strings.count; place++) {
             int64_t count = all->counts[all->starts[segment] + place];
-            *distinct += count > 0;
-            if (count <= refused) continue;
-            if (*kept == limit && count < heap[0].count) continue;
+            found->distinct += count > 0;
+            if (count <= refused || (found->kept == found->limit && count < heap[0].count)) continue;
             CHECKED_STRING(string, strings, place);
             common own = {count, segment, place, string};
-            if (*kept < limit) {
-                heap[(*kept)++] = own;
-                for (int64_t node = limit / 2 - 1; *kept == limit && node >= 0; node--) sink_common(heap, limit, node);
+            if (found->kept < found->limit) {
+                heap[found->kept++] = own;
+                if (found->kept == found->limit) order_heap(found);
             } else if (is_rarer(&heap[0], &own)) {
                 heap[0] = own;
-                sink_common(heap, limit, 0);
+                sink_common(heap, found->limit, 0);
             } else
                 refused = count;
         }
     }
-    for (int64_t node = *kept / 2 - 1; *kept < limit && node >= 0; node--) sink_common(heap, *kept, node);
+    if (found->kept < found->limit) order_heap(found);
     return DONE;
 }
 
@@ -277,7 +199,8 @@ static int count_facet(call *call) {
         starts[segment + 1] = starts[segment] + strings;
         widest = strings > widest ? strings : widest;
     }
-    if (outside(starts[segments], UINT32_MAX)) return damaged(call, "the number of strings", starts[segments], UINT32_MAX);
+    if (outside(starts[segments], UINT32_MAX))
+        return damaged(call, "the number of strings", starts[segments], UINT32_MAX);
     if (limit < 1) return damaged(call, "the number of wanted strings", limit, INT64_MAX);
     SPACE(int64_t, counts, starts[segments]);
     SPACE(int64_t, last, widest);
@@ -302,11 +225,12 @@ static int count_facet(call *call) {
     }
     limit = limit < used ? limit : used;
     SPACE(common, heap, limit + 1);
-    int64_t kept = 0;
-    int failure = find_commonest(call, &all, heap, limit, &kept, &call->results[1].integer);
+    commonest best = {.heap = heap, .limit = limit};
+    int failure = find_commonest(call, &all, &best);
     if (failure) return failure;
-    RESULT(int64_t, found, 0, 3 * kept);
-    for (int64_t count = kept; count > 0; count--) { // the rarest of what is left goes to the end
+    call->results[1].integer = best.distinct;
+    RESULT(int64_t, found, 0, 3 * best.kept);
+    for (int64_t count = best.kept; count > 0; count--) { // the rarest of what is left goes to the end
         int64_t *written = found + 3 * (count - 1);
         written[0] = heap[0].segment;
         written[1] = heap[0].place;

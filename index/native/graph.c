@@ -72,7 +72,8 @@ static inline bool is_new(uint64_t *seen, int64_t node) {
 // The links of a node on a level, free ones at their end left out; NULL where they do not lie within all links.
 static const link *links_of(const graph *walked, int64_t node, int64_t level, int64_t *count) {
     int64_t first = walked->offsets[node];
-    if (outside(first, walked->link_count + 1) || first + walked->widths[level + 1] > walked->link_count) return NULL;
+    if (outside(first, walked->link_count + 1)) return NULL;
+    if (first + walked->widths[level + 1] > walked->link_count) return NULL;
     const link *links = walked->links + first + walked->widths[level];
     int64_t width = walked->widths[level + 1] - walked->widths[level];
     for (*count = 0; *count < width && links[*count] >= 0;) ++*count;
@@ -119,7 +120,8 @@ static int open_graph(call *call, graph *walked) {
         .query = ARRAY(float, 1),
     };
     int64_t offset_count = record[GRAPH_OFFSETS].shape[0] / (int64_t)sizeof(offset);
-    if (offset_count != walked->nodes + 1) return damaged(call, "the number of nodes", offset_count - 1, walked->nodes + 1);
+    if (offset_count != walked->nodes + 1)
+        return damaged(call, "the number of nodes", offset_count - 1, walked->nodes + 1);
     int64_t entry = INTEGER(2), top = INTEGER(3);
     if (LENGTH(1) != walked->dimension) return damaged(call, "a dimension", LENGTH(1), walked->dimension + 1);
     if (outside(entry, walked->nodes)) return damaged(call, "the node to begin with", entry, walked->nodes);
@@ -132,7 +134,7 @@ static int open_graph(call *call, graph *walked) {
 }
 
 static int walk_graph(call *call) {
-    graph walked;
+    graph walked = {0};
     int failure = open_graph(call, &walked);
     if (failure) return failure;
     int64_t node = INTEGER(2), effort = INTEGER(4) < walked.nodes ? INTEGER(4) : walked.nodes;
@@ -188,7 +190,7 @@ static int walk_graph(call *call) {
 
 static const kernel_entry graph_kernels[] = {
     {"walk_graph",
-     "graph: dense_graph[S], query: float32[D], entry: int, top: int, effort: int -> int64[], float32[]", walk_graph,
-     RELEASES_LOCK},
+     "graph: dense_graph[S], query: float32[D], entry: int, top: int, effort: int -> int64[], float32[]",
+     walk_graph, RELEASES_LOCK},
     {NULL, NULL, NULL, 0},
 };

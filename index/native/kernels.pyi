@@ -91,9 +91,9 @@ def count_facet(
 
     Returns of each its segment, its place there, and how many documents have it, int64[3 * K]; how many
     strings there are; and how many documents have any. columns: records of `keyword_column`; documents:
-    int64[S], how many each segment has. Of these count those whose bits are set: begins int64[S] says where the bits of a
-    segment begin in `bits`, -1 where all count. seed: of the hash by which strings are found that several
-    segments have; what is returned is the same with any.
+    int64[S], how many each segment has. Of these count those whose bits are set: begins int64[S] says where
+    the bits of a segment begin in `bits`, -1 where all count. seed: of the hash by which strings are found
+    that several segments have; what is returned is the same with any.
     """
 
 # Stored float16, `float16.c`.
@@ -156,7 +156,9 @@ def count_rows(codes: Int32, rows: Int64, values: int) -> Int64:
     """How many rows have each of V values, int64[V]; a row that has one twice counts once."""
 
 def group_rows(codes: Int32, rows: Int64, offsets: Int64) -> Int32:
-    """The rows of each value, int32[offsets[V]], ascending; offsets: int64[V+1], of what `count_rows` gives."""
+    """The rows of each value, int32[offsets[V]], ascending; offsets: int64[V+1], what `count_rows` counts up
+    to each.
+    """
 
 # Term statistics, `statistics.c`.
 
