@@ -10,12 +10,13 @@
 
 #define STRINGS_AT_ONCE 16384 // of all segments, at most about
 #define LEAST_STEP 16
+#define STRINGS_NEAR 65536 // whose counts stay in caches
 
 typedef struct {
     int64_t segments;
     const view *const *columns;
     int64_t *starts; // of each segment's strings among those of all
-    int64_t *counts; // of all strings; of those that an earlier segment has, too, 0 once they are merged
+    uint32_t *counts; // of all strings; of those that an earlier segment has, too, 0 once they are merged
 } facet;
 
 static inline packed strings_of(const view *column) {
@@ -23,41 +24,75 @@ static inline packed strings_of(const view *column) {
     return (packed){OF(column, KEYWORD_STRINGS, uint8_t), OF(column, KEYWORD_OFFSETS, int64_t), bytes, count};
 }
 
-static bool ascends(const int64_t *rows, int64_t count) {
-    int64_t others = 0;
-    for (int64_t place = 1; place < count; place++) others += rows[place] <= rows[place - 1];
-    return others == 0;
-}
+// What goes on from segment to segment: of each string the document that had it last, numbered through all segments
+// from 1 on, how many documents are before, and how many of those that are allowed have any string.
+typedef struct {
+    uint32_t *last;
+    int64_t widest, before, having;
+} progress;
 
-// Counts the allowed documents of a segment that have each of its strings; `last` has of each string the document
-// that had it, numbered through all segments from 1 on. How many have any is added to `having`.
-static int count_documents(
-    call *call, const view *column, int64_t documents, const uint8_t *bits, int64_t *counts, int64_t *last,
-    int64_t before, int64_t *having
-) {
+// Of a segment whose documents have one string at most. Where there are many strings, a document that is not
+// allowed had better not touch the count of its string.
+static int count_single(call *call, const view *column, const uint8_t *bits, uint32_t *counts, progress *done) {
     const int32_t *codes = OF(column, KEYWORD_CODES, int32_t);
     const int64_t *rows = OF(column, KEYWORD_ROWS, int64_t);
-    int64_t count = column[KEYWORD_CODES].shape[0], strings = column[KEYWORD_OFFSETS].shape[0] - 1, found = 0;
-    bool single = ascends(rows, count);
-    for (int64_t place = 0, former = -1; place < count; place++) {
-        int64_t code = codes[place], row = rows[place], allowed = 1;
+    int64_t count = column[KEYWORD_CODES].shape[0], strings = column[KEYWORD_OFFSETS].shape[0] - 1, having = 0;
+    for (int64_t place = 0; place < count; place++) {
+        int64_t code = codes[place];
+        uint32_t allowed = bits ? bits[rows[place] >> 3] >> (rows[place] & 7) & 1 : 1;
         if (outside(code, strings)) return damaged(call, "the code of a string", code, strings);
-        if (bits) {
-            if (outside(row, documents)) return damaged(call, "a row", row, documents);
-            allowed = bits[row >> 3] >> (row & 7) & 1;
-        }
-        if (single) {
+        having += allowed;
+        if (strings <= STRINGS_NEAR)
             counts[code] += allowed;
-            found += allowed;
-        } else if (allowed) {
-            counts[code] += last[code] != before + row + 1; // a list may have a string twice
-            last[code] = before + row + 1;
-            found += row != former;
-            former = row;
-        }
+        else if (allowed)
+            counts[code]++;
     }
-    *having += found;
+    done->having += having;
     return DONE;
+}
+
+// Of one whose documents may have several, and one of them twice.
+static int count_several(call *call, const view *column, const uint8_t *bits, uint32_t *counts, progress *done) {
+    const int32_t *codes = OF(column, KEYWORD_CODES, int32_t);
+    const int64_t *rows = OF(column, KEYWORD_ROWS, int64_t);
+    int64_t count = column[KEYWORD_CODES].shape[0], strings = column[KEYWORD_OFFSETS].shape[0] - 1;
+    if (!done->last) done->last = space(call, done->widest, sizeof *done->last);
+    if (!done->last) return NO_MEMORY;
+    for (int64_t place = 0, former = -1; place < count; place++) {
+        int64_t code = codes[place], row = rows[place];
+        uint32_t own = (uint32_t)(done->before + row + 1);
+        if (outside(code, strings)) return damaged(call, "the code of a string", code, strings);
+        if (bits && !(bits[row >> 3] >> (row & 7) & 1)) continue;
+        counts[code] += done->last[code] != own;
+        done->last[code] = own;
+        done->having += row != former;
+        former = row;
+    }
+    return DONE;
+}
+
+// Counts the allowed documents of a segment that have each of its strings.
+static int count_segment(
+    call *call, const view *column, int64_t documents, int64_t begin, uint32_t *counts, progress *done
+) {
+    const int64_t *rows = OF(column, KEYWORD_ROWS, int64_t);
+    int64_t count = column[KEYWORD_ROWS].shape[0], others = 0, beginnings = LENGTH(2) - (documents + 7) / 8 + 1;
+    if (outside(documents, UINT32_MAX - done->before))
+        return damaged(call, "the number of documents", documents, UINT32_MAX - done->before);
+    if (begin != -1 && outside(begin, beginnings))
+        return damaged(call, "the beginning of bits", begin, beginnings);
+    for (int64_t place = 1; place < count; place++) others += rows[place] <= rows[place - 1];
+    bool single = others == 0;
+    if (single && count) { // the first and the last are the least and the largest
+        if (outside(rows[0], documents)) return damaged(call, "a row", rows[0], documents);
+        if (outside(rows[count - 1], documents)) return damaged(call, "a row", rows[count - 1], documents);
+    }
+    for (int64_t place = 0; place < count && !single; place++)
+        if (outside(rows[place], documents)) return damaged(call, "a row", rows[place], documents);
+    const uint8_t *bits = begin == -1 ? NULL : ARRAY(uint8_t, 2) + begin;
+    int failure = (single ? count_single : count_several)(call, column, bits, counts, done);
+    done->before += documents;
+    return failure;
 }
 
 // The first place from `low` on whose string is not below another, in steps that double.
@@ -192,33 +227,29 @@ static int find_commonest(call *call, const facet *all, commonest *found) {
 
 static int count_facet(call *call) {
     const int64_t *documents = ARRAY(int64_t, 1), *begins = ARRAY(int64_t, 3);
-    int64_t segments = RECORD_COUNT(0), limit = INTEGER(4), widest = 0, before = 0, used = 0, using = 0;
+    int64_t segments = RECORD_COUNT(0), limit = INTEGER(4), used = 0, using = 0;
+    progress done = {0};
     SPACE(int64_t, starts, segments + 1);
     for (int64_t segment = 0; segment < segments; segment++) {
         int64_t strings = RECORDS(0)[segment][KEYWORD_OFFSETS].shape[0] - 1;
         starts[segment + 1] = starts[segment] + strings;
-        widest = strings > widest ? strings : widest;
+        done.widest = strings > done.widest ? strings : done.widest;
     }
     if (outside(starts[segments], UINT32_MAX))
         return damaged(call, "the number of strings", starts[segments], UINT32_MAX);
     if (limit < 1) return damaged(call, "the number of wanted strings", limit, INT64_MAX);
-    SPACE(int64_t, counts, starts[segments]);
-    SPACE(int64_t, last, widest);
+    SPACE(uint32_t, counts, starts[segments]);
     facet all = {segments, RECORDS(0), starts, counts};
     for (int64_t segment = 0; segment < segments; segment++) {
-        int64_t own = documents[segment], begin = begins[segment], bytes = (own + 7) / 8;
-        if (outside(own, INT64_C(1) << 48)) return damaged(call, "the number of documents", own, INT64_C(1) << 48);
-        if (begin != -1 && outside(begin, LENGTH(2) - bytes + 1))
-            return damaged(call, "the beginning of bits", begin, LENGTH(2) - bytes + 1);
-        const uint8_t *bits = begin == -1 ? NULL : ARRAY(uint8_t, 2) + begin;
-        int64_t *its = counts + starts[segment], former = used;
-        int failure =
-            count_documents(call, all.columns[segment], own, bits, its, last, before, &call->results[2].integer);
+        int64_t former = used;
+        int failure = count_segment(
+            call, all.columns[segment], documents[segment], begins[segment], counts + starts[segment], &done
+        );
         if (failure) return failure;
-        before += own;
         for (int64_t number = starts[segment]; number < starts[segment + 1]; number++) used += counts[number] > 0;
         using += used > former;
     }
+    call->results[2].integer = done.having;
     if (using > 1) {
         int failure = merge_segments(call, &all, (uint64_t)INTEGER(5));
         if (failure) return failure;

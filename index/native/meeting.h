@@ -62,7 +62,7 @@ typedef struct {
 #define UPPER_HALF (UINT64_C(0xFFFFFFFF) << 32)
 
 // Adds the count of a string to that of the same one of an earlier segment.
-static inline void meet(meeting *met, int64_t *counts, byte_string string, int64_t number) {
+static inline void meet(meeting *met, uint32_t *counts, byte_string string, int64_t number) {
     uint64_t hash = hash_of(string, met->seed), mask = (uint64_t)met->size - 1, place = hash & mask;
     for (; met->slots[place]; place = (place + 1) & mask) {
         if ((met->slots[place] ^ hash) & UPPER_HALF) continue;
