@@ -75,8 +75,9 @@ def build(target: Path, folder: Path) -> None:
         f'-DSOURCES="{digest()}"',
     )
     steps: list[tuple[str, Path, Sequence[str]]] = [(name, folder / f"{name}.o", ()) for name in COMMON]
+    kernels = sorted({path.name for path in SOURCES.glob("*.c")}.difference(COMMON))
     for name, own in variants.items():
-        steps.append(("kernels.c", folder / f"kernels-{name}.o", (*own, f"-DVARIANT={name}")))
+        steps += [(file, folder / f"{file}-{name}.o", (*own, f"-DVARIANT={name}")) for file in kernels]
 
     def compile_one(step: tuple[str, Path, Sequence[str]]) -> str:
         source, result, own = step

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.blas import one_blas_thread
-from index.dense.products import addresses_of, exact_products_at
-from index.native.kernels import score_rows
+from index.native.kernels import dense_vectors, exact_products_at, score_rows
 from index.runs import runs
 from index.sparse.saturation import Saturation
 from index.token_vectors.integer_maxsim import exact_maxsim, near_maxsim
@@ -41,7 +40,8 @@ PRODUCT_ERROR = 2.0**-23
 
 def dense_scores(query: Float32, vectors: npt.NDArray[np.float16], rows: Int64) -> Float64:
     """Inner products of query float32[D] with the given rows of vectors float16[N, D]: float64[K]."""
-    return np.round(exact_products_at(addresses_of(vectors), np.zeros_like(rows), rows, query), DECIMALS)
+    stored = (dense_vectors(vectors),)
+    return np.round(exact_products_at(stored, np.zeros_like(rows), rows, query), DECIMALS)
 
 
 def lexical_scores(

@@ -31,12 +31,11 @@ from index.dense.library import (
     read_index,
     selector_of,
 )
-from index.dense.products import products_at
 from index.dense.scan import DenseScan, Scanned
 from index.documents.row_set import RowSet
 from index.errors import InvalidQueryError
-from index.files.addresses import address_of
 from index.files.arrays import ArraySource
+from index.native.kernels import Record, dense_vectors, products_at
 from models.representations import Float32, Int64
 
 ROWS_PER_EF = 40  # vectors scanned in the time of one more efSearch, measured by benchmarks/dense.py
@@ -54,9 +53,9 @@ Found = tuple[Int64, Float32]
 """Rows int64[K] and their scores float32[K]."""
 
 
-def _scan(address: int, documents: int, query: Float32, k: int, allowed: RowSet | None) -> Found:
+def _scan(vectors: Record, documents: int, query: Float32, k: int, allowed: RowSet | None) -> Found:
     """The k best of the allowed rows and all that tie with the k-th, best first, then by row."""
-    scan = DenseScan([Scanned(0, address, documents, allowed)], query, k)
+    scan = DenseScan([Scanned(0, vectors, documents, allowed)], query, k)
     _, rows, scores = (
         np.concatenate(parts) for parts in zip(*map(scan.find, range(len(scan.costs))), strict=True)
     )
@@ -83,7 +82,7 @@ def _effort(k: int, options: DenseOptions) -> int:
 class DenseIndex:
     """An opened dense index; its arrays stay memory-mapped, and any number of threads may search.
 
-    address: where its vectors float16[N, D] lie.
+    record: its vectors float16[N, D], as kernels take them.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class DenseIndex:
         gpu: GpuIndex | None = None,
     ) -> None:
         self._vectors = vectors
-        self.address = address_of(vectors, np.float16)
+        self.record = dense_vectors(vectors)
         self._used = used
         self._index = index
         self._equal = equal
@@ -187,7 +186,7 @@ class DenseIndex:
         may exceed k. Raises InvalidQueryError for a query of another dimension or with values not finite.
         """
         found = self.without_scan(query, k, allowed, options or DenseOptions())
-        return _scan(self.address, len(self._vectors), query, k, allowed) if found is None else found
+        return _scan(self.record, len(self._vectors), query, k, allowed) if found is None else found
 
     def without_scan(
         self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
@@ -212,7 +211,8 @@ class DenseIndex:
 
     def _among(self, query: Float32, k: int, rows: Int64) -> tuple[Int64, Float32]:
         """The exact best of a few rows."""
-        return _cut(rows, products_at(np.array([self.address]), np.zeros_like(rows), rows, query), k)
+        query = np.ascontiguousarray(query, np.float32)
+        return _cut(rows, products_at((self.record,), np.zeros_like(rows), rows, query), k)
 
     def _proposed(
         self, query: Float32, k: int, allowed: RowSet | None, passing: int, options: DenseOptions

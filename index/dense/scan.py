@@ -4,151 +4,108 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from index.compiled import compiled
-from index.dense.half_products import HALF_BYTES, product
 from index.documents.row_set import RowSet
-from index.files.addresses import AHEAD, address_of, array_at, bring_near
-from index.selection import kth_largest
+from index.native.kernels import Record, scan_vectors
 from models.representations import Bool, Float32, Int64
+
+UInt8 = npt.NDArray[np.uint8]
 
 ROWS_AT_ONCE = 16_384  # of a segment, by one thread before it takes others
 FEW_ROWS = 32  # one row in so many, or fewer, is taken by its number rather than by going through all
+NO_BITS = -1
 
-STRETCH = np.dtype([(name, np.int64) for name in ("segment", "vectors", "first", "last", "numbers", "mask")])
-"""Rows of a segment: its place, where its vectors lie, and from which row to which. Where `numbers` is not 0
-rows are those at these places of the int64 there; where `mask` is not 0, only those that are true in the
-bool[N] there.
-"""
-
-Array = npt.NDArray[Any]
 Found = tuple[Int64, Int64, Float32]
 """Segments int64[K], rows int64[K] and scores float32[K]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """A segment that is compared as a whole: its place, where its N vectors lie, and which rows count, None
-    for all.
+    """A segment that is compared as a whole: its place, a record of `dense_vectors` of N documents, and which
+    rows count, None for all.
     """
 
     place: int
-    address: int
+    vectors: Record
     documents: int
     allowed: RowSet | Bool | None
 
 
 class DenseScan:
-    """A comparison of a query float32[D] with float16[N, D] of some segments, which have to stay until it is
-    done; threads may take some of the work each.
+    """A comparison of a query float32[D] with float16[N, D] of some segments; threads may take some of the
+    work each.
     """
 
     def __init__(self, segments: Sequence[Scanned], query: Float32, k: int) -> None:
         """k: how many of the best are wanted."""
         self._query = np.ascontiguousarray(query, np.float32)
         self._k = k
-        self._floors = np.full(1, -np.inf, np.float32)
-        self._held: list[Array] = []  # what has to stay as long as its address
+        self._floor = np.full(1, -np.inf, np.float32)
+        self._vectors = tuple(segment.vectors for segment in segments)
+        chosen = _Chosen()
         stretches: list[tuple[int, ...]] = []
-        for segment in segments:
-            numbers, mask, count = self._allowed(segment)
+        for number, segment in enumerate(segments):
+            start, stop, numbered, bits = chosen.add(segment)
             stretches += [
-                (segment.place, segment.address, first, min(first + ROWS_AT_ONCE, count), numbers, mask)
-                for first in range(0, count, ROWS_AT_ONCE)
+                (segment.place, number, first, min(first + ROWS_AT_ONCE, stop), numbered, bits)
+                for first in range(start, stop, ROWS_AT_ONCE)
             ]
-        table = np.array(stretches, STRETCH)
-        rows = np.cumsum(table["last"] - table["first"])
-        self._parts = np.split(table, _edges(rows)) if len(table) else []
+        self._numbers, self._bits = chosen.joined()
+        table = np.array(stretches, np.int64).reshape(-1, 6)
+        lengths = table[:, 3] - table[:, 2]
+        edges = _edges(np.cumsum(lengths))
+        self._parts = np.split(table, edges) if len(table) else []
+        self._costs = [int(part.sum()) for part in np.split(lengths, edges)] if len(table) else []
 
     @property
     def costs(self) -> list[int]:
         """How many rows each part has."""
-        return [int((part["last"] - part["first"]).sum()) for part in self._parts]
+        return self._costs
 
     def find(self, part: int) -> Found:
         """What may be among the k best of all, and all that tie with the last, in one part."""
-        dimension = len(self._query)
-        found: Found = scan(self._parts[part], dimension, self._query, self._k, self._floors)
-        return found
+        stretches = self._parts[part]
+        return scan_vectors(
+            self._vectors, stretches, self._numbers, self._bits, self._query, self._k, self._floor
+        )
 
-    def _allowed(self, segment: Scanned) -> tuple[int, int, int]:
-        """Where the numbers of rows lie, or a mask of them, and how many there are to go through."""
-        allowed, documents = segment.allowed, segment.documents
+
+class _Chosen:
+    """The rows of segments of which not all count: numbers where they are few, else a bit for each."""
+
+    def __init__(self) -> None:
+        self._numbers: list[Int64] = []
+        self._bits: list[UInt8] = []
+        self._number_count = self._byte_count = 0
+
+    def add(self, segment: Scanned) -> tuple[int, int, int, int]:
+        """From where to where to go, whether that is among numbers, and where the bits of all rows begin."""
+        allowed = segment.allowed
         if allowed is None:
-            return 0, 0, documents
-        if isinstance(allowed, RowSet):
-            if len(allowed) * FEW_ROWS <= documents:
-                numbers = np.ascontiguousarray(allowed.rows)
-                self._held.append(numbers)
-                return address_of(numbers, np.int64), 0, len(numbers)
-            allowed = allowed.mask
-        self._held.append(allowed)
-        return 0, address_of(allowed, np.bool_), documents
+            return 0, segment.documents, 0, NO_BITS
+        if isinstance(allowed, RowSet) and len(allowed) * FEW_ROWS <= segment.documents:
+            start = self._number_count
+            self._numbers.append(allowed.rows)
+            self._number_count += len(allowed)
+            return start, self._number_count, 1, NO_BITS
+        begin = self._byte_count
+        bits = allowed.packed if isinstance(allowed, RowSet) else np.packbits(allowed, bitorder="little")
+        self._bits.append(bits)
+        self._byte_count += len(bits)
+        return 0, segment.documents, 0, begin
+
+    def joined(self) -> tuple[Int64, UInt8]:
+        """All numbers, and all bits."""
+        return (
+            np.concatenate([np.empty(0, np.int64), *self._numbers]),
+            np.concatenate([np.empty(0, np.uint8), *self._bits]),
+        )
 
 
 def _edges(lengths: Int64) -> Int64:
     """Where parts of about `ROWS_AT_ONCE` rows begin; lengths: of all stretches up to each."""
     marks = lengths // ROWS_AT_ONCE
     return np.flatnonzero(marks[1:] != marks[:-1]) + 1
-
-
-@compiled(nogil=True)
-def _chosen(numbers: int, mask: int, first: int, last: int) -> Array:
-    """The rows of a stretch where it has numbers or a mask; none where all count."""
-    if numbers:
-        given: Array = array_at(numbers, last, np.int64)[first:last]
-        return given
-    if not mask:
-        return np.empty(0, np.int64)
-    allowed, rows, count = array_at(mask, last, np.bool_), np.empty(last - first, np.int64), 0
-    for row in range(first, last):
-        rows[count] = row
-        count += allowed[row]
-    return rows[:count]
-
-
-@compiled(nogil=True)
-def scan(stretches: Array, dimension: int, query: Array, k: int, floors: Array) -> tuple[Array, Array, Array]:
-    """The rows of some stretches that may be among the k best: segments int64[K], rows int64[K], scores
-    float32[K].
-
-    floors: float32[1], of k rows the lowest score, the highest that is known; raised, also by other threads.
-    """
-    room = 4 * k + 64
-    segments, rows, scores = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float32)
-    found, enough, size = 0, 2 * k, HALF_BYTES * dimension
-    floor = floors[0]
-    for place in range(len(stretches)):
-        stretch = stretches[place]
-        chosen = _chosen(stretch.numbers, stretch.mask, stretch.first, stretch.last)
-        floor = max(floor, floors[0])
-        count = len(chosen) if stretch.numbers or stretch.mask else stretch.last - stretch.first
-        for number in range(count):
-            row: Any = np.int64(stretch.first + number)
-            if len(chosen):
-                bring_near(stretch.vectors + size * chosen[min(number + AHEAD, count - 1)], size)
-                row = chosen[number]
-            score = product(stretch.vectors + size * row, dimension, query.ctypes)
-            if score < floor:
-                continue
-            if found == len(rows):
-                segments = np.append(segments, np.empty(found, np.int64))
-                rows = np.append(rows, np.empty(found, np.int64))
-                scores = np.append(scores, np.empty(found, np.float32))
-            segments[found], rows[found], scores[found] = stretch.segment, row, score
-            found += 1
-            if found == enough:
-                floor = max(floor, kth_largest(scores[:found], k))
-                kept = 0
-                for each in range(found):
-                    if scores[each] >= floor:
-                        segments[kept], rows[kept], scores[kept] = segments[each], rows[each], scores[each]
-                        kept += 1
-                found = kept
-                enough = max(2 * k, 2 * found)  # many may tie with the last
-                floors[0] = max(floor, floors[0])
-    return segments[:found], rows[:found], scores[:found]

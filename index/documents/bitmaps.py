@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import AbstractBitMap, BitMap, FrozenBitMap
 
-from index.documents.kernels import set_bits
+from index.native.kernels import set_bits
 from models.representations import Bool, Int32, Int64
 
 CONTAINER = 65_536  # rows of a container

@@ -21,10 +21,10 @@ from pyroaring import AbstractBitMap, BitMap, FrozenBitMap
 
 from index.documents.bitmaps import NOTHING, bitmap_of, bitmap_of_ascending
 from index.documents.intervals import counted
-from index.documents.kernels import count_rows, group_rows
 from index.errors import DamagedIndexError
-from index.files.arrays import ArraySource, ArrayTarget, frozen
+from index.files.arrays import ArraySource, ArrayTarget
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter, open_offsets
+from index.native.kernels import count_rows, group_rows
 from models.representations import Int32, Int64, offsets_of
 
 FEW_ROWS = 64
@@ -49,10 +49,9 @@ class Postings:
     @staticmethod
     def of(codes: Int32, rows: Int64, values: int, documents: int) -> Postings:
         """Of codes int32[P] and the row of each, int64[P], ascending."""
-        codes, rows = frozen(codes), frozen(rows)
-        counts: Int64 = count_rows(codes, rows, values)
+        counts = count_rows(codes, rows, values)
         offsets = offsets_of(counts)
-        grouped: Int32 = group_rows(codes, rows, offsets)
+        grouped = group_rows(codes, rows, offsets)
         many = counts > max(FEW_ROWS, documents // FEW_SHARE)
         bitmaps = []
         for value in np.flatnonzero(many).tolist():

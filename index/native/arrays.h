@@ -110,3 +110,8 @@ static inline bool outside(int64_t value, int64_t limit) { return value < 0 || v
 #define RESULT(type, name, place, count)                                                                         \
     type *name = new_result(call, place, count, sizeof(type));                                                   \
     if (!name) return NO_MEMORY
+
+// The name of a file's table of kernels: one for each variant of the processor, which VARIANT names.
+#define JOINED(one, other) one##_##other
+#define OF_VARIANT(name, variant) JOINED(name, variant)
+#define TABLE(name) OF_VARIANT(name##_kernels, VARIANT)

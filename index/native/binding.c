@@ -269,7 +269,8 @@ static void write_given(const Py_buffer *given, char *text, size_t room) {
 static bool fits(const parameter *wanted, const Py_buffer *given, int64_t *known) {
     const char *format = given->format ? given->format : "B";
     if (given->itemsize != wanted->type->item || format[1] || !strchr(wanted->type->formats, *format)) return false;
-    if (given->ndim != wanted->dimensions || (uintptr_t)given->buf % (size_t)given->itemsize) return false;
+    bool aligned = given->len == 0 || (uintptr_t)given->buf % (size_t)given->itemsize == 0;
+    if (given->ndim != wanted->dimensions || !aligned) return false;
     for (int place = 0; place < given->ndim; place++) {
         length each = wanted->lengths[place];
         int64_t rest = given->shape[place] - each.plus;

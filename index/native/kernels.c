@@ -1,22 +1,24 @@
-// All kernels, compiled once for each variant of the processor: VARIANT is its name.
+// The tables of all files, for one variant of the processor.
 
-#include "packed.c"
-#include "sparse_build.c"
-#include "sparse_scores.c"
-#include "sparse_search.c"
-#include "statistics.c"
-#include "terms.c"
+#include "arrays.h"
 
-#define NAMED(prefix, name) prefix##name
-#define TABLES(name) NAMED(kernels_, name)
+// Files with kernels.
+#define FILES(EACH) \
+    EACH(dense_scan) \
+    EACH(facets) \
+    EACH(float16) \
+    EACH(graph) \
+    EACH(packed) \
+    EACH(rows) \
+    EACH(sparse_build) \
+    EACH(sparse_scores) \
+    EACH(sparse_search) \
+    EACH(statistics) \
+    EACH(terms)
 
-extern const kernel_entry *const TABLES(VARIANT)[];
-const kernel_entry *const TABLES(VARIANT)[] = {
-    packed_kernels,
-    sparse_build_kernels,
-    sparse_score_kernels,
-    sparse_search_kernels,
-    statistics_kernels,
-    term_kernels,
-    NULL,
-};
+#define DECLARED(name) extern const kernel_entry TABLE(name)[];
+FILES(DECLARED)
+
+#define LISTED(name) TABLE(name),
+extern const kernel_entry *const OF_VARIANT(kernels, VARIANT)[];
+const kernel_entry *const OF_VARIANT(kernels, VARIANT)[] = {FILES(LISTED) NULL};

@@ -9,5 +9,8 @@ const layout_entry layouts_of_records[] = {
      "columns: uint8[C, L], indptr: int64[N+1], token_ids: int32[W], weights: float32[W], lengths: int32[N]?"},
     {"mask", "allowed: bool[N]?"},
     {"terms", "data: uint8[B], offsets: int64[X+1], beginnings: uint64[Y], frequencies: int32[X]"},
+    {"dense_vectors", "vectors: float16[N, D]"},
+    {"dense_graph", "vectors: float16[N, D], links: uint8[L], offsets: uint8[O], widths: int64[W+1]"},
+    {"keyword_column", "strings: uint8[B], offsets: int64[X+1], codes: int32[P], rows: int64[P]"},
     {NULL, NULL},
 };

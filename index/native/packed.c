@@ -200,7 +200,7 @@ static int passing_hashes(call *call) {
     return DONE;
 }
 
-static const kernel_entry packed_kernels[] = {
+const kernel_entry TABLE(packed)[] = {
     {"find_packed",
      "data: uint8[A], offsets: int64[X+1], order: int64[X], wanted: uint8[B], wanted_offsets: int64[T+1], "
      "likely: int64[L] -> int64[]",

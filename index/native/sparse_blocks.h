@@ -49,8 +49,8 @@ static int OF_WIDTH(fill_block)(
     call *call, block_search *search, const view *index, int64_t segment, int64_t block, ACCUMULATOR *sums, int64_t count,
     int64_t *added
 ) {
-    const int32_t *entry_block = OF(index, ENTRY_BLOCK, int32_t), *entry_column = OF(index, ENTRY_COLUMN, int32_t);
-    const int64_t *entry_start = OF(index, ENTRY_START, int64_t), width = index[COLUMNS].shape[1];
+    const int32_t *entry_block = OF(index, INDEX_ENTRY_BLOCK, int32_t), *entry_column = OF(index, INDEX_ENTRY_COLUMN, int32_t);
+    const int64_t *entry_start = OF(index, INDEX_ENTRY_START, int64_t), width = index[INDEX_COLUMNS].shape[1];
     bool touched = false;
     *added = 0;
     for (int64_t number = 0; number < search->terms; number++) {
@@ -61,16 +61,16 @@ static int OF_WIDTH(fill_block)(
         touched = true;
         uint16_t multiplier = search->multipliers[segment * search->terms + number];
         if (entry_column[entry] >= 0) {
-            int64_t column = entry_column[entry], columns = index[COLUMNS].shape[0];
+            int64_t column = entry_column[entry], columns = index[INDEX_COLUMNS].shape[0];
             if (column >= columns) return damaged(call, "a column", column, columns);
-            search->added[*added] = OF(index, COLUMNS, uint8_t) + column * width;
+            search->added[*added] = OF(index, INDEX_COLUMNS, uint8_t) + column * width;
             search->added_multipliers[(*added)++] = multiplier;
             continue;
         }
-        int64_t start = entry_start[entry], end = entry_start[entry + 1], postings = index[DOCUMENTS].shape[0];
+        int64_t start = entry_start[entry], end = entry_start[entry + 1], postings = index[INDEX_DOCUMENTS].shape[0];
         if (start < 0 || start > end || end > postings) return damaged(call, "a posting", end, postings + 1);
         OF_WIDTH(add_postings)
-        (sums, OF(index, DOCUMENTS, uint16_t) + start, OF(index, IMPACTS, uint8_t) + start, end - start, multiplier);
+        (sums, OF(index, INDEX_DOCUMENTS, uint16_t) + start, OF(index, INDEX_IMPACTS, uint8_t) + start, end - start, multiplier);
     }
     for (int64_t start = 0; start < count; start += CHUNK)
         for (int64_t number = 0; number < *added; number++)
@@ -96,7 +96,7 @@ static int OF_WIDTH(take_block)(
         passed[passing] = lane;
         passing += maxima[lane] >= needed;
     }
-    int failure = make_room(call, &search->found, passing * (BLOCK / LANES) + 1);
+    int failure = make_room_for(call, &search->found, passing * (BLOCK / LANES) + 1);
     if (failure) return failure;
     found_documents *found = &search->found;
     int64_t before = found->count, after = before;
@@ -123,12 +123,12 @@ static int OF_WIDTH(take_block)(
 static int OF_WIDTH(search_segment)(
     call *call, block_search *search, const view *index, const view *mask, int64_t segment, ACCUMULATOR *sums
 ) {
-    int64_t documents = index[INDPTR].shape[0] - 1, width = index[COLUMNS].shape[1], known;
+    int64_t documents = index[INDEX_INDPTR].shape[0] - 1, width = index[INDEX_COLUMNS].shape[1], known;
     const uint8_t *allowed = OF(mask, ALLOWED, uint8_t);
     int failure = begin_segment(call, search, index, segment, &known);
     if (failure || !known) return failure;
     int64_t needed = documents < BLOCK ? documents : BLOCK;
-    if (width < needed && index[COLUMNS].shape[0]) return damaged(call, "the length of columns", width, needed);
+    if (width < needed && index[INDEX_COLUMNS].shape[0]) return damaged(call, "the length of columns", width, needed);
     if (allowed && mask[ALLOWED].shape[0] != documents)
         return damaged(call, "the length of a mask", mask[ALLOWED].shape[0], documents);
     for (int64_t first = 0; first < documents; first += BLOCK) {

@@ -106,7 +106,7 @@ static int fill_block(call *call) {
     return DONE;
 }
 
-static const kernel_entry sparse_build_kernels[] = {
+const kernel_entry TABLE(sparse_build)[] = {
     {"count_block",
      "indptr: int64[N+1], token_ids: int32[W], weights: float32[W], first: int, last: int, counts: int64[V]!, "
      "largest: float32[V]! -> int",

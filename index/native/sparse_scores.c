@@ -37,7 +37,7 @@ static inline int64_t place_of(const int32_t *ids, int64_t count, int32_t sought
 }
 
 // norm: what frequencies are compared with, see `saturation.py`; 0 where the row holds the weights themselves.
-static inline double score_of(const rows *forward, row_span span, double norm, const marked_query *query) {
+static inline double sparse_score_of(const rows *forward, row_span span, double norm, const marked_query *query) {
     double score = 0;
     for (int64_t position = span.start; position < span.end; position++) {
         int32_t token = forward->token_ids[position];
@@ -65,7 +65,7 @@ static int score_rows(call *call) {
     mark(&query, 1);
     for (int64_t place = 0; place < LENGTH(6); place++) {
         CHECKED_ROW(here, forward, wanted[place]);
-        scores[place] = score_of(&forward, here, norm_of(lengths, NUMBER(4), NUMBER(5), wanted[place]), &query);
+        scores[place] = sparse_score_of(&forward, here, norm_of(lengths, NUMBER(4), NUMBER(5), wanted[place]), &query);
     }
     return DONE;
 }
@@ -86,15 +86,15 @@ typedef struct {
      ARRAY(int64_t, segments_place), ARRAY(int64_t, segments_place + 1), LENGTH(segments_place)}
 
 static inline rows forward_of(const view *index) {
-    return (rows){OF(index, INDPTR, int64_t), OF(index, TOKEN_IDS, int32_t), OF(index, WEIGHTS, float),
-                  index[INDPTR].shape[0] - 1, index[TOKEN_IDS].shape[0]};
+    return (rows){OF(index, INDEX_INDPTR, int64_t), OF(index, INDEX_TOKEN_IDS, int32_t), OF(index, INDEX_WEIGHTS, float),
+                  index[INDEX_INDPTR].shape[0] - 1, index[INDEX_TOKEN_IDS].shape[0]};
 }
 
 static int check_places(call *call, const sought_rows *sought) {
     for (int64_t place = 0; place < sought->count; place++) {
         int64_t segment = sought->segments[place];
         if (outside(segment, sought->segment_count)) return damaged(call, "a segment", segment, sought->segment_count);
-        int64_t count = sought->indexes[segment][INDPTR].shape[0] - 1;
+        int64_t count = sought->indexes[segment][INDEX_INDPTR].shape[0] - 1;
         if (outside(sought->rows[place], count)) return damaged(call, "a row", sought->rows[place], count);
     }
     return DONE;
@@ -102,10 +102,10 @@ static int check_places(call *call, const sought_rows *sought) {
 
 // Asks for the values of a row whose place was checked; its offsets were asked for before.
 static inline void bring_row_near(const view *index, int64_t row) {
-    const int64_t *indptr = OF(index, INDPTR, int64_t);
+    const int64_t *indptr = OF(index, INDEX_INDPTR, int64_t);
     int64_t start = indptr[row], size = 4 * (indptr[row + 1] - start);
-    bring_near((const char *)((uintptr_t)index[TOKEN_IDS].data + 4 * (uint64_t)start), size);
-    bring_near((const char *)((uintptr_t)index[WEIGHTS].data + 4 * (uint64_t)start), size);
+    bring_near((const char *)((uintptr_t)index[INDEX_TOKEN_IDS].data + 4 * (uint64_t)start), size);
+    bring_near((const char *)((uintptr_t)index[INDEX_WEIGHTS].data + 4 * (uint64_t)start), size);
 }
 
 // Scores the wanted ones of rows whose places were checked.
@@ -120,14 +120,14 @@ static int score_wanted(call *call, const sought_rows *sought, const uint8_t *wa
     for (int64_t place = 0; place <= last; place++) {
         int64_t ahead = place + 2 * AHEAD < last ? place + 2 * AHEAD : last;
         if (wanted[ahead])
-            bring_near(&OF(sought->indexes[sought->segments[ahead]], INDPTR, int64_t)[sought->rows[ahead]], 8);
+            bring_near(&OF(sought->indexes[sought->segments[ahead]], INDEX_INDPTR, int64_t)[sought->rows[ahead]], 8);
         ahead = place + AHEAD < last ? place + AHEAD : last;
         if (wanted[ahead]) bring_row_near(sought->indexes[sought->segments[ahead]], sought->rows[ahead]);
         if (!wanted[place]) continue;
         if (sought->segments[place] != current) {
             current = sought->segments[place];
             forward = forward_of(sought->indexes[current]);
-            lengths = OF(sought->indexes[current], LENGTHS, int32_t);
+            lengths = OF(sought->indexes[current], INDEX_LENGTHS, int32_t);
             mark(&query, 0);
             query.count = 0;
             for (int64_t number = 0; number < sought->term_count; number++) {
@@ -140,7 +140,7 @@ static int score_wanted(call *call, const sought_rows *sought, const uint8_t *wa
         }
         CHECKED_ROW(here, forward, sought->rows[place]);
         scores[place] =
-            score_of(&forward, here, norm_of(lengths, sought->base, sought->slope, sought->rows[place]), &query);
+            sparse_score_of(&forward, here, norm_of(lengths, sought->base, sought->slope, sought->rows[place]), &query);
     }
     return DONE;
 }
@@ -197,7 +197,7 @@ static int score_candidates(call *call) {
     return DONE;
 }
 
-static const kernel_entry sparse_score_kernels[] = {
+const kernel_entry TABLE(sparse_scores)[] = {
     {"score_rows",
      "indptr: int64[N+1], token_ids: int32[W], weights: float32[W], lengths: int32[N]?, base: float, slope: float, "
      "rows: int64[K], query_ids: int32[T], query_weights: float32[T] -> float64[]",

@@ -23,8 +23,8 @@
 // The place of a term in a segment's directory, or -1. Words are numbered by their places, and then nothing has to
 // be searched for.
 static int64_t directory_place(const view *index, int32_t term) {
-    const int32_t *terms = OF(index, TERMS, int32_t);
-    int64_t low = 0, high = index[TERMS].shape[0];
+    const int32_t *terms = OF(index, INDEX_TERMS, int32_t);
+    int64_t low = 0, high = index[INDEX_TERMS].shape[0];
     if (term < 0) return -1;
     if (term < high && terms[term] == term) return term;
     int64_t count = high;
@@ -51,7 +51,7 @@ static int quantize_query(call *call) {
         int64_t segment = place / terms, number = place % terms;
         places[place] = directory_place(indexes[segment], numbers[place]);
         if (places[place] < 0) continue;
-        double weight = OF(indexes[segment], LARGEST, float)[places[place]];
+        double weight = OF(indexes[segment], INDEX_LARGEST, float)[places[place]];
         steps[place] = (double)weights[number] * most[segment] * weight / 255;
         if (!(steps[place] >= 0 && steps[place] <= 1e300)) return damaged(call, "the largest weight of a term", number, 0);
         if (steps[place] > largest[number]) largest[number] = steps[place];
@@ -82,7 +82,7 @@ typedef struct {
     int64_t *segments, *rows, *bounds, *least, count, room;
 } found_documents;
 
-static int make_room(call *call, found_documents *found, int64_t more) {
+static int make_room_for(call *call, found_documents *found, int64_t more) {
     int64_t **arrays[] = {&found->segments, &found->rows, &found->bounds, &found->least};
     if (found->count + more < found->room) return DONE; // one is written behind the last
     int64_t room = 2 * found->room + more;
@@ -131,8 +131,8 @@ static inline void raise_floor(const block_search *search, int64_t floor) {
 
 // Where the entries of the query's terms begin and end; how many terms the segment has.
 static int begin_segment(call *call, block_search *search, const view *index, int64_t segment, int64_t *known) {
-    const int64_t *term_entries = OF(index, TERM_ENTRIES, int64_t);
-    int64_t terms = index[TERMS].shape[0], entries = index[ENTRY_BLOCK].shape[0];
+    const int64_t *term_entries = OF(index, INDEX_TERM_ENTRIES, int64_t);
+    int64_t terms = index[INDEX_TERMS].shape[0], entries = index[INDEX_ENTRY_BLOCK].shape[0];
     *known = 0;
     for (int64_t number = 0; number < search->terms; number++) {
         int64_t place = search->places[segment * search->terms + number];
@@ -177,7 +177,7 @@ static int find_candidates(call *call) {
     };
     if (first < 0 || first > last || last > segments) return damaged(call, "a segment", last, segments + 1);
     if (search.k < 1) return damaged(call, "the number of hits", search.k, INT64_MAX);
-    int failure = make_room(call, &search.found, FIRST_ROOM);
+    int failure = make_room_for(call, &search.found, FIRST_ROOM);
     for (int64_t segment = first; segment < last && !failure; segment++) {
         search.share = shares[segment];
         failure = narrow ? search_segment_narrow(call, &search, indexes[segment], masks[segment], segment, accumulators)
@@ -190,7 +190,7 @@ static int find_candidates(call *call) {
     return DONE;
 }
 
-static const kernel_entry sparse_search_kernels[] = {
+const kernel_entry TABLE(sparse_search)[] = {
     {"quantize_query",
      "indexes: inverted_index[S], terms: int32[S, T], weights: float32[T], most: float64[S], places: int64[S, T]!, "
      "multipliers: uint16[S, T]! -> float, int, bool",

@@ -16,7 +16,7 @@ static int add_statistics(call *call) {
     return DONE;
 }
 
-static const kernel_entry statistics_kernels[] = {
+const kernel_entry TABLE(statistics)[] = {
     {"add_statistics",
      "terms: int32[X], frequencies: int32[X], masses: int64[X], total_frequencies: int64[V]!, "
      "total_masses: int64[V]!",

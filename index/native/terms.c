@@ -27,7 +27,7 @@ static int find_beginnings(call *call) {
 }
 
 // The first of ascending numbers that is not below one.
-static inline int64_t first_not_below(const uint64_t *numbers, int64_t count, uint64_t sought) {
+static inline int64_t first_sample(const uint64_t *numbers, int64_t count, uint64_t sought) {
     int64_t low = 0, high = count;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
@@ -72,7 +72,7 @@ static int find_in_segment(
     if (sample_count != (own.count + STEP - 1) / STEP)
         return damaged(call, "the number of beginnings", sample_count, (own.count + STEP - 1) / STEP);
     for (int64_t term = 0; term < terms; term++) {
-        int64_t first = first_not_below(samples, sample_count, beginnings[term]), last = first;
+        int64_t first = first_sample(samples, sample_count, beginnings[term]), last = first;
         while (last < sample_count && samples[last] == beginnings[term]) last++;
         lows[term] = first ? STEP * (first - 1) : 0;
         highs[term] = STEP * last < own.count ? STEP * last : own.count;
@@ -113,7 +113,7 @@ static int find_terms(call *call) {
     return DONE;
 }
 
-static const kernel_entry term_kernels[] = {
+const kernel_entry TABLE(terms)[] = {
     {"find_beginnings", "data: uint8[B], offsets: int64[X+1] -> uint64[]", find_beginnings, RELEASES_LOCK},
     {"find_terms",
      "segments: terms[S], wanted: uint8[B], offsets: int64[T+1], places: int32[S, T]!, frequencies: int64[T]!",

@@ -109,7 +109,7 @@ class DenseSearch:
     def _scanned(self, place: int) -> Scanned:
         segment, rows = self._segments[place], self._allowed[place]
         return Scanned(
-            place, segment.dense_index.address, len(segment), segment.kept if rows is None else rows
+            place, segment.dense_index.record, len(segment), segment.kept if rows is None else rows
         )
 
     def _effort(self, count: int) -> DenseOptions:

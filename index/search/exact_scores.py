@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from index.dense.products import exact_products_at
 from index.files.pieces import read_ahead
+from index.native.kernels import exact_products_at
 from index.runs import runs
 from index.scoring import DECIMALS
 from index.search.query import CheckedQuery
@@ -62,8 +62,8 @@ def exact_dense(segments: Sequence[Segment], query: Float32 | None, places: Int6
     if query is None:
         return np.zeros(len(rows))
     if segments[0].windows is None:
-        addresses = np.array([segment.dense_index.address for segment in segments])
-        return np.round(exact_products_at(addresses, places, rows, query), DECIMALS)
+        vectors = tuple(segment.dense_index.record for segment in segments)
+        return np.round(exact_products_at(vectors, places, rows, query), DECIMALS)
     scores = np.empty(len(rows))
     for place, run in runs(places):
         scores[run] = segments[place].dense_scores(query, rows[run])

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from index.candidates import Facet, FacetValue
-from index.compiled import compiled
 from index.documents.conditions import Condition
-from index.documents.fields import Column, KeywordColumn
-from index.files.arrays import frozen
-from index.files.packed_bytes import PackedBytes, distinct
+from index.documents.fields import KeywordColumn, ScalarColumn
+from index.documents.row_set import RowSet
+from index.native.kernels import count_facet, keyword_column
 from index.segments.segment import Segment
-from models.representations import Bool, Int64
+from models.representations import Int64, offsets_of
 
-Array = npt.NDArray[Any]
-
-BOOLEANS = {b"false": False, b"true": True}
+ALL = -1  # where bits begin of a segment all of whose documents count
+SEED_BITS = 63
 
 
 def facets_of(
@@ -28,62 +26,54 @@ def facets_of(
     """Of each declared keyword or boolean field so many of its commonest values, over all documents that the
     condition allows. Equal counts are in order of value.
     """
-    sets = [segment.allowed(condition) for segment in segments]
-    documents = sum(
-        len(segment if rows is None else rows) for segment, rows in zip(segments, sets, strict=True)
-    )
-    allowed = [None if rows is None else rows.mask for rows in sets]
+    allowed = _Allowed(segments, condition)
     facets = {}
     for name, limit in wanted.items():
         columns = [segment.columns[name] for segment in segments]
-        keyword = any(isinstance(column, KeywordColumn) for column in columns)
-        counted = [_counted(column, mask) for column, mask in zip(columns, allowed, strict=True)]
-        strings = PackedBytes.concatenate([strings for strings, _, _ in counted])
-        first, numbers = distinct(strings)
-        counts = np.zeros(len(first), np.int64)
-        np.add.at(counts, numbers, np.concatenate([np.empty(0, np.int64), *(each for _, each, _ in counted)]))
-        most = np.argsort(-counts, kind="stable")[:limit]
-        values = [
-            FacetValue(value.decode() if keyword else BOOLEANS[value], count)
-            for value, count in zip(strings.take(first[most]), counts[most].tolist(), strict=True)
-        ]
-        facets[name] = Facet(values, len(first), documents - sum(having for _, _, having in counted))
+        keywords = [column for column in columns if isinstance(column, KeywordColumn)]
+        booleans = [column for column in columns if isinstance(column, ScalarColumn)]
+        facets[name] = (
+            _of_keywords(keywords, limit, allowed) if keywords else _of_booleans(booleans, limit, allowed)
+        )
     return facets
 
 
-def _counted(column: Column, allowed: Bool | None) -> tuple[PackedBytes, Int64, int]:
-    """The values of the allowed documents of a segment, how many have each, and how many have any."""
-    if isinstance(column, KeywordColumn):
-        mask = np.empty(0, np.bool_) if allowed is None else allowed
-        counts, having = count_documents(
-            frozen(column.codes), frozen(column.rows), frozen(mask), len(column.strings)
+class _Allowed:
+    """The documents of segments that a condition allows: how many, and bits of those of each segment."""
+
+    def __init__(self, segments: Sequence[Segment], condition: Condition | None) -> None:
+        self.sets: list[RowSet | None] = [segment.allowed(condition) for segment in segments]
+        self.sizes: Int64 = np.array([len(segment) for segment in segments], np.int64)
+        self.documents = sum(
+            size if rows is None else len(rows)
+            for size, rows in zip(self.sizes.tolist(), self.sets, strict=True)
         )
-        strings = column.strings
-    else:
-        present = column.present if allowed is None else column.present & allowed
-        having, true = int(np.count_nonzero(present)), int(np.count_nonzero(column.values & present))
-        strings, counts = PackedBytes.of(list(BOOLEANS)), np.array([having - true, true])
-    there = np.flatnonzero(counts)
-    return strings.gather(there), counts[there], having
+        packed = [np.empty(0, np.uint8) if rows is None else rows.packed for rows in self.sets]
+        begins = offsets_of(np.array([len(bits) for bits in packed], np.int64))[:-1]
+        self.bits: npt.NDArray[np.uint8] = np.concatenate([np.empty(0, np.uint8), *packed])
+        self.begins: Int64 = np.where([rows is None for rows in self.sets], ALL, begins)
 
 
-@compiled(nogil=True)
-def count_documents(codes: Array, rows: Array, allowed: Array, strings: int) -> tuple[Array, int]:
-    """How many documents have each of so many strings, int64[strings], and how many have any.
+def _of_keywords(columns: Sequence[KeywordColumn], limit: int, allowed: _Allowed) -> Facet:
+    records = tuple(
+        keyword_column(each.strings.data, each.strings.offsets, each.codes, each.rows) for each in columns
+    )
+    seed = secrets.randbits(SEED_BITS)
+    found, distinct, having = count_facet(records, allowed.sizes, allowed.bits, allowed.begins, limit, seed)
+    values = [
+        FacetValue(columns[segment].strings[place].decode(), count)
+        for segment, place, count in found.reshape(-1, 3).tolist()
+    ]
+    return Facet(values, distinct, allowed.documents - having)
 
-    codes: int32[P]; rows: int64[P], the document of each, ascending; allowed: bool[N], those that count, or
-    bool[0] for all. A document that has a string twice counts once.
-    """
-    counts, last = np.zeros(strings, np.int64), np.full(strings, -1, np.int64)
-    having, before = 0, np.int64(-1)
-    for position in range(len(codes)):
-        row, code = rows[position], codes[position]
-        if len(allowed) > 0 and not allowed[row]:
-            continue
-        if last[code] != row:
-            counts[code] += 1
-            last[code] = row
-        if row != before:
-            having += 1
-            before = row
-    return counts, having
+
+def _of_booleans(columns: Sequence[ScalarColumn], limit: int, allowed: _Allowed) -> Facet:
+    counts = {False: 0, True: 0}
+    for column, rows in zip(columns, allowed.sets, strict=True):
+        present = column.present if rows is None else column.present & rows.mask
+        true = int(np.count_nonzero(column.values & present))
+        counts[True] += true
+        counts[False] += int(np.count_nonzero(present)) - true
+    there = [FacetValue(value, count) for value, count in counts.items() if count]
+    commonest = sorted(there, key=lambda each: -each.count)[:limit]
+    return Facet(commonest, len(there), allowed.documents - sum(counts.values()))

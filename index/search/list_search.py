@@ -13,9 +13,9 @@ import numpy as np
 
 from index.candidates import DenseOptions
 from index.dense.expectation import likely_at_most
-from index.dense.products import products_at
 from index.dense.scan import Found
 from index.documents.row_set import RowSet
+from index.native.kernels import products_at
 from index.segments.segment import Segment
 from models.representations import Float32, Int64
 
@@ -87,8 +87,7 @@ def search_lists(
 def _scored(listed: Sequence[Listed], rows: Sequence[Int64], query: Float32) -> Found:
     """Rows of each segment with the scores that their vectors have."""
     together = np.concatenate([np.empty(0, np.int64), *rows])
-    places = np.repeat([each.place for each in listed], [len(some) for some in rows]).astype(np.int64)
-    addresses = np.zeros(1 + max(each.place for each in listed), np.int64)
-    for each in listed:
-        addresses[each.place] = each.segment.dense_index.address
-    return places, together, products_at(addresses, places, together, query)
+    numbers = np.repeat(np.arange(len(listed)), [len(some) for some in rows])
+    vectors = tuple(each.segment.dense_index.record for each in listed)
+    places = np.array([each.place for each in listed], np.int64)[numbers]
+    return places, together, products_at(vectors, numbers, together, np.ascontiguousarray(query, np.float32))

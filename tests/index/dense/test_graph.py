@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from index.dense.building import build_dense
-from index.dense.graph import Graph, _push, _replace_first
+from index.dense.graph import Graph
 from index.dense.library import INDEX_FILE, faiss, read_index
 from index.files.array_folder import ArrayFolder
 from models.representations import Float32
@@ -79,17 +79,3 @@ def test_documents_without_links_are_not_met(tmp_path: Path) -> None:
     build_dense("hnsw", vectors, ArrayFolder(tmp_path))
     rows, _ = Graph(read_index(tmp_path / INDEX_FILE, 1_500, DIMENSION), vectors).walk(points(5, 1)[0], 1_500)
     assert sorted(rows.tolist()) == sorted(set(range(1_500)) - {5, 900, 1_499})
-
-
-def test_a_heap_has_its_lowest_first() -> None:
-    generator = np.random.default_rng(6)
-    keys, nodes = np.empty(100, np.float32), np.empty(100, np.int64)
-    given = generator.standard_normal(100).astype(np.float32)
-    for count, key in enumerate(given):
-        _push(keys, nodes, count, key, count)
-    taken = []
-    for count in range(99, -1, -1):
-        taken.append(keys[0])
-        assert given[nodes[0]] == keys[0]
-        _replace_first(keys, nodes, count, keys[count], nodes[count])
-    assert taken == sorted(given.tolist())

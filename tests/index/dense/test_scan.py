@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from index.dense import scan as dense_scan
 from index.dense.scan import DenseScan, Scanned
 from index.documents.row_set import RowSet
-from index.files.addresses import address_of
+from index.native.kernels import dense_vectors
 
 Mask = npt.NDArray[np.bool_]
 
 
 def stored(place: int, vectors: npt.NDArray[np.float16], allowed: RowSet | Mask | None) -> Scanned:
     """A segment of these vectors."""
-    return Scanned(place, address_of(vectors, np.float16), len(vectors), allowed)
+    return Scanned(place, dense_vectors(vectors), len(vectors), allowed)
 
 
 def found_by(scan: DenseScan, k: int) -> dict[tuple[int, int], float]:

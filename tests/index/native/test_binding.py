@@ -78,6 +78,11 @@ def test_an_array_in_pieces_or_read_only_is_refused() -> None:
         added(masses=[5, 7])
 
 
+def test_an_array_of_nothing_may_lie_anywhere() -> None:
+    nothing = np.frombuffer(bytes(1), np.uint8, 0, 1).view(np.int32)
+    assert added(terms=nothing, frequencies=nothing, masses=MASSES[:0]) == ([0, 0, 0], [1, 1, 1])
+
+
 def test_another_number_of_arguments_is_refused() -> None:
     with pytest.raises(TypeError, match="add_statistics takes 5 arguments, not 1"):
         add_statistics(TERMS)  # type: ignore[call-arg]
