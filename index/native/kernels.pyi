@@ -38,7 +38,9 @@ def kernels_of(instructions: str) -> dict[str, Callable[..., Any]]:
 
 # Token vectors of texts, `token_store.c`.
 
-def token_store(codes: UInt8 | None, scales: Float32 | None, centroids: UInt16 | None, offsets: Int64) -> Record:
+def token_store(
+    codes: UInt8 | None, scales: Float32 | None, centroids: UInt16 | None, offsets: Int64
+) -> Record:
     """The token vectors of a segment: codes uint8[T, B], of a codebook or the bytes of int8, None where they are
     float16; scales float32[T] of int8; centroids uint16[T] of a codebook; offsets int64[N+1], where those of
     each text begin.
@@ -90,6 +92,43 @@ def exact_maxsim(
 
     Each query token meets those tokens alone that may be its best: no other comes as near to the best so far as
     twice the error of its bytes.
+    """
+
+# Late interaction with centroids alone, `centroids.c`.
+
+def centroid_products(packed: Int8, sums: Int32, tiles: UInt8, shift: int, values: Int16) -> None:
+    """Writes the products of a query's tokens and centroids, over 2^shift, to int16[8 T, 16 G].
+
+    packed: int8[G, S/4, 16, 4]; sums: int32[G, 16]; tiles: uint8[T, 8, S], centroids with 128 added.
+    """
+
+def centroid_maxsim(
+    values: Int16, scales: Float64, stores: tuple[Record, ...], places: Int64, starts: Int64, ends: Int64
+) -> Float64:
+    """The sum of each lane's best product with a text's centroids, int16[X, L], times scales float64[L]:
+    float64[K], 0 for a text without tokens. Texts are as in `near_maxsim`.
+    """
+
+# Codebooks, `codebook.c`: M centroids of R values, tables of 256 entries for P pieces of W values each.
+
+def nearest_centroids(
+    packed: Int8, sums: Int32, scales: Float32, tiles: UInt8, halves: Float32, nearest: UInt16
+) -> None:
+    """Writes the nearest centroid of each of N vectors as bytes, as `IntegerQuery` has them, to uint16[N].
+
+    tiles: uint8[T, 8, S], centroids with 128 added; halves: float32[8 T], half of each one's squared length.
+    """
+
+def encode_pieces(rests: Float32, tables: Float32, codes: UInt8) -> None:
+    """Writes the nearest entry, of equal ones the first, of each piece of rests float32[T, R] to uint8[T, P].
+
+    tables: float32[P, W, 256].
+    """
+
+def decode_pieces(codes: UInt8, nearest: UInt16, centroids: UInt8, tables: UInt8, values: Float32) -> None:
+    """Writes what codes uint8[T, P] with centroids' numbers uint16[T] stand for, in steps, to float32[T, R].
+
+    centroids: uint8[M, R] and tables: uint8[P, 256, W], 64 added.
     """
 
 # Token pooling, `pooling.c`.

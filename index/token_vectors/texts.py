@@ -15,6 +15,7 @@ from index.native.kernels import Record, token_spans
 from index.token_vectors.store import TokenVectorStore
 from models.representations import Int64
 
+
 @dataclass(frozen=True, slots=True)
 class StoredTexts:
     """K texts: rows int64[K] of the stores at places int64[K], and their tokens there, from starts up to
