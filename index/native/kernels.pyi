@@ -41,9 +41,9 @@ def kernels_of(instructions: str) -> dict[str, Callable[..., Any]]:
 def token_store(
     codes: UInt8 | None, scales: Float32 | None, centroids: UInt16 | None, offsets: Int64
 ) -> Record:
-    """The token vectors of a segment: codes uint8[T, B], of a codebook or the bytes of int8, None where they are
-    float16; scales float32[T] of int8; centroids uint16[T] of a codebook; offsets int64[N+1], where those of
-    each text begin.
+    """The token vectors of a segment: codes uint8[T, B], of a codebook or the bytes of int8, None where they
+    are float16; scales float32[T] of int8; centroids uint16[T] of a codebook; offsets int64[N+1], where those
+    of each text begin.
     """
 
 def token_spans(stores: tuple[Record, ...], places: Int64, rows: Int64) -> tuple[Int64, Int64]:
@@ -55,10 +55,10 @@ def unpack_int8(codes: Int8, scales: Float32, positions: Int64, vectors: Float32
 # Late interaction with texts stored as bytes, `maxsim.c`, M3-Embedding (Chen et al. 2024), section 3.2:
 # s_mul = (1/N) sum_i max_j <q_i, e_j>, 0 for a text without tokens.
 #
-# Texts: the tokens of K texts lie in `token_store` records, the store of each at places int64[K], its tokens there
-# from starts up to ends, int64[K] both. A codebook: centroids uint8[M, R], tables uint8[P, 256, W]; None for int8.
-# A query of N vectors in G groups, of S values each: packed int8[G, S/4, 16, 4], sums int32[G, 16], 128 times the
-# sum of each token's values, scales float32[G, 16], errors float64[N], vectors float64[N, S].
+# Texts: the tokens of K texts lie in `token_store` records, the store of each at places int64[K], its tokens
+# there from starts up to ends, int64[K] both. A codebook: centroids uint8[M, R], tables uint8[P, 256, W]; None
+# for int8. A query of N vectors in G groups, of S values each: packed int8[G, S/4, 16, 4], sums int32[G, 16],
+# 128 times the sum of each token's values, scales float32[G, 16], errors float64[N], vectors float64[N, S].
 
 def near_maxsim(
     stores: tuple[Record, ...],
@@ -73,7 +73,9 @@ def near_maxsim(
     errors: Float64,
     vectors: Float64,
 ) -> tuple[Float64, Float64]:
-    """Scores of texts with the query as bytes, float64[K], and how far each may be from the exact one, float64[K]."""
+    """Scores of texts with the query as bytes, float64[K], and how far each may be from the exact one,
+    float64[K].
+    """
 
 def exact_maxsim(
     stores: tuple[Record, ...],
@@ -90,8 +92,8 @@ def exact_maxsim(
 ) -> Float64:
     """Scores of texts with the query itself, in float64: float64[K].
 
-    Each query token meets those tokens alone that may be its best: no other comes as near to the best so far as
-    twice the error of its bytes.
+    Each query token meets those tokens alone that may be its best: no other comes as near to the best so far
+    as twice the error of its bytes.
     """
 
 # Late interaction with centroids alone, `centroids.c`.
@@ -136,11 +138,11 @@ def decode_pieces(codes: UInt8, nearest: UInt16, centroids: UInt8, tables: UInt8
 def pool_tokens(
     vectors: Float32, offsets: Int64, starts: Int64, factor: int, run: int, found: Float32
 ) -> None:
-    """Writes the means of each text's clusters, one for `factor` tokens or a part of so many, in runs of so many
-    tokens.
+    """Writes the means of each text's clusters, one for `factor` tokens or a part of so many, in runs of so
+    many tokens.
 
-    vectors: float32[T, C]; offsets: int64[N+1], where the tokens of each text begin; starts: int64[N+1], where
-    its means do in float32[P, C], which is written.
+    vectors: float32[T, C]; offsets: int64[N+1], where the tokens of each text begin; starts: int64[N+1],
+    where its means do in float32[P, C], which is written.
     """
 
 # Packed byte strings, `packed.c`: data uint8, offsets int64[N+1] of N strings.

@@ -24,8 +24,8 @@ class IntegerQuery:
     """N token vectors q, each about scale x values, in G groups of `LANES`; S values each, a multiple of 64,
     with zeros behind.
 
-    packed: int8[G, S/4, 16, 4], as `multiply` in `byte_products.h` takes them; sums: int32[G, 16], 128 times the
-    sum of each token's values; scales: float32[G, 16], 0 where a lane has no token; errors: float64[N],
+    packed: int8[G, S/4, 16, 4], as `byte_products.h` takes them; sums: int32[G, 16], 128 times the sum of
+    each token's values; scales: float32[G, 16], 0 where a lane has no token; errors: float64[N],
     |q - scale x values|; vectors: float64[N, S], q itself.
     """
 
