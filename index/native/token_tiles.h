@@ -36,26 +36,50 @@ static inline bool fits_tile(const stored_text *text, const codebook *book, int6
     return text->centroids && is_whole_codebook(book) && text->size == book->pieces && book->kept <= values;
 }
 
-// Writes a centroid's values plus those of each code, several in a word: no sum carries from one to the next.
-#define ASSEMBLE(word, token, codes, centroid, book)                                                             \
-    for (int64_t piece = 0; piece < (book)->pieces; piece++) {                                                   \
-        word values, entry;                                                                                      \
-        memcpy(&values, (centroid) + piece * (int64_t)sizeof(word), sizeof(word));                               \
-        memcpy(&entry, (book)->tables + (piece * ENTRIES + (codes)[piece]) * (int64_t)sizeof(word), sizeof(word)); \
-        values = (word)(values + entry);                                                                         \
-        memcpy((token) + piece * (int64_t)sizeof(word), &values, sizeof(word));                                  \
+enum { WORD = 8 }; // bytes that are added up and written at once: no sum carries from one to the next
+
+// Writes a centroid's values plus those of each code; called with a width that the compiler knows.
+static inline void assemble_pieces(
+    uint8_t *restrict token, const uint8_t *restrict codes, const uint8_t *restrict centroid,
+    const uint8_t *restrict tables, int64_t pieces, const int width
+) {
+    int64_t piece = 0;
+    for (; piece + WORD / width <= pieces; piece += WORD / width) {
+        uint64_t values, entries = 0;
+        memcpy(&values, centroid + piece * width, WORD);
+        for (int part = 0; part < WORD / width; part++) {
+            const uint8_t *entry = tables + ((piece + part) * ENTRIES + codes[piece + part]) * width;
+            uint64_t widened;
+            if (width == 2) {
+                uint16_t read;
+                memcpy(&read, entry, sizeof read);
+                widened = read;
+            } else if (width == 4) {
+                uint32_t read;
+                memcpy(&read, entry, sizeof read);
+                widened = read;
+            } else
+                memcpy(&widened, entry, sizeof widened);
+            entries |= widened << (8 * width * part);
+        }
+        values += entries;
+        memcpy(token + piece * width, &values, WORD);
     }
+    for (; piece < pieces; piece++)
+        for (int place = 0; place < width; place++)
+            token[piece * width + place] = (uint8_t)(centroid[piece * width + place] +
+                                                     tables[(piece * ENTRIES + codes[piece]) * width + place]);
+}
 
 static inline void assemble_token(
     uint8_t *restrict token, const uint8_t *codes, const uint8_t *centroid, const codebook *book
 ) {
-    if (book->width == 2) {
-        ASSEMBLE(uint16_t, token, codes, centroid, book)
-    } else if (book->width == 4) {
-        ASSEMBLE(uint32_t, token, codes, centroid, book)
-    } else {
-        ASSEMBLE(uint64_t, token, codes, centroid, book)
-    }
+    if (book->width == 2)
+        assemble_pieces(token, codes, centroid, book->tables, book->pieces, 2);
+    else if (book->width == 4)
+        assemble_pieces(token, codes, centroid, book->tables, book->pieces, 4);
+    else
+        assemble_pieces(token, codes, centroid, book->tables, book->pieces, 8);
 }
 
 static inline void copy_token(uint8_t *restrict token, const uint8_t *codes, int64_t count) {
