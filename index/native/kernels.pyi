@@ -50,14 +50,14 @@ def token_spans(stores: tuple[Record, ...], places: Int64, rows: Int64) -> tuple
     """Where the tokens of rows int64[K] of the stores at places int64[K] begin and end: int64[K] both."""
 
 def unpack_int8(codes: Int8, scales: Float32, positions: Int64, vectors: Float32) -> None:
-    """Writes codes int8[T, C] x scales float32[T] of the tokens at some positions int64[K] to float32[K, C]."""
+    """Writes codes int8[T, C] x scales float32[T] of the tokens at positions int64[K] to float32[K, C]."""
 
 # Late interaction with texts stored as bytes, `maxsim.c`, M3-Embedding (Chen et al. 2024), section 3.2:
 # s_mul = (1/N) sum_i max_j <q_i, e_j>, 0 for a text without tokens.
 #
 # Texts: the tokens of K texts lie in `token_store` records, the store of each at places int64[K], its tokens
-# there from starts up to ends, int64[K] both. A codebook: centroids uint8[M, R], tables uint8[P, 256, W]; None
-# for int8. A query of N vectors in G groups, of S values each: packed int8[G, S/4, 16, 4], sums int32[G, 16],
+# there from starts up to ends, int64[K] both. A codebook: centroids uint8[M, R], tables uint8[P, 256, W];
+# None for int8. A query of N vectors in G groups, of S values each: packed int8[G, S/4, 16, 4], sums int32[G, 16],
 # 128 times the sum of each token's values, scales float32[G, 16], errors float64[N], vectors float64[N, S].
 
 def near_maxsim(
