@@ -57,8 +57,9 @@ def unpack_int8(codes: Int8, scales: Float32, positions: Int64, vectors: Float32
 #
 # Texts: the tokens of K texts lie in `token_store` records, the store of each at places int64[K], its tokens
 # there from starts up to ends, int64[K] both. A codebook: centroids uint8[M, R], tables uint8[P, 256, W];
-# None for int8. A query of N vectors in G groups, of S values each: packed int8[G, S/4, 16, 4], sums int32[G, 16],
-# 128 times the sum of each token's values, scales float32[G, 16], errors float64[N], vectors float64[N, S].
+# None for int8. A query of N vectors in G groups, of S values each: packed int8[G, S/4, 16, 4], sums
+# int32[G, 16], 128 times the sum of each token's values, scales float32[G, 16], errors float64[N], vectors
+# float64[N, S].
 
 def near_maxsim(
     stores: tuple[Record, ...],
