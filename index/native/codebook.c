@@ -14,20 +14,23 @@ static int nearest_centroids(call *call) {
     const uint8_t *tiles = ARRAY(uint8_t, 3);
     uint16_t *nearest = ARRAY(uint16_t, 5);
     int64_t groups = LENGTH(0), size = DEPTH(3), count = LENGTH(5);
-    if (size % VALUES_AT_ONCE || size != STEP * WIDTH(0)) return damaged(call, "the values of a tile", size, STEP * WIDTH(0) + 1);
-    if (LENGTH(4) != LENGTH(3) * TILE) return damaged(call, "the number of half lengths", LENGTH(4), LENGTH(3) * TILE + 1);
-    if (count > groups * LANES) return damaged(call, "the number of vectors", count, groups * LANES + 1);
+    if (size % VALUES_AT_ONCE || size != LANE_VALUES * WIDTH(0))
+        return damaged(call, "the values of a tile", size, LANE_VALUES * WIDTH(0) + 1);
+    if (LENGTH(4) != LENGTH(3) * TILE)
+        return damaged(call, "the number of half lengths", LENGTH(4), LENGTH(3) * TILE + 1);
+    if (count > groups * QUERY_LANES)
+        return damaged(call, "the number of vectors", count, groups * QUERY_LANES + 1);
     const group_value *widened = widened_groups(call, ARRAY(int8_t, 0), groups, size);
     if (!widened) return NO_MEMORY;
     for (int64_t group = 0; group < groups; group++) {
-        const int32_t *own_sums = sums + group * LANES;
-        const lane_floats own_scales = *(const lane_floats *)(scales + group * LANES);
+        const int32_t *own_sums = sums + group * QUERY_LANES;
+        const lane_floats own_scales = *(const lane_floats *)(scales + group * QUERY_LANES);
         lane_floats best;
         lane_ints number = {0};
-        for (int lane = 0; lane < LANES; lane++) best[lane] = -INFINITY;
+        for (int lane = 0; lane < QUERY_LANES; lane++) best[lane] = -INFINITY;
         for (int64_t place = 0; place < LENGTH(3); place++) {
-            int32_t products[TILE][LANES];
-            multiply(widened + group * size * LANES, tiles + place * TILE * size, size, products);
+            int32_t products[TILE][QUERY_LANES];
+            multiply(widened + group * size * QUERY_LANES, tiles + place * TILE * size, size, products);
             for (int row = 0; row < TILE; row++) {
                 lane_ints whole = *(const lane_ints *)products[row] - *(const lane_ints *)own_sums;
                 lane_floats product =
@@ -37,8 +40,8 @@ static int nearest_centroids(call *call) {
                 best = (lane_floats)((higher & (lane_ints)product) | (~higher & (lane_ints)best));
             }
         }
-        for (int lane = 0; lane < LANES && group * LANES + lane < count; lane++)
-            nearest[group * LANES + lane] = (uint16_t)number[lane];
+        for (int lane = 0; lane < QUERY_LANES && group * QUERY_LANES + lane < count; lane++)
+            nearest[group * QUERY_LANES + lane] = (uint16_t)number[lane];
     }
     return DONE;
 }
@@ -47,8 +50,8 @@ static int nearest_centroids(call *call) {
 static inline uint8_t nearest_entry(const float *piece, const float *entries, int64_t width) {
     lane_floats best;
     lane_ints number = {0};
-    for (int lane = 0; lane < LANES; lane++) best[lane] = INFINITY;
-    for (int32_t first = 0; first < ENTRIES; first += LANES) {
+    for (int lane = 0; lane < QUERY_LANES; lane++) best[lane] = INFINITY;
+    for (int32_t first = 0; first < ENTRIES; first += QUERY_LANES) {
         lane_floats distances = {0};
         for (int64_t place = 0; place < width; place++) {
             lane_floats difference = piece[place] - *(const lane_floats *)(entries + place * ENTRIES + first);
@@ -60,7 +63,7 @@ static inline uint8_t nearest_entry(const float *piece, const float *entries, in
     }
     int32_t found = 0;
     float least = INFINITY;
-    for (int lane = 0; lane < LANES; lane++)
+    for (int lane = 0; lane < QUERY_LANES; lane++)
         if (best[lane] < least || (best[lane] == least && number[lane] + lane < found)) {
             least = best[lane];
             found = number[lane] + lane;
@@ -86,7 +89,8 @@ static int decode_pieces(call *call) {
     const uint16_t *nearest = ARRAY(uint16_t, 1);
     codebook book = CODEBOOK(2);
     float *restrict values = ARRAY(float, 4);
-    if (!is_whole_codebook(&book)) return damaged(call, "the values of a centroid", book.kept, book.pieces * book.width + 1);
+    if (!is_whole_codebook(&book))
+        return damaged(call, "the values of a centroid", book.kept, book.pieces * book.width + 1);
     SPACE(uint8_t, assembled, book.kept);
     for (int64_t token = 0; token < LENGTH(0); token++) {
         if (nearest[token] >= book.centroid_count)

@@ -4,12 +4,12 @@
 #include "byte_products.h"
 
 // They may lie at any place of an array.
-typedef int32_t lane_ints __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
-typedef float lane_floats __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef int32_t lane_ints __attribute__((vector_size(QUERY_LANES * 4), aligned(4), may_alias));
+typedef float lane_floats __attribute__((vector_size(QUERY_LANES * 4), aligned(4), may_alias));
 
 // Products less what OFFSET adds to them, times a document token's scale, where that is more than the best so far.
 static inline void raise_lanes(
-    const int32_t products[LANES], const int32_t *sums, float scale, lane_floats *scaled, lane_floats *best
+    const int32_t products[QUERY_LANES], const int32_t *sums, float scale, lane_floats *scaled, lane_floats *best
 ) {
     lane_ints whole = *(const lane_ints *)products - *(const lane_ints *)sums;
     *scaled = __builtin_convertvector(whole, lane_floats) * scale;
@@ -28,7 +28,7 @@ static inline uint32_t reaching_lanes(const lane_floats *values, const lane_floa
     return (uint32_t)_mm256_movemask_ps(low) | (uint32_t)_mm256_movemask_ps(high) << 8;
 #else
     uint32_t found = 0;
-    for (int lane = 0; lane < LANES; lane++) found |= (uint32_t)((*values)[lane] >= (*needed)[lane]) << lane;
+    for (int lane = 0; lane < QUERY_LANES; lane++) found |= (uint32_t)((*values)[lane] >= (*needed)[lane]) << lane;
     return found;
 #endif
 }

@@ -1,7 +1,8 @@
 // Late interaction with vectors stored as bytes, first nearly, then exactly.
 //
 // A document's tokens go through one tile, eight at a time; those put together from codes have length 1. Nothing
-// larger is made of them, and integer sums have no order, so that equal documents get equal scores wherever they lie.
+// larger is made of them, and integer sums have no order, so that equal documents get equal scores wherever they
+// lie.
 
 #include <float.h>
 #include <math.h>
@@ -11,23 +12,23 @@
 
 #define MAXSIM_ROUNDING 1e-6 // what a score in float32 may be off, relative to the vectors' lengths
 
-typedef double eight_doubles __attribute__((vector_size(64), aligned(8), may_alias));
-typedef int32_t eight_ints __attribute__((vector_size(32)));
-typedef uint8_t eight_bytes __attribute__((vector_size(8), aligned(1), may_alias));
+typedef double token_doubles __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int32_t token_ints __attribute__((vector_size(32)));
+typedef uint8_t token_bytes __attribute__((vector_size(8), aligned(1), may_alias));
 
 enum { CHAINS_OF_DOUBLES = 4, DOUBLES = 8, AT_ONCE_DOUBLES = CHAINS_OF_DOUBLES * DOUBLES };
 
 // A query as bytes, of `groups` groups, and its `tokens` vectors themselves.
 typedef struct {
     const group_value *widened;
-    const int32_t *sums; // [groups, LANES]
-    const float *scales; // [groups, LANES]
+    const int32_t *sums; // [groups, QUERY_LANES]
+    const float *scales; // [groups, QUERY_LANES]
     const double *errors, *vectors; // [tokens] and [tokens, values]
     int64_t groups, tokens, values;
 } byte_query;
 
 // Sums in chains of lanes, which are added together in one order.
-static inline double sum_of_chains(eight_doubles chains[CHAINS_OF_DOUBLES]) {
+static inline double sum_of_chains(token_doubles chains[CHAINS_OF_DOUBLES]) {
     chains[0] = (chains[0] + chains[1]) + (chains[2] + chains[3]);
     for (int half = DOUBLES / 2; half; half /= 2)
         for (int lane = 0; lane < half; lane++) chains[0][lane] += chains[0][lane + half];
@@ -35,10 +36,10 @@ static inline double sum_of_chains(eight_doubles chains[CHAINS_OF_DOUBLES]) {
 }
 
 static double square_length(const double *vector, int64_t values) {
-    eight_doubles chains[CHAINS_OF_DOUBLES] = {0};
+    token_doubles chains[CHAINS_OF_DOUBLES] = {0};
     for (int64_t place = 0; place < values; place += AT_ONCE_DOUBLES)
         for (int chain = 0; chain < CHAINS_OF_DOUBLES; chain++) {
-            eight_doubles some = *(const eight_doubles *)(vector + place + chain * DOUBLES);
+            token_doubles some = *(const token_doubles *)(vector + place + chain * DOUBLES);
             chains[chain] += some * some;
         }
     return sum_of_chains(chains);
@@ -46,12 +47,13 @@ static double square_length(const double *vector, int64_t values) {
 
 // The product of a query token itself with a token of a tile.
 static double exact_product(const double *vector, const uint8_t *token, int64_t values) {
-    eight_doubles chains[CHAINS_OF_DOUBLES] = {0};
+    token_doubles chains[CHAINS_OF_DOUBLES] = {0};
     for (int64_t place = 0; place < values; place += AT_ONCE_DOUBLES)
         for (int chain = 0; chain < CHAINS_OF_DOUBLES; chain++) {
             int64_t here = place + chain * DOUBLES;
-            eight_ints whole = __builtin_convertvector(*(const eight_bytes *)(token + here), eight_ints) - OFFSET;
-            chains[chain] += *(const eight_doubles *)(vector + here) * __builtin_convertvector(whole, eight_doubles);
+            token_ints whole = __builtin_convertvector(*(const token_bytes *)(token + here), token_ints) - OFFSET;
+            token_doubles values_of_token = __builtin_convertvector(whole, token_doubles);
+            chains[chain] += *(const token_doubles *)(vector + here) * values_of_token;
         }
     return sum_of_chains(chains);
 }
@@ -64,10 +66,10 @@ static int open_query(call *call, int place, byte_query *query) {
     query->scales = ARRAY(float, place + 2);
     query->errors = ARRAY(double, place + 3);
     query->vectors = ARRAY(double, place + 4);
-    if (query->values % VALUES_AT_ONCE || query->values != STEP * WIDTH(place))
-        return damaged(call, "the values of a query's token", query->values, STEP * WIDTH(place) + 1);
-    if (query->tokens < 1 || query->tokens > query->groups * LANES)
-        return damaged(call, "the number of a query's tokens", query->tokens, query->groups * LANES + 1);
+    if (query->values % VALUES_AT_ONCE || query->values != LANE_VALUES * WIDTH(place))
+        return damaged(call, "the values of a query's token", query->values, LANE_VALUES * WIDTH(place) + 1);
+    if (query->tokens < 1 || query->tokens > query->groups * QUERY_LANES)
+        return damaged(call, "the number of a query's tokens", query->tokens, query->groups * QUERY_LANES + 1);
     query->widened = widened_groups(call, ARRAY(int8_t, place), query->groups, query->values);
     return query->widened ? DONE : NO_MEMORY;
 }
@@ -84,24 +86,25 @@ static void lower_all(float *values, int64_t count) {
     for (int64_t place = 0; place < count; place++) values[place] = -FLT_MAX;
 }
 
-// A text's best product with each query token, float[groups, LANES], in units of the query's scales; the length of
-// the longest vector, or -1 for damage.
+// A text's best product with each query token, float[groups, QUERY_LANES], in units of the query's scales; the
+// length of the longest vector, or -1 for damage.
 static double best_of_text(
     const byte_query *query, const stored_text *text, const codebook *book, token_tile *tile, float *best
 ) {
     float longest = 0;
-    int64_t group_size = query->values * LANES;
-    lower_all(best, query->groups * LANES);
+    int64_t group_size = query->values * QUERY_LANES;
+    lower_all(best, query->groups * QUERY_LANES);
     for (int64_t first = 0; first < text->count; first += TILE) {
         if (!fill_tile(tile, text, book, first)) return -1;
         longest = tile->longest > longest ? tile->longest : longest;
         for (int64_t group = 0; group < query->groups; group++) {
-            int32_t products[TILE][LANES];
-            lane_floats scaled, own_best = *(lane_floats *)(best + group * LANES);
+            int32_t products[TILE][QUERY_LANES];
+            const int32_t *sums = query->sums + group * QUERY_LANES;
+            lane_floats scaled, own_best = *(lane_floats *)(best + group * QUERY_LANES);
             multiply(query->widened + group * group_size, tile->bytes, tile->values, products);
             for (int token = 0; token < TILE; token++)
-                raise_lanes(products[token], query->sums + group * LANES, tile->scales[token], &scaled, &own_best);
-            *(lane_floats *)(best + group * LANES) = own_best;
+                raise_lanes(products[token], sums, tile->scales[token], &scaled, &own_best);
+            *(lane_floats *)(best + group * QUERY_LANES) = own_best;
         }
     }
     return longest;
@@ -132,18 +135,19 @@ static int near_maxsim(call *call) {
     if (!failure) failure = open_tile(call, query.values, &tile);
     if (failure) return failure;
     double error = error_of_query(&query);
-    SPACE(float, best, query.groups * LANES);
+    SPACE(float, best, query.groups * QUERY_LANES);
     RESULT(double, scores, 0, texts.count);
     RESULT(double, off, 1, texts.count);
     for (int64_t number = 0; number < texts.count; number++) {
         bring_text_near(&texts, number + 1); // the time that one text takes is enough for the next one's codes
         CHECKED_TEXT(text, texts, number);
         if (text.count == 0) continue;
-        if (!fits_tile(&text, &book, tile.values)) return damaged(call, "the bytes of a code", text.size, tile.values);
+        if (!fits_tile(&text, &book, tile.values))
+            return damaged(call, "the bytes of a code", text.size, tile.values);
         double longest = best_of_text(&query, &text, &book, &tile, best);
         if (longest < 0) return damaged(call, "a centroid of a text", number, book.centroid_count);
         double total = 0;
-        for (int64_t lane = 0; lane < query.groups * LANES; lane++)
+        for (int64_t lane = 0; lane < query.groups * QUERY_LANES; lane++)
             total += (double)best[lane] * (double)query.scales[lane];
         scores[number] = total / (double)query.tokens;
         off[number] = error * longest;
@@ -152,7 +156,7 @@ static int near_maxsim(call *call) {
 }
 
 // How far a product may be below the best and yet be it exactly, for vectors of length 1, in the units of the
-// query's scales: float[groups, LANES]. A lane without a query token has any margin.
+// query's scales: float[groups, QUERY_LANES]. A lane without a query token has any margin.
 static void set_margins(const byte_query *query, float *margins) {
     for (int64_t token = 0; token < query->tokens; token++) {
         double length = __builtin_sqrt(square_length(query->vectors + token * query->values, query->values));
@@ -163,29 +167,29 @@ static void set_margins(const byte_query *query, float *margins) {
     }
 }
 
-// Raises the exact product of each query token of a group with those tokens of a tile alone that may be its best: no
-// other comes as near to the best so far as twice the error of its bytes.
+// Raises the exact product of each query token of a group with those tokens of a tile alone that may be its best:
+// no other comes as near to the best so far as twice the error of its bytes.
 static void raise_exact(
     const byte_query *query, int64_t group, const token_tile *tile, int64_t count, float margin_length,
     const float *margins, float *best, double *exact
 ) {
-    int32_t products[TILE][LANES];
-    lane_floats scaled[TILE], own_best = *(lane_floats *)(best + group * LANES);
-    int64_t left = query->tokens - group * LANES;
-    uint32_t taken = left < LANES ? (1u << left) - 1 : (1u << LANES) - 1;
-    multiply(query->widened + group * query->values * LANES, tile->bytes, tile->values, products);
+    int32_t products[TILE][QUERY_LANES];
+    const int32_t *sums = query->sums + group * QUERY_LANES;
+    lane_floats scaled[TILE], own_best = *(lane_floats *)(best + group * QUERY_LANES);
+    int64_t left = query->tokens - group * QUERY_LANES;
+    uint32_t taken = left < QUERY_LANES ? (1u << left) - 1 : (1u << QUERY_LANES) - 1;
+    multiply(query->widened + group * query->values * QUERY_LANES, tile->bytes, tile->values, products);
     for (int token = 0; token < TILE; token++)
-        raise_lanes(products[token], query->sums + group * LANES, tile->scales[token], &scaled[token], &own_best);
-    *(lane_floats *)(best + group * LANES) = own_best;
-    lane_floats needed = own_best - *(const lane_floats *)(margins + group * LANES) * margin_length;
+        raise_lanes(products[token], sums, tile->scales[token], &scaled[token], &own_best);
+    *(lane_floats *)(best + group * QUERY_LANES) = own_best;
+    lane_floats needed = own_best - *(const lane_floats *)(margins + group * QUERY_LANES) * margin_length;
     for (int token = 0; token < count; token++) {
         uint32_t near = reaching_lanes(&scaled[token], &needed) & taken;
         for (; near; near &= near - 1) {
-            int64_t lane = group * LANES + __builtin_ctz(near);
-            double value = exact_product(
-                               query->vectors + lane * query->values, tile->bytes + token * tile->values, tile->values
-                           ) *
-                           (double)tile->scales[token];
+            int64_t lane = group * QUERY_LANES + __builtin_ctz(near);
+            const double *vector = query->vectors + lane * query->values;
+            double product = exact_product(vector, tile->bytes + token * tile->values, tile->values);
+            double value = product * (double)tile->scales[token];
             exact[lane] = value > exact[lane] ? value : exact[lane];
         }
     }
@@ -199,8 +203,8 @@ static int exact_maxsim(call *call) {
     int failure = open_query(call, 6, &query);
     if (!failure) failure = open_tile(call, query.values, &tile);
     if (failure) return failure;
-    SPACE(float, best, query.groups * LANES);
-    SPACE(float, margins, query.groups * LANES);
+    SPACE(float, best, query.groups * QUERY_LANES);
+    SPACE(float, margins, query.groups * QUERY_LANES);
     SPACE(double, exact, query.tokens);
     RESULT(double, scores, 0, texts.count);
     set_margins(&query, margins);
@@ -208,10 +212,11 @@ static int exact_maxsim(call *call) {
         bring_text_near(&texts, number + 1);
         CHECKED_TEXT(text, texts, number);
         if (text.count == 0) continue;
-        if (!fits_tile(&text, &book, tile.values)) return damaged(call, "the bytes of a code", text.size, tile.values);
+        if (!fits_tile(&text, &book, tile.values))
+            return damaged(call, "the bytes of a code", text.size, tile.values);
         float longest = 0;
         double total = 0;
-        lower_all(best, query.groups * LANES);
+        lower_all(best, query.groups * QUERY_LANES);
         for (int64_t token = 0; token < query.tokens; token++) exact[token] = -INFINITY;
         for (int64_t first = 0; first < text.count; first += TILE) {
             int64_t count = text.count - first < TILE ? text.count - first : TILE;
@@ -231,7 +236,8 @@ static int exact_maxsim(call *call) {
     "stores: token_store[Z], places: int64[K], starts: int64[K], ends: int64[K], centroids: uint8[M, R]?, "       \
     "tables: uint8[P, 256, W]?, "
 #define BYTE_QUERY                                                                                               \
-    "packed: int8[G, V, 16, 4], sums: int32[G, 16], scales: float32[G, 16], errors: float64[N], vectors: float64[N, S]"
+    "packed: int8[G, V, 16, 4], sums: int32[G, 16], scales: float32[G, 16], errors: float64[N], "                 \
+    "vectors: float64[N, S]"
 
 static const kernel_entry maxsim_kernels[] = {
     {"near_maxsim", TEXTS_AND_CODEBOOK BYTE_QUERY " -> float64[], float64[]", near_maxsim, RELEASES_LOCK},

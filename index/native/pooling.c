@@ -30,7 +30,8 @@ static void half_distances(const float *one, const float *const others[AT_ONCE],
     int64_t place = 0;
     for (; place + SUM_LANES <= width; place += SUM_LANES)
         for (int other = 0; other < AT_ONCE; other++) {
-            distance_sums difference = *(const distance_sums *)(one + place) - *(const distance_sums *)(others[other] + place);
+            const distance_sums *of_one = (const distance_sums *)(one + place);
+            distance_sums difference = *of_one - *(const distance_sums *)(others[other] + place);
             sums[other] += difference * difference;
         }
     for (int other = 0; other < AT_ONCE; other++) {
@@ -90,9 +91,9 @@ static void join_clusters(const run_space *own, int64_t one, int64_t other) {
         if (own->member_of[third] == other) own->member_of[third] = one;
         if (!own->alive[third] || third == one) continue;
         float both = sizes[one] + sizes[other] + sizes[third];
-        float distance = ((sizes[third] + sizes[one]) * of_one[third] + (sizes[third] + sizes[other]) * of_other[third] -
-                          sizes[third] * joined) /
-                         both;
+        float to_one = (sizes[third] + sizes[one]) * of_one[third];
+        float to_other = (sizes[third] + sizes[other]) * of_other[third];
+        float distance = (to_one + to_other - sizes[third] * joined) / both;
         own->distances[third * count + one] = of_one[third] = distance;
     }
     own->sizes[one] += sizes[other];
@@ -200,7 +201,8 @@ static int pool_tokens(call *call) {
 
 static const kernel_entry pooling_kernels[] = {
     {"pool_tokens",
-     "vectors: float32[T, C], offsets: int64[N+1], starts: int64[N+1], factor: int, run: int, found: float32[P, C]!",
+     "vectors: float32[T, C], offsets: int64[N+1], starts: int64[N+1], factor: int, run: int, "
+     "found: float32[P, C]!",
      pool_tokens, RELEASES_LOCK},
     {NULL, NULL, NULL, 0},
 };

@@ -15,7 +15,10 @@ enum { ENTRIES = 256 };
 
 // Of the arguments from `place` on: centroids: uint8[M, R]? and tables: uint8[P, 256, W]?
 #define CODEBOOK(place)                                                                                          \
-    {ARRAY(uint8_t, place), ARRAY(uint8_t, place + 1), LENGTH(place), WIDTH(place), LENGTH(place + 1), DEPTH(place + 1)}
+    {                                                                                                            \
+        ARRAY(uint8_t, place), ARRAY(uint8_t, place + 1), LENGTH(place), WIDTH(place), LENGTH(place + 1),        \
+            DEPTH(place + 1)                                                                                     \
+    }
 
 static inline bool is_whole_codebook(const codebook *book) {
     bool words = book->width == 2 || book->width == 4 || book->width == 8;
