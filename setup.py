@@ -33,6 +33,7 @@ FLAGS = (
     "-fvisibility=hidden",
     "-ffp-contract=off",
     "-fwrapv",
+    "-fno-math-errno",
     "-Wall",
     "-Wextra",
 )

@@ -3,8 +3,8 @@
 32 query tokens meet 400 candidates of 200 tokens: vectors of length 1 in 2,000 clusters, of 128 and of
 1,024 values, stored by each codec. Tokens of a query are near some of one document. Times are of
 `Snapshot.search` after retrieval: near scores of all candidates, exact ones of those that can be hits,
-order, and texts of ten hits. The machine's limit is what its integer products reach on one tile in the
-first-level cache, and OpenBLAS on a matrix product of the same shape, on as many threads.
+order, and texts of ten hits. The machine's limit is what its integer products reach on tiles in
+cache, and OpenBLAS on a matrix product of the same shape, on as many threads.
 
 Run: python benchmarks/late.py [--repeats 30]
 """
@@ -22,7 +22,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
@@ -30,16 +29,18 @@ from threadpoolctl import threadpool_limits
 from index.candidates import CandidateLimits, Document
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
-from index.instructions import LANES
+from index.native.kernels import centroid_products
+from index.token_vectors.codebook import TILE
 from index.token_vectors.codebook_training import train_codebook
 from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
-from index.token_vectors.integer_products import TILE, multiply
+from index.token_vectors.integer_query import LANES
 from models.representations import Float32, Representations, SparseRows, TokenVectors
 
 RESULT = Path(__file__).parent / "results" / "late.json"
 QUERY_TOKENS, CANDIDATES, TOKENS, DOCUMENTS, CLUSTERS, QUERIES = 32, 400, 200, 800, 2_000, 10
 CODECS: tuple[TokenCodec, ...] = ("float16", "int8", "residual4", "residual2", "residual1")
 NOISE = 0.7  # length of what is added to a query token
+TILE_BYTES = 2**16
 BARS = {128: 3.0, 1024: 15.0}  # milliseconds
 
 
@@ -78,24 +79,27 @@ def asked(generator: np.random.Generator, documents: Representations) -> Represe
     return replace(queries, colbert=TokenVectors(mixed, queries.colbert.offsets))
 
 
-@numba.njit(nogil=True)
-def multiply_often(query: Any, tile: Any, products: Any, times: int) -> None:
-    for _ in range(times):
-        for group in range(len(query)):
-            multiply(query, group, tile, tile.shape[1], products)
-
-
 def integer_peak(dimension: int, threads: int) -> float:
-    """10^9 multiplications a second of the byte products, on a tile that stays in cache."""
-    times = 4_000_000 // dimension
+    """10^9 multiplications a second of the byte products, on tiles that stay in cache."""
+    tiles = TILE_BYTES // (TILE * dimension)
+    times = 4_000_000 // (dimension * tiles)
 
     def run(_: int) -> None:
-        query = np.ones((QUERY_TOKENS // LANES, dimension // 4, LANES, 4), np.int8)
-        multiply_often(query, np.ones((TILE, dimension), np.uint8), np.empty((TILE, LANES), np.int32), times)
+        groups = QUERY_TOKENS // LANES
+        query, sums = (
+            np.ones((groups, dimension // 4, LANES, 4), np.int8),
+            np.zeros((groups, LANES), np.int32),
+        )
+        documents, values = (
+            np.ones((tiles, TILE, dimension), np.uint8),
+            np.empty((tiles * TILE, QUERY_TOKENS), np.int16),
+        )
+        for _ in range(times):
+            centroid_products(query, sums, documents, 0, values)
 
     with ThreadPoolExecutor(threads) as pool:
         seconds = fastest(lambda: list(pool.map(run, range(threads))), 5)
-    return threads * times * QUERY_TOKENS * TILE * dimension / seconds / 1e9
+    return threads * times * QUERY_TOKENS * tiles * TILE * dimension / seconds / 1e9
 
 
 def float_peak(dimension: int, threads: int) -> float:

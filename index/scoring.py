@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from index.blas import one_blas_thread
-from index.native.kernels import dense_vectors, exact_products_at, score_rows
+from index.native.kernels import dense_vectors, exact_maxsim, exact_products_at, near_maxsim, score_rows
 from index.runs import runs
 from index.sparse.saturation import Saturation
-from index.token_vectors.integer_maxsim import exact_maxsim, near_maxsim
 from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenVectorStore
 from index.token_vectors.texts import StoredTexts
@@ -87,8 +86,7 @@ def packed_maxsim(query: QueryTokens, texts: StoredTexts) -> Float64:
         return np.zeros(len(texts))
     if query.integers is None:
         return np.round(_matrix_maxsim(query.vectors.astype(np.float64), texts)[0], DECIMALS)
-    scores: Float64 = exact_maxsim(*texts.arguments, query.integers.arguments)
-    return np.round(scores, DECIMALS)
+    return np.round(exact_maxsim(*texts.arguments, *query.integers.arguments), DECIMALS)
 
 
 def near_packed_maxsim(query: QueryTokens, texts: StoredTexts) -> tuple[Float64, Float64]:
@@ -102,7 +100,7 @@ def near_packed_maxsim(query: QueryTokens, texts: StoredTexts) -> tuple[Float64,
         scores, longest = _matrix_maxsim(query.vectors, texts)
         length = float(np.linalg.norm(query.vectors.astype(np.float64), axis=1).mean())
         return scores, PRODUCT_ERROR * query.vectors.shape[1] * length * longest + ROUNDING
-    scores, errors = near_maxsim(*texts.arguments, query.integers.arguments)
+    scores, errors = near_maxsim(*texts.arguments, *query.integers.arguments)
     return scores, errors + ROUNDING
 
 

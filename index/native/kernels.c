@@ -4,17 +4,22 @@
 
 // Files with kernels.
 #define FILES(EACH) \
+    EACH(centroids) \
+    EACH(codebook) \
     EACH(dense_scan) \
     EACH(facets) \
     EACH(float16) \
     EACH(graph) \
+    EACH(maxsim) \
     EACH(packed) \
+    EACH(pooling) \
     EACH(rows) \
     EACH(sparse_build) \
     EACH(sparse_scores) \
     EACH(sparse_search) \
     EACH(statistics) \
-    EACH(terms)
+    EACH(terms) \
+    EACH(token_store)
 
 #define DECLARED(name) extern const kernel_entry TABLE(name)[];
 FILES(DECLARED)

@@ -35,4 +35,7 @@ enum { KEYWORD_STRINGS, KEYWORD_OFFSETS, KEYWORD_CODES, KEYWORD_ROWS };
 // An HNSW graph; links and offsets are bytes, since they lie unaligned where FAISS maps them.
 enum { GRAPH_VECTORS, GRAPH_LINKS, GRAPH_OFFSETS, GRAPH_WIDTHS };
 
+// Token vectors of a segment as they are stored.
+enum { TOKEN_CODES, TOKEN_SCALES, TOKEN_CENTROIDS, TOKEN_OFFSETS };
+
 extern const layout_entry layouts_of_records[];

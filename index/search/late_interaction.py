@@ -9,7 +9,6 @@ from typing import TypeVar
 import numpy as np
 
 from index.files.pieces import read_ahead
-from index.instructions import LANES
 from index.runs import runs
 from index.scoring import ROUNDING, near_packed_maxsim, packed_maxsim
 from index.search.query import CheckedQuery
@@ -17,6 +16,7 @@ from index.search.retrieval import Candidates
 from index.search.threads import segment_threads
 from index.segments.segment import Segment
 from index.token_vectors.centroid_maxsim import CentroidProducts
+from index.token_vectors.integer_query import LANES
 from index.token_vectors.query import QueryTokens
 from index.token_vectors.texts import StoredTexts
 from models.representations import Float64, Int64, offsets_of, ragged_positions

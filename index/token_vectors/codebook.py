@@ -14,30 +14,28 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from index.compiled import compiled
 from index.errors import DamagedIndexError
 from index.files.arrays import frozen
-from index.instructions import LANES, OFFSET
-from index.token_vectors.integer_products import TILE, VALUES_AT_ONCE, multiply
-from index.token_vectors.integer_query import IntegerQuery
+from index.native.kernels import decode_pieces, encode_pieces, nearest_centroids
+from index.token_vectors.integer_query import OFFSET, VALUES_AT_ONCE, IntegerQuery
 from models.representations import Float32
 
 UInt8 = npt.NDArray[np.uint8]
 UInt16 = npt.NDArray[np.uint16]
 
 ENTRIES = 256
+TILE = 8  # centroids that are multiplied together
 HALF_OFFSET = 64  # added to values of centroids and of entries alike
 LARGEST_HALF = HALF_OFFSET - 1
 MAX_CENTROIDS = 65_536
 VECTORS_AT_ONCE = 4_096
-_WORDS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
+WIDTHS = (2, 4, 8)  # values that are added up as one number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,7 +59,7 @@ class Codebook:
             and self.centroids.shape[1] == self.rotation.shape[0] == len(self.tables) * self.tables.shape[2]
             and 0 < len(self.centroids) <= MAX_CENTROIDS
             and self.tables.shape[1] == ENTRIES
-            and self.tables.shape[2] in _WORDS
+            and self.tables.shape[2] in WIDTHS
             and bool(np.isfinite(self.rotation).all())
             and max(int(self.centroids.max()), int(self.tables.max())) < 2 * HALF_OFFSET
             and 0 < self.step < np.inf
@@ -127,19 +125,13 @@ class Codebook:
             raise DamagedIndexError(f"{name} is no codebook ({error}); restore it") from error
 
     @cached_property
-    def words(self) -> tuple[Any, Any]:
-        """Centroids [M, P] and tables [P, 256] with the values of a piece in one number."""
-        word = _WORDS[self.tables.shape[2]]
-        return frozen(self.centroids.view(word)), frozen(self.tables.view(word)[:, :, 0].copy())
-
-    @cached_property
     def longest_centroid(self) -> float:
         """The length of the longest centroid, in steps."""
         return float(np.sqrt(np.square(self._halves[0]).sum(axis=1).max()))
 
     @cached_property
     def centroid_tiles(self) -> UInt8:
-        """Centroids, 128 added, as tiles of `integer_products.multiply`: uint8[T, 8, S], zeros behind."""
+        """Centroids, 128 added, as tiles of `nearest_centroids`: uint8[T, 8, S], zeros behind."""
         centroids, kept = self.centroids.shape
         values = -(-kept // VALUES_AT_ONCE) * VALUES_AT_ONCE
         tiles = np.full((-(-centroids // TILE) * TILE, values), OFFSET, np.uint8)
@@ -172,63 +164,14 @@ class Codebook:
             part = slice(first, first + VECTORS_AT_ONCE)
             turned = (vectors[part] @ self.rotation.T) / np.float32(self.step)
             packed, sums, scales, _, _ = IntegerQuery.of(turned).arguments
-            _nearest(packed, sums, scales, *self._half_lengths, nearest[part])
-            _encode_pieces(turned - centroids[nearest[part]], tables, codes[part])
+            nearest_centroids(packed, sums, scales, *self._half_lengths, nearest[part])
+            encode_pieces(turned - centroids[nearest[part]], tables, codes[part])
         return codes, nearest
 
     def decode(self, codes: UInt8, nearest: UInt16) -> Float32:
         """The vectors float32[T, C] that codes uint8[T, P] and numbers of centroids uint16[T] stand for."""
         values = np.empty((len(codes), len(self.rotation)), np.float32)
-        _decode_pieces(frozen(codes), frozen(nearest), frozen(self.centroids), frozen(self.tables), values)
+        decode_pieces(codes, nearest, self.centroids, self.tables, values)
         lengths = np.sqrt(np.square(values).sum(axis=1, keepdims=True))
         vectors: Float32 = values / np.maximum(lengths, np.float32(1)) @ self.rotation
         return vectors
-
-
-@compiled(nogil=True)
-def _nearest(packed: Any, sums: Any, scales: Any, tiles: UInt8, halves: Float32, nearest: UInt16) -> None:
-    """Writes each vector's nearest centroid: that of the largest product less half its squared length."""
-    products = np.empty((TILE, LANES), np.int32)
-    best, number = np.empty(LANES, np.float32), np.empty(LANES, np.int32)
-    for group in range(len(packed)):
-        best[:] = -np.inf
-        number[:] = 0
-        for place in range(len(tiles)):
-            tile = tiles[place]
-            multiply(packed, group, tile, tile.shape[1], products)
-            for row in range(TILE):
-                half = halves[place * TILE + row]
-                for lane in range(LANES):
-                    product = np.float32(products[row, lane] - sums[group, lane]) * scales[group, lane] - half
-                    number[lane] = place * TILE + row if product > best[lane] else number[lane]
-                    best[lane] = max(best[lane], product)
-        for lane in range(min(LANES, len(nearest) - group * LANES)):
-            nearest[group * LANES + lane] = number[lane]
-
-
-@compiled(nogil=True)
-def _encode_pieces(rests: Float32, tables: Float32, codes: UInt8) -> None:
-    """Writes the nearest entry of each piece of rests float32[T, R]; tables: float32[P, R/P, 256]."""
-    pieces, width, entries = tables.shape
-    distances = np.empty(entries, np.float32)
-    for token in range(len(rests)):
-        for piece in range(pieces):
-            distances[:] = 0
-            for place in range(width):
-                value = rests[token, piece * width + place]
-                for entry in range(entries):
-                    difference = value - tables[piece, place, entry]
-                    distances[entry] += difference * difference
-            codes[token, piece] = np.argmin(distances)
-
-
-@compiled(nogil=True)
-def _decode_pieces(codes: UInt8, nearest: UInt16, centroids: UInt8, tables: UInt8, values: Float32) -> None:
-    width = tables.shape[2]
-    for token in range(len(codes)):
-        centroid = centroids[nearest[token]]
-        for piece in range(codes.shape[1]):
-            entry = tables[piece, codes[token, piece]]
-            for place in range(width):
-                total = np.int32(centroid[piece * width + place]) + np.int32(entry[place])
-                values[token, piece * width + place] = total - np.int32(2 * HALF_OFFSET)

@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.instructions import LANES, OFFSET, STEP
-from index.token_vectors.integer_products import VALUES_AT_ONCE
 from models.representations import Float32, Float64
+
+# As `index/native/byte_products.h` has them.
+LANES = 16  # query tokens that are multiplied together
+STEP = 4  # values that a lane takes at a time
+OFFSET = 128  # is added to documents' values, since the instructions take that side without sign
+VALUES_AT_ONCE = STEP * LANES  # tokens have a multiple of these
 
 LARGEST = 127
 
@@ -20,8 +24,8 @@ class IntegerQuery:
     """N token vectors q, each about scale x values, in G groups of `LANES`; S values each, a multiple of 64,
     with zeros behind.
 
-    packed: int8[G, S/4, 16, 4], as `integer_products.multiply` takes them; sums: int32[G, 16], 128 times the
-    sum of each token's values; scales: float32[G, 16], 0 where a lane has no token; errors: float64[N],
+    packed: int8[G, S/4, 16, 4], as `byte_products.h` takes them; sums: int32[G, 16], 128 times the sum of
+    each token's values; scales: float32[G, 16], 0 where a lane has no token; errors: float64[N],
     |q - scale x values|; vectors: float64[N, S], q itself.
     """
 
@@ -33,7 +37,7 @@ class IntegerQuery:
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """What compiled loops take of it."""
+        """What kernels take of it."""
         return self.packed, self.sums, self.scales, self.errors, self.vectors
 
     @staticmethod

@@ -14,21 +14,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.compiled import compiled
 from index.errors import DamagedIndexError
-from index.files.addresses import address_of
-from index.files.arrays import ArraySource, ArrayStream, ArrayTarget, frozen
+from index.files.arrays import ArraySource, ArrayStream, ArrayTarget
 from index.files.float16 import rows_as_float32
 from index.files.packed_bytes import open_offsets
 from index.files.pieces import Pieces
+from index.native.kernels import Record, token_store, unpack_int8
 from index.token_vectors.codebook import Codebook, UInt16
 from index.token_vectors.codecs import CODED, TokenCodec
 from models.representations import Float32, Int64, TokenVectors, offsets_of, ragged_positions
 
 Int8 = npt.NDArray[np.int8]
-
-STORE = np.dtype([(name, np.int64) for name in ("codes", "scales", "centroids", "offsets")])
-"""Where the arrays of one store lie; 0 for one that it does not have."""
 
 
 def quantize_int8(vectors: Float32) -> tuple[Int8, Float32]:
@@ -38,20 +34,11 @@ def quantize_int8(vectors: Float32) -> tuple[Int8, Float32]:
     return codes.astype(np.int8), scales.astype(np.float32)
 
 
-@compiled(nogil=True)
-def _unpack_int8(codes: Int8, scales: Float32, positions: Int64, vectors: Float32) -> None:
-    for i in range(positions.shape[0]):
-        position = positions[i]
-        scale = scales[position]
-        for j in range(codes.shape[1]):
-            vectors[i, j] = np.float32(codes[position, j]) * scale
-
-
 @dataclass(frozen=True, slots=True)
 class TokenVectorStore:
     """Token vectors. codes: float16 or int8 [T, C], or uint8[T, P] of a codebook; scales: float32[T] for
     int8; centroids: uint16[T] for a codebook; those of one with a single centroid need not be given. record:
-    int64, a STORE for compiled loops over many of them.
+    the same for compiled loops over many of them, which read no float16.
     """
 
     codes: npt.NDArray[Any]
@@ -59,15 +46,15 @@ class TokenVectorStore:
     offsets: Int64
     centroids: UInt16 | None = None
     codebook: Codebook | None = None
-    record: Int64 = field(init=False, repr=False, compare=False)
+    record: Record = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.codebook is not None and self.centroids is None:
             # Pages of zeros that nothing is written to take no memory.
             object.__setattr__(self, "centroids", np.zeros(len(self.codes), np.uint16))
-        arrays = (self.codes, self.scales, self.centroids, self.offsets)
-        addresses = [0 if array is None else address_of(array, array.dtype) for array in arrays]
-        object.__setattr__(self, "record", np.array(addresses, np.int64))
+        codes = None if self.codes.dtype == np.float16 else self.codes.view(np.uint8)
+        record = token_store(codes, self.scales, self.centroids, self.offsets)
+        object.__setattr__(self, "record", record)
 
     @staticmethod
     def open(
@@ -121,7 +108,7 @@ class TokenVectorStore:
         if self.scales is None:
             return rows_as_float32(self.codes, positions)
         vectors = np.empty((len(positions), self.codes.shape[1]), np.float32)
-        _unpack_int8(frozen(self.codes), frozen(self.scales), positions, vectors)
+        unpack_int8(self.codes, self.scales, positions, vectors)
         return vectors
 
     def pieces(self, rows: Int64) -> Pieces:

@@ -1,0 +1,88 @@
+// Late interaction with the centroids of stored tokens alone: each token costs a row of products.
+
+#include "byte_products.h"
+#include "token_store.h"
+
+#define LOWEST_PRODUCT (-INT16_MAX)
+
+static int centroid_products(call *call) {
+    const int32_t *sums = ARRAY(int32_t, 1);
+    const uint8_t *tiles = ARRAY(uint8_t, 2);
+    int16_t *values = ARRAY(int16_t, 4);
+    int64_t groups = LENGTH(0), size = DEPTH(2), shift = INTEGER(3), lanes = groups * QUERY_LANES;
+    if (outside(shift, 32)) return damaged(call, "a shift", shift, 32);
+    if (size % VALUES_AT_ONCE || size != LANE_VALUES * WIDTH(0))
+        return damaged(call, "the values of a tile", size, LANE_VALUES * WIDTH(0) + 1);
+    if (LENGTH(4) != LENGTH(2) * TILE)
+        return damaged(call, "the number of products", LENGTH(4), LENGTH(2) * TILE + 1);
+    if (WIDTH(4) != lanes) return damaged(call, "the lanes of products", WIDTH(4), lanes + 1);
+    const group_value *widened = widened_groups(call, ARRAY(int8_t, 0), groups, size);
+    if (!widened) return NO_MEMORY;
+    for (int64_t place = 0; place < LENGTH(2); place++)
+        for (int64_t group = 0; group < groups; group++) {
+            int32_t products[TILE][QUERY_LANES];
+            multiply(widened + group * size * QUERY_LANES, tiles + place * TILE * size, size, products);
+            for (int row = 0; row < TILE; row++) {
+                int16_t *found = values + (place * TILE + row) * lanes + group * QUERY_LANES;
+                for (int lane = 0; lane < QUERY_LANES; lane++)
+                    found[lane] = (int16_t)((products[row][lane] - sums[group * QUERY_LANES + lane]) >> shift);
+            }
+        }
+    return DONE;
+}
+
+// Writes the best products of `count` lanes, which is QUERY_LANES or twice that, with a text's centroids; false for
+// a centroid there is not. Called with a number that the compiler knows, so that they stay in registers.
+static inline bool find_best_of_lanes(
+    const int16_t *values, int64_t centroids, int64_t lanes, const stored_text *text, int count, int16_t *best
+) {
+    int16_t highest[2 * QUERY_LANES];
+    for (int lane = 0; lane < count; lane++) highest[lane] = LOWEST_PRODUCT;
+    for (int64_t token = 0; token < text->count; token++) {
+        if (text->centroids[token] >= centroids) return false;
+        const int16_t *row = values + text->centroids[token] * lanes;
+        for (int lane = 0; lane < count; lane++)
+            highest[lane] = row[lane] > highest[lane] ? row[lane] : highest[lane];
+    }
+    for (int lane = 0; lane < count; lane++) best[lane] = highest[lane];
+    return true;
+}
+
+static int centroid_maxsim(call *call) {
+    const int16_t *values = ARRAY(int16_t, 0);
+    const double *scales = ARRAY(double, 1);
+    stored_texts texts = TEXTS(2);
+    int64_t centroids = LENGTH(0), lanes = WIDTH(0);
+    if (lanes % QUERY_LANES) return damaged(call, "the lanes of products", lanes, QUERY_LANES);
+    SPACE(int16_t, best, lanes);
+    RESULT(double, scores, 0, texts.count);
+    for (int64_t number = 0; number < texts.count; number++) {
+        if (number + AHEAD < texts.count) {
+            stored_text later = text_at(&texts, number + AHEAD);
+            if (later.count > 0 && later.centroids)
+                bring_near(later.centroids, later.count * (int64_t)sizeof *later.centroids);
+        }
+        CHECKED_TEXT(text, texts, number);
+        if (text.count == 0) continue;
+        if (!text.centroids) return damaged(call, "a text without centroids", number, 0);
+        bool found = true;
+        for (int64_t lane = 0; found && lane < lanes; lane += 2 * QUERY_LANES)
+            found = lane + QUERY_LANES == lanes
+                        ? find_best_of_lanes(values + lane, centroids, lanes, &text, QUERY_LANES, best + lane)
+                        : find_best_of_lanes(values + lane, centroids, lanes, &text, 2 * QUERY_LANES, best + lane);
+        if (!found) return damaged(call, "a centroid of a text", number, centroids);
+        for (int64_t lane = 0; lane < lanes; lane++) scores[number] += best[lane] * scales[lane];
+    }
+    return DONE;
+}
+
+const kernel_entry TABLE(centroids)[] = {
+    {"centroid_products",
+     "packed: int8[G, V, 16, 4], sums: int32[G, 16], tiles: uint8[T, 8, S], shift: int, values: int16[X, L]!",
+     centroid_products, RELEASES_LOCK},
+    {"centroid_maxsim",
+     "values: int16[X, L], scales: float64[L], stores: token_store[Z], places: int64[K], starts: int64[K], "
+     "ends: int64[K] -> float64[]",
+     centroid_maxsim, RELEASES_LOCK},
+    {NULL, NULL, NULL, 0},
+};

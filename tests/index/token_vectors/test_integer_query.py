@@ -1,0 +1,14 @@
+import numpy as np
+
+from index.token_vectors.integer_query import LANES, IntegerQuery
+
+
+def test_a_query_as_bytes_says_how_far_it_is_off() -> None:
+    query = np.array([[0.5, -0.25, 0.1], [0, 0, 0]], np.float32)
+    integers = IntegerQuery.of(query)
+    assert integers.packed.shape == (1, 16, LANES, 4)
+    assert integers.packed[0, 0, 0].tolist() == [127, -64, 25, 0]  # 0.5 / 127 a step; 63.5 is rounded to even
+    np.testing.assert_allclose(integers.scales[0, :3], [0.5 / 127, 0, 0])
+    assert integers.sums[0, :2].tolist() == [128 * 88, 0]
+    step = 0.5 / 127
+    np.testing.assert_allclose(integers.errors, [np.hypot(-0.25 + 64 * step, 0.1 - 25 * step), 0], rtol=1e-5)
