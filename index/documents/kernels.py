@@ -1,4 +1,4 @@
-"""Compiled loops over the rows of values; compiled and cached like those of `index/sparse/kernels.py`."""
+"""Compiled loops over the rows of values; kept on the disk as `index/compiled.py` says."""
 
 from __future__ import annotations
 
