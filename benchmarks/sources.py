@@ -28,7 +28,6 @@ from typing import Any
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from build import machine, write_passages
 
 ROOT = Path(__file__).resolve().parent.parent

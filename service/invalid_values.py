@@ -42,6 +42,9 @@ REMEDIES: Mapping[str, str] = {
     "too_short": "at least {min_length} items",
 }
 
+# Alternatives in Python's words → in those of JSON.
+OF_JSON: Mapping[str, str] = {"False": "false", "True": "true", "None": "null"}
+
 # Field → what its object may be.
 OBJECTS: Mapping[str, str] = {
     "weights": ' such as {"dense": 1, "sparse": 0.3, "colbert": 1}',
@@ -66,7 +69,7 @@ def message_of(name: str, details: Sequence[Mapping[str, Any]]) -> str:
             each["type"] not in REMEDIES and each["type"] != NONE_OF_THESE
         ):  # a rule of ours, in words of its own
             return f"{name}: " + str(each["msg"]).removeprefix("Value error, ")
-    remedies = dict.fromkeys(_remedy(name, each).replace("False", "false") for each in meant)
+    remedies = dict.fromkeys(_remedy(name, each) for each in meant)
     return f"{name} is {shown(detail['input'])}; use {' or '.join(remedies)}"
 
 
@@ -74,7 +77,7 @@ def _remedy(name: str, detail: Mapping[str, Any]) -> str:
     if detail["type"] == NONE_OF_THESE:
         return str(detail["msg"])
     limits = {
-        key: int(limit) if isinstance(limit, float) and limit.is_integer() else limit
+        key: int(limit) if isinstance(limit, float) and limit.is_integer() else OF_JSON.get(str(limit), limit)
         for key, limit in detail.get("ctx", {}).items()
     }
     remedy = REMEDIES[detail["type"]].format_map(limits)

@@ -5,3 +5,11 @@ arrays of the types and lengths that its signature has; another array is a Value
 of it is read, and stored numbers that lead nowhere are a DamagedIndexError. `arrays.h` explains signatures,
 `setup.py` how all is compiled.
 """
+
+try:
+    import index.native.kernels  # noqa: F401 - that it is there
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "the kernels are not compiled: pip install -c constraints.txt -e '.[cpu]', or python setup.py "
+        "build_ext --inplace"
+    ) from error

@@ -15,6 +15,7 @@ typedef struct {
     const char *name;
     bool (*is_there)(void);
     const kernel_entry *const *kernels; // tables, up to a NULL
+    PyObject *bound; // a dictionary, once somebody asked
 } variant;
 
 #define DECLARED(name) extern const kernel_entry *const kernels_##name[];
@@ -22,19 +23,19 @@ VARIANTS(DECLARED)
 extern const layout_entry layouts_of_records[];
 
 // The best first.
-#define ENTRY(name) {#name, has_##name, kernels_##name},
-static const variant variants[] = {VARIANTS(ENTRY)};
+#define ENTRY(name) {#name, has_##name, kernels_##name, NULL},
+static variant variants[] = {VARIANTS(ENTRY)};
 
-static const variant *best_variant(void) {
+static variant *best_variant(void) {
     const char *wanted = getenv("TERCET_INSTRUCTIONS");
     for (size_t place = 0; place < sizeof variants / sizeof *variants; place++)
         if (variants[place].is_there() && (!wanted || !*wanted || !strcmp(wanted, variants[place].name)))
             return &variants[place];
-    PyErr_Format(PyExc_ImportError, "TERCET_INSTRUCTIONS=%s is not among those that this processor has", wanted);
     return NULL;
 }
 
-static int add_instructions(PyObject *module, const variant *chosen) {
+// A tuple of what this processor has.
+static PyObject *available_names(void) {
     PyObject *names = PyList_New(0);
     for (size_t place = 0; names && place < sizeof variants / sizeof *variants; place++) {
         PyObject *name = variants[place].is_there() ? PyUnicode_FromString(variants[place].name) : NULL;
@@ -43,6 +44,25 @@ static int add_instructions(PyObject *module, const variant *chosen) {
     }
     PyObject *tuple = names ? PyList_AsTuple(names) : NULL;
     Py_XDECREF(names);
+    return tuple;
+}
+
+static int refuse_instructions(void) {
+    PyObject *names = available_names(), *errors = PyImport_ImportModule("index.errors");
+    PyObject *kind = errors ? PyObject_GetAttrString(errors, "SearchIndexError") : NULL;
+    if (names && kind)
+        PyErr_Format(
+            kind, "TERCET_INSTRUCTIONS is %s; this processor has %R: name one of them, or unset it",
+            getenv("TERCET_INSTRUCTIONS"), names
+        );
+    Py_XDECREF(kind);
+    Py_XDECREF(errors);
+    Py_XDECREF(names);
+    return -1;
+}
+
+static int add_instructions(PyObject *module, const variant *chosen) {
+    PyObject *tuple = available_names();
     int failed = !tuple || PyModule_AddObjectRef(module, "AVAILABLE_INSTRUCTIONS", tuple) < 0 ||
                  PyModule_AddStringConstant(module, "INSTRUCTIONS", chosen->name) < 0 ||
                  PyModule_AddStringConstant(module, "SOURCES", SOURCES) < 0;
@@ -50,18 +70,20 @@ static int add_instructions(PyObject *module, const variant *chosen) {
     return failed ? -1 : 0;
 }
 
-static PyObject *all_kernels(const variant *variant) {
+// A borrowed dictionary.
+static PyObject *all_kernels(variant *variant) {
+    if (variant->bound) return variant->bound;
     PyObject *found = PyDict_New();
     for (const kernel_entry *const *table = variant->kernels; found && *table; table++)
         if (add_kernels(found, *table) < 0) Py_CLEAR(found);
-    return found;
+    return variant->bound = found;
 }
 
 static PyObject *kernels_of(PyObject *module, PyObject *name) {
     (void)module;
     for (size_t place = 0; place < sizeof variants / sizeof *variants; place++)
         if (variants[place].is_there() && PyUnicode_CompareWithASCIIString(name, variants[place].name) == 0)
-            return all_kernels(&variants[place]);
+            return Py_XNewRef(all_kernels(&variants[place]));
     return PyErr_Format(PyExc_ValueError, "%R is not among AVAILABLE_INSTRUCTIONS", name);
 }
 
@@ -71,10 +93,11 @@ static PyMethodDef functions[] = {
 };
 
 static int fill_module(PyObject *module) {
-    const variant *chosen = best_variant();
-    if (!chosen || prepare_binding(module) < 0 || add_layouts(module, layouts_of_records) < 0) return -1;
-    for (const kernel_entry *const *table = chosen->kernels; *table; table++)
-        if (add_kernels(PyModule_GetDict(module), *table) < 0) return -1;
+    variant *chosen = best_variant();
+    if (!chosen) return refuse_instructions();
+    if (prepare_binding(module) < 0 || add_layouts(module, layouts_of_records) < 0) return -1;
+    PyObject *kernels = all_kernels(chosen);
+    if (!kernels || PyDict_Update(PyModule_GetDict(module), kernels) < 0) return -1;
     return add_instructions(module, chosen);
 }
 

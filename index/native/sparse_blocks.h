@@ -89,7 +89,7 @@ static int OF_WIDTH(take_block)(
     ACCUMULATOR maxima[LANES];
     int64_t passed[LANES + 1];
     int64_t lanes = OF_WIDTH(find_maxima)(sums, count, maxima), floor = floor_of(search), passing = 0;
-    if (floor == 1 && lanes >= search->k) floor = OF_WIDTH(first_floor)(search, maxima, lanes, added);
+    if (floor == 1 && lanes > 0 && lanes >= search->k) floor = OF_WIDTH(first_floor)(search, maxima, lanes, added);
     // Without branches, as a processor cannot foresee which documents pass.
     int64_t needed = floor > added ? floor - added : 0;
     for (int64_t lane = 0; lane < lanes; lane++) {

@@ -17,7 +17,8 @@
 #define NARROW_LIMIT 65535
 #define WIDE_LIMIT 4294967295
 #define LARGEST_MULTIPLE 65000 // largest 255 c / unit of one term, so that its multiplier fits 16 bits
-#define SMALLEST_UNIT 1e-290
+#define SMALLEST_UNIT 1e-290 // or quotients would be endless
+#define LARGEST_STEP 1e300 // or sums would be
 #define FIRST_ROOM 4096
 
 // The place of a term in a segment's directory, or -1. Words are numbered by their places, and then nothing has to
@@ -47,15 +48,17 @@ static int quantize_query(call *call) {
     uint16_t *multipliers = ARRAY(uint16_t, 5);
     SPACE(double, steps, segments * terms);
     SPACE(double, largest, terms);
-    for (int64_t place = 0; place < segments * terms; place++) {
-        int64_t segment = place / terms, number = place % terms;
-        places[place] = directory_place(indexes[segment], numbers[place]);
-        if (places[place] < 0) continue;
-        double weight = OF(indexes[segment], INDEX_LARGEST, float)[places[place]];
-        steps[place] = (double)weights[number] * most[segment] * weight / 255;
-        if (!(steps[place] >= 0 && steps[place] <= 1e300)) return damaged(call, "the largest weight of a term", number, 0);
-        if (steps[place] > largest[number]) largest[number] = steps[place];
-    }
+    for (int64_t segment = 0; segment < segments; segment++)
+        for (int64_t number = 0; number < terms; number++) {
+            int64_t place = segment * terms + number;
+            places[place] = directory_place(indexes[segment], numbers[place]);
+            if (places[place] < 0) continue;
+            double weight = OF(indexes[segment], INDEX_LARGEST, float)[places[place]];
+            steps[place] = (double)weights[number] * most[segment] * weight / 255;
+            if (!(steps[place] >= 0 && steps[place] <= LARGEST_STEP))
+                return damaged(call, "a term whose largest weight is wrong,", places[place], 0);
+            if (steps[place] > largest[number]) largest[number] = steps[place];
+        }
     int64_t known = 0;
     double total = 0, largest_step = 0;
     for (int64_t number = 0; number < terms; number++) {
@@ -67,7 +70,7 @@ static int quantize_query(call *call) {
     double limit = (double)((narrow ? NARROW_LIMIT : WIDE_LIMIT) - 2 * known);
     double unit = total * 255 / limit, other = largest_step * 255 / LARGEST_MULTIPLE;
     if (other > unit) unit = other;
-    if (!(unit > SMALLEST_UNIT)) unit = SMALLEST_UNIT; // or quotients would be endless
+    if (!(unit > SMALLEST_UNIT)) unit = SMALLEST_UNIT;
     if (known == 0) unit = 1;
     for (int64_t place = 0; place < segments * terms; place++)
         multipliers[place] = known ? (uint16_t)ceil(steps[place] * (256 / unit)) : 0;
@@ -180,6 +183,7 @@ static int find_candidates(call *call) {
     int failure = make_room_for(call, &search.found, FIRST_ROOM);
     for (int64_t segment = first; segment < last && !failure; segment++) {
         search.share = shares[segment];
+        if (!(search.share >= 0 && search.share <= 1)) return damaged(call, "the share of a segment", segment, 0);
         failure = narrow ? search_segment_narrow(call, &search, indexes[segment], masks[segment], segment, accumulators)
                          : search_segment_wide(call, &search, indexes[segment], masks[segment], segment, accumulators);
     }

@@ -26,7 +26,6 @@ from models.representations import Bool, Float32, Float64, Int32, Int64
 
 # Documents that are searched through in the time that one takes to be scored by itself.
 DOCUMENTS_PER_ROW = 128
-HIGHEST_BOUND = 2**32 - 1
 ALL_ALLOWED = mask(None)
 
 Found = tuple[Int64, Int64, Int64]
@@ -144,7 +143,8 @@ class LexicalSearch:
         parts = list(found)
         for place, rows in self._scored_singly:
             # Nothing is known of these, so their bound is as high as one can be.
-            parts.append((np.full(len(rows), place), rows, np.full(len(rows), HIGHEST_BOUND)))
+            highest = np.iinfo(np.uint16 if self._narrow else np.uint32).max
+            parts.append((np.full(len(rows), place), rows, np.full(len(rows), highest, np.int64)))
         segments, rows, bounds = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         kept = np.flatnonzero(bounds >= self._floors[0])
         if self._scored_singly:

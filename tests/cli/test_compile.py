@@ -15,4 +15,4 @@ def test_everything_is_there_for_the_next_process(tercet: Run, repository: Path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("compiled in ")
     if "NUMBA_CACHE_DIR" not in os.environ:
-        assert list((repository / "index" / "sparse" / "__pycache__").glob("kernels.find_candidates-*.nbi"))
+        assert list((repository / "index" / "dense" / "__pycache__").glob("scan.scan-*.nbi"))

@@ -272,15 +272,15 @@ def test_a_segment_that_is_begun_while_others_are_removed_stays(
         put(live, random_texts, ["a"], 1)
         publisher = live._running().publisher
         begun = collection.layout.segment("000009-0000-0a.partial")
-        real = remains_module._remove_files
+        real = remains_module.remove_files
 
         def begin_meanwhile(paths: Any) -> None:
-            monkeypatch.setattr(remains_module, "_remove_files", real)
+            monkeypatch.setattr(remains_module, "remove_files", real)
             held.enter_context(publisher.keeping(["000009-0000-0a"]))  # as another thread, without the lock
             begun.mkdir()
             real(paths)
 
-        monkeypatch.setattr(remains_module, "_remove_files", begin_meanwhile)
+        monkeypatch.setattr(remains_module, "remove_files", begin_meanwhile)
         live.flush()
         assert begun.is_dir()
         held.close()

@@ -1,5 +1,7 @@
 import gc
 import importlib.util
+import os
+import subprocess
 import sys
 import weakref
 from pathlib import Path
@@ -149,3 +151,18 @@ def test_all_variants_have_the_same_kernels() -> None:
     assert all(each == names[0] for each in names)
     with pytest.raises(ValueError, match="'other' is not among AVAILABLE_INSTRUCTIONS"):
         kernels.kernels_of("other")
+
+
+def test_instructions_that_the_processor_has_not_are_named() -> None:
+    environment = {**os.environ, "TERCET_INSTRUCTIONS": "other"}
+    done = subprocess.run(
+        [sys.executable, "-m", "cli.main", "search", "demo", "tea"],
+        env=environment,
+        cwd=Path(__file__).resolve().parents[3],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "TERCET_INSTRUCTIONS is other; this processor has ('" in done.stderr
+    assert "Traceback" not in done.stderr

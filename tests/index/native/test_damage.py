@@ -5,6 +5,6 @@ from tests.index.native.damage import Target, run, targets
 
 @pytest.mark.parametrize("target", targets(), ids=lambda target: target.kernel)
 def test_damaged_inputs_are_refused_or_harmless(target: Target) -> None:
-    """Few of them here; `make sanitize` tries many, with a module that looks after every step."""
+    """Few of them here; `try_damage.py` tries many."""
     refused = run(target, 2_000, 1)
     assert 0 <= refused < 2_000

@@ -119,7 +119,7 @@ def test_scores_are_those_of_the_formula_in_every_variant(seed: int, k: int) -> 
         assert scores[kept].tolist() == narrow[kept].tolist()
 
 
-def test_a_document_of_several_blocks(variant: Kernels) -> None:
+def test_blocks_of_kernels_are_as_long_as_those_of_the_format(variant: Kernels) -> None:
     """One term in the first and the last document of three blocks, each time in a posting."""
     documents = 2 * BLOCK + 50
     indptr = np.ones(documents + 1, np.int64)

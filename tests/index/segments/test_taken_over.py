@@ -13,7 +13,7 @@ from index.candidates import Weights
 from index.catalog.manifest import Manifest, SegmentEntry
 from index.catalog.publication import Publication
 from index.collection import Collection
-from index.files import array_folder, mapping, packed_arrays, storage
+from index.files import array_folder, content, mapping, packed_arrays
 from index.segments import files as segment_files
 from index.segments.deletes import write_deletes
 from index.snapshot import Snapshot
@@ -39,7 +39,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     for module in (array_folder, packed_arrays):
         monkeypatch.setattr(module, "map_file", noted(mapping.map_file))
-    monkeypatch.setattr(segment_files, "sha256_of", noted(storage.sha256_of))
+    monkeypatch.setattr(segment_files, "sha256_of", noted(content.sha256_of))
     return paths
 
 

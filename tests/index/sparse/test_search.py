@@ -1,5 +1,6 @@
 """A lexical search over the indexes of many segments finds what scoring every document finds, with ties."""
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -119,6 +120,24 @@ def test_later_segments_begin_with_the_floor_of_former_ones() -> None:
     plain = LexicalQuery.plain(np.array([1], np.int32), np.ones(1, np.float32), len(indexes))
     looked = LexicalSearch(indexes, plain, 10, [None] * len(indexes))
     assert [len(looked.find(place, place + 1)[0]) for place in range(len(indexes))] == [10, *[0] * 10]
+
+
+def test_threads_that_share_a_floor_find_what_one_finds() -> None:
+    """Each raises it while the others read it: what they propose may differ, but not what is the best."""
+    random = np.random.default_rng(0)
+    indexes = [
+        index_of([{1: float(weight), 2: 1.0} for weight in random.random(200) * place + 0.01])
+        for place in range(1, 17)
+    ]
+    plain = LexicalQuery.plain(np.array([1, 2], np.int32), np.ones(2, np.float32), len(indexes))
+    alone = LexicalSearch(indexes, plain, 7, [None] * len(indexes))
+    expected = alone.best([alone.find(0, len(indexes))])
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(50):
+            shared = LexicalSearch(indexes, plain, 7, [None] * len(indexes))
+            starts = range(len(indexes))
+            found = shared.best(list(pool.map(shared.find, starts, range(1, len(indexes) + 1))))
+            assert [part.tolist() for part in found] == [part.tolist() for part in expected]
 
 
 def test_a_segment_without_the_terms_and_one_with_a_great_weight() -> None:
