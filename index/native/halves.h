@@ -10,6 +10,8 @@
 
 #if defined(__F16C__) || defined(__AVX512F__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #define CHAINS 4
@@ -34,6 +36,10 @@ static inline void widen_8(const half *stored, floats8 *values) {
 #if defined(__F16C__)
     __m256 converted = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)stored));
     memcpy(values, &converted, sizeof *values);
+#elif defined(__aarch64__)
+    float16x8_t loaded = vreinterpretq_f16_u16(vld1q_u16(stored));
+    float32x4_t converted[2] = {vcvt_f32_f16(vget_low_f16(loaded)), vcvt_high_f32_f16(loaded)};
+    memcpy(values, converted, sizeof *values);
 #else
     shorts8 loaded;
     memcpy(&loaded, stored, sizeof loaded);

@@ -171,7 +171,7 @@ def _vectors(vectors: Float32, dimension: int, side: str) -> Float32:
             f"the query's {side} vectors have shape {vectors.shape}; the collection has dimension {dimension}"
         )
     _require_usable(vectors, f"a {side} value")
-    return vectors.astype(np.float32, copy=False)
+    return np.ascontiguousarray(vectors, np.float32)
 
 
 def _lexical(token_ids: Int32, weights: Float32, vocabulary_size: int) -> tuple[Int32, Float32]:

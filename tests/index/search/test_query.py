@@ -29,6 +29,16 @@ def test_terms_are_sorted_and_zero_weights_dropped(three: Any, three_query: Any,
     assert checked.weights.tolist() == [1.5, 0.5]
 
 
+def test_vectors_may_lie_in_pieces(build: Any, three: Any, three_query: Any) -> None:
+    """As columns of a matrix do."""
+    snapshot = build(three).snapshot()
+    apart = np.repeat(three_query.dense, 2, axis=1)[:, ::2]
+    assert not apart.flags.c_contiguous
+    query = dataclasses.replace(three_query, dense=apart)
+    assert snapshot.search(query).hits == snapshot.search(three_query).hits
+    np.testing.assert_array_equal(snapshot.score_all(query)[1], snapshot.score_all(three_query)[1])
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
