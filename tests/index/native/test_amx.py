@@ -1,4 +1,4 @@
-"""The variant for AMX, with its instructions in C: the tests of byte products and of what reads damage hold for it."""
+"""The variant for AMX, with its instructions in C: all tests of what is made of byte products hold for it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "kernels.abi3.so"
 
 
-@pytest.mark.parametrize("file", ["test_byte_products.py", "test_codebook.py", "test_maxsim.py", "test_damage.py"])
+@pytest.mark.parametrize(
+    "file", ["test_byte_products.py", "test_codebook.py", "test_maxsim.py", "test_damage.py"]
+)
 def test_tiles_of_the_processor_give_the_same_numbers(emulated: Path, file: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITH_ANOTHER_MODULE, "index.native.kernels", str(emulated), str(HERE / file)],
