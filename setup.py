@@ -42,6 +42,7 @@ _AVX512 = tuple(f"-mavx512{part}" for part in ("f", "bw", "cd", "dq", "vl", "vnn
 # By machine, the best first; `processor.c` tells which of them a processor has.
 VARIANTS = {
     "x86_64": {
+        "amx": (*_AVX2, *_AVX512, "-mamx-tile", "-mamx-int8", "-mprefer-vector-width=512"),
         "avx512_vnni": (*_AVX2, *_AVX512, "-mprefer-vector-width=512"),
         "avx2": _AVX2,
         "plain": ("-msse4.2",),  # which NumPy asks for, too

@@ -5,10 +5,31 @@
 
 #define LOWEST_PRODUCT (-INT16_MAX)
 
-static int centroid_products(call *call) {
-    const int32_t *sums = ARRAY(int32_t, 1);
+typedef int16_t lane_shorts __attribute__((vector_size(QUERY_LANES * 2), aligned(2), may_alias));
+
+typedef struct {
+    const group_value *widened;
+    const int32_t *sums; // [lanes]
+    int64_t size, lanes;
+    int32_t shift;
+} centroid_query;
+
+// Writes the products of a tile and some groups, of which the first is at a place, over 2^shift.
+INLINED void write_products(
+    const centroid_query *query, int64_t first, int groups, const tile_value *tile, int16_t *found
+) {
+    lane_ints products[GROUPS_AT_ONCE][TILE];
+    multiply(query->widened + first * query->size * QUERY_LANES, groups, tile, query->size, products);
+    for (int row = 0; row < TILE; row++)
+        for (int group = 0; group < groups; group++) {
+            int64_t lane = (first + group) * QUERY_LANES;
+            lane_ints over = (products[group][row] - *(const lane_ints *)(query->sums + lane)) >> query->shift;
+            *(lane_shorts *)(found + row * query->lanes + lane) = __builtin_convertvector(over, lane_shorts);
+        }
+}
+
+static int centroid_products_within(call *call) {
     const uint8_t *tiles = ARRAY(uint8_t, 2);
-    int16_t *values = ARRAY(int16_t, 4);
     int64_t groups = LENGTH(0), size = DEPTH(2), shift = INTEGER(3), lanes = groups * QUERY_LANES;
     if (outside(shift, 32)) return damaged(call, "a shift", shift, 32);
     if (size % VALUES_AT_ONCE || size != LANE_VALUES * WIDTH(0))
@@ -16,20 +37,28 @@ static int centroid_products(call *call) {
     if (LENGTH(4) != LENGTH(2) * TILE)
         return damaged(call, "the number of products", LENGTH(4), LENGTH(2) * TILE + 1);
     if (WIDTH(4) != lanes) return damaged(call, "the lanes of products", WIDTH(4), lanes + 1);
-    const group_value *widened = widened_groups(call, ARRAY(int8_t, 0), groups, size);
-    if (!widened) return NO_MEMORY;
-    for (int64_t place = 0; place < LENGTH(2); place++)
-        for (int64_t group = 0; group < groups; group++) {
-            int32_t products[TILE][QUERY_LANES];
-            multiply(widened + group * size * QUERY_LANES, tiles + place * TILE * size, size, products);
-            for (int row = 0; row < TILE; row++) {
-                int16_t *found = values + (place * TILE + row) * lanes + group * QUERY_LANES;
-                for (int lane = 0; lane < QUERY_LANES; lane++)
-                    found[lane] = (int16_t)((products[row][lane] - sums[group * QUERY_LANES + lane]) >> shift);
-            }
-        }
+    centroid_query query = {
+        .widened = widened_groups(call, ARRAY(int8_t, 0), groups, size),
+        .sums = ARRAY(int32_t, 1),
+        .size = size,
+        .lanes = lanes,
+        .shift = (int32_t)shift,
+    };
+    if (!query.widened) return NO_MEMORY;
+    SPACE(tile_value, room, TILE * size);
+    for (int64_t place = 0; place < LENGTH(2); place++) {
+        const tile_value *tile = widened_tile(tiles + place * TILE * size, size, room);
+        int16_t *found = ARRAY(int16_t, 4) + place * TILE * lanes;
+        for (int64_t first = 0; first < groups; first += GROUPS_AT_ONCE)
+            if (first + GROUPS_AT_ONCE <= groups)
+                write_products(&query, first, GROUPS_AT_ONCE, tile, found);
+            else
+                write_products(&query, first, 1, tile, found);
+    }
     return DONE;
 }
+
+MULTIPLYING(centroid_products)
 
 // Writes the best products of `count` lanes, which is QUERY_LANES or twice that, with a text's centroids; false for
 // a centroid there is not. Called with a number that the compiler knows, so that they stay in registers.

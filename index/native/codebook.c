@@ -7,10 +7,48 @@
 
 #define HALF_OFFSET 64 // added to values of centroids and of entries alike
 
-// The nearest centroid is that of the largest product less half its squared length.
-static int nearest_centroids(call *call) {
-    const int32_t *sums = ARRAY(int32_t, 1);
-    const float *scales = ARRAY(float, 2), *halves = ARRAY(float, 4);
+enum { GROUPS_OF_TILE = 8 }; // that each tile of centroids meets while it is in the nearest cache
+
+// The best product of each lane of a group so far, and the number of its centroid.
+typedef struct {
+    lane_floats best;
+    lane_ints number;
+} nearest_so_far;
+
+// Vectors as bytes, and what is found of them.
+typedef struct {
+    const group_value *widened;
+    const int32_t *sums; // [groups, QUERY_LANES]
+    const float *scales; // [groups, QUERY_LANES]
+    int64_t size;
+    nearest_so_far *found; // [groups]
+} coded_vectors;
+
+// Raises the best of some groups by a tile's centroids, of which the first has a number: products less half of
+// their squared lengths.
+INLINED void raise_nearest(
+    const coded_vectors *all, int64_t first, int groups, const tile_value *tile, int64_t number, const float *halves
+) {
+    lane_ints products[GROUPS_AT_ONCE][TILE];
+    multiply(all->widened + first * all->size * QUERY_LANES, groups, tile, all->size, products);
+    for (int group = 0; group < groups; group++) {
+        int64_t lane = (first + group) * QUERY_LANES;
+        const lane_ints sums = *(const lane_ints *)(all->sums + lane);
+        const lane_floats scales = *(const lane_floats *)(all->scales + lane);
+        nearest_so_far own = all->found[first + group];
+        for (int row = 0; row < TILE; row++) {
+            lane_floats whole = __builtin_convertvector(products[group][row] - sums, lane_floats);
+            lane_floats product = whole * scales - halves[row];
+            lane_ints higher = product > own.best;
+            own.number = (higher & ((int32_t)number + row)) | (~higher & own.number);
+            own.best = (lane_floats)((higher & (lane_ints)product) | (~higher & (lane_ints)own.best));
+        }
+        all->found[first + group] = own;
+    }
+}
+
+static int nearest_centroids_within(call *call) {
+    const float *halves = ARRAY(float, 4);
     const uint8_t *tiles = ARRAY(uint8_t, 3);
     uint16_t *nearest = ARRAY(uint16_t, 5);
     int64_t groups = LENGTH(0), size = DEPTH(3), count = LENGTH(5);
@@ -20,67 +58,92 @@ static int nearest_centroids(call *call) {
         return damaged(call, "the number of half lengths", LENGTH(4), LENGTH(3) * TILE + 1);
     if (count > groups * QUERY_LANES)
         return damaged(call, "the number of vectors", count, groups * QUERY_LANES + 1);
-    const group_value *widened = widened_groups(call, ARRAY(int8_t, 0), groups, size);
-    if (!widened) return NO_MEMORY;
-    for (int64_t group = 0; group < groups; group++) {
-        const int32_t *own_sums = sums + group * QUERY_LANES;
-        const lane_floats own_scales = *(const lane_floats *)(scales + group * QUERY_LANES);
-        lane_floats best;
-        lane_ints number = {0};
-        for (int lane = 0; lane < QUERY_LANES; lane++) best[lane] = -INFINITY;
+    SPACE(tile_value, room, TILE * size);
+    SPACE(nearest_so_far, found, groups);
+    coded_vectors all = {
+        .widened = widened_groups(call, ARRAY(int8_t, 0), groups, size),
+        .sums = ARRAY(int32_t, 1),
+        .scales = ARRAY(float, 2),
+        .size = size,
+        .found = found,
+    };
+    if (!all.widened) return NO_MEMORY;
+    for (int64_t group = 0; group < groups; group++)
+        for (int lane = 0; lane < QUERY_LANES; lane++) found[group].best[lane] = -INFINITY;
+    for (int64_t start = 0; start < groups; start += GROUPS_OF_TILE)
         for (int64_t place = 0; place < LENGTH(3); place++) {
-            int32_t products[TILE][QUERY_LANES];
-            multiply(widened + group * size * QUERY_LANES, tiles + place * TILE * size, size, products);
-            for (int row = 0; row < TILE; row++) {
-                lane_ints whole = *(const lane_ints *)products[row] - *(const lane_ints *)own_sums;
-                lane_floats product =
-                    __builtin_convertvector(whole, lane_floats) * own_scales - halves[place * TILE + row];
-                lane_ints higher = product > best;
-                number = (higher & (int32_t)(place * TILE + row)) | (~higher & number);
-                best = (lane_floats)((higher & (lane_ints)product) | (~higher & (lane_ints)best));
-            }
+            const tile_value *tile = widened_tile(tiles + place * TILE * size, size, room);
+            int64_t number = place * TILE, end = start + GROUPS_OF_TILE < groups ? start + GROUPS_OF_TILE : groups;
+            for (int64_t first = start; first < end; first += GROUPS_AT_ONCE)
+                if (first + GROUPS_AT_ONCE <= end)
+                    raise_nearest(&all, first, GROUPS_AT_ONCE, tile, number, halves + number);
+                else
+                    raise_nearest(&all, first, 1, tile, number, halves + number);
         }
-        for (int lane = 0; lane < QUERY_LANES && group * QUERY_LANES + lane < count; lane++)
-            nearest[group * QUERY_LANES + lane] = (uint16_t)number[lane];
-    }
+    for (int64_t vector = 0; vector < count; vector++)
+        nearest[vector] = (uint16_t)found[vector / QUERY_LANES].number[vector % QUERY_LANES];
     return DONE;
 }
 
-// The place of the entry nearest to a piece, of equal ones the first; entries: float[width, ENTRIES].
-static inline uint8_t nearest_entry(const float *piece, const float *entries, int64_t width) {
-    lane_floats best;
-    lane_ints number = {0};
-    for (int lane = 0; lane < QUERY_LANES; lane++) best[lane] = INFINITY;
+MULTIPLYING(nearest_centroids)
+
+enum { TOKENS_OF_TABLE = 64 }; // that each table meets while it is in the nearest cache
+
+static inline int32_t smallest_of_lanes(const lane_ints *values) {
+    int32_t found = (*values)[0];
+    for (int lane = 1; lane < QUERY_LANES; lane++) found = (*values)[lane] < found ? (*values)[lane] : found;
+    return found;
+}
+
+// The place of the entry nearest to a piece, of equal ones the first; entries: float[width, ENTRIES]. Distances are
+// compared as the integers of the same bits, whose order is the same; the width is a constant.
+INLINED uint8_t nearest_entry(const float *piece, const float *entries, int width) {
+    lane_ints best, number = {0};
+    for (int lane = 0; lane < QUERY_LANES; lane++) best[lane] = INT32_MAX;
     for (int32_t first = 0; first < ENTRIES; first += QUERY_LANES) {
         lane_floats distances = {0};
-        for (int64_t place = 0; place < width; place++) {
+        for (int place = 0; place < width; place++) {
             lane_floats difference = piece[place] - *(const lane_floats *)(entries + place * ENTRIES + first);
             distances += difference * difference;
         }
-        lane_ints lower = distances < best;
+        lane_ints lower = (lane_ints)distances < best;
         number = (lower & first) | (~lower & number);
-        best = (lane_floats)((lower & (lane_ints)distances) | (~lower & (lane_ints)best));
+        best = (lower & (lane_ints)distances) | (~lower & best);
     }
-    int32_t found = 0;
-    float least = INFINITY;
-    for (int lane = 0; lane < QUERY_LANES; lane++)
-        if (best[lane] < least || (best[lane] == least && number[lane] + lane < found)) {
-            least = best[lane];
-            found = number[lane] + lane;
-        }
-    return (uint8_t)found;
+    lane_ints others = best != smallest_of_lanes(&best);
+    for (int lane = 0; lane < QUERY_LANES; lane++) number[lane] += lane;
+    number |= others & ENTRIES;
+    return (uint8_t)smallest_of_lanes(&number);
+}
+
+// The codes of some tokens' piece: rests of `size` values, codes of `pieces` bytes a token.
+INLINED void encode_piece(
+    const float *rests, int64_t size, const float *entries, int width, uint8_t *codes, int64_t pieces,
+    int64_t tokens
+) {
+    for (int64_t token = 0; token < tokens; token++)
+        codes[token * pieces] = nearest_entry(rests + token * size, entries, width);
 }
 
 static int encode_pieces(call *call) {
-    const float *rests = ARRAY(float, 0), *tables = ARRAY(float, 1);
-    uint8_t *codes = ARRAY(uint8_t, 2);
+    const float *tables = ARRAY(float, 1);
     int64_t pieces = LENGTH(1), width = WIDTH(1), size = WIDTH(0);
     if (size != pieces * width) return damaged(call, "the values of a vector", size, pieces * width + 1);
-    for (int64_t token = 0; token < LENGTH(0); token++)
-        for (int64_t piece = 0; piece < pieces; piece++)
-            codes[token * pieces + piece] = nearest_entry(
-                rests + token * size + piece * width, tables + piece * width * ENTRIES, width
-            );
+    if (width != 2 && width != 4 && width != 8) return damaged(call, "the values of a piece", width, 9);
+    for (int64_t first = 0; first < LENGTH(0); first += TOKENS_OF_TABLE) {
+        int64_t tokens = LENGTH(0) - first < TOKENS_OF_TABLE ? LENGTH(0) - first : TOKENS_OF_TABLE;
+        for (int64_t piece = 0; piece < pieces; piece++) {
+            const float *rests = ARRAY(float, 0) + first * size + piece * width;
+            const float *entries = tables + piece * width * ENTRIES;
+            uint8_t *codes = ARRAY(uint8_t, 2) + first * pieces + piece;
+            if (width == 2)
+                encode_piece(rests, size, entries, 2, codes, pieces, tokens);
+            else if (width == 4)
+                encode_piece(rests, size, entries, 4, codes, pieces, tokens);
+            else
+                encode_piece(rests, size, entries, 8, codes, pieces, tokens);
+        }
+    }
     return DONE;
 }
 

@@ -1,18 +1,23 @@
 // A value for each lane of a group of query tokens, worked on together; the compiler splits what is too wide.
 #pragma once
 
-#include "byte_products.h"
+#include "arrays.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { QUERY_LANES = 16 };
 
 // They may lie at any place of an array.
 typedef int32_t lane_ints __attribute__((vector_size(QUERY_LANES * 4), aligned(4), may_alias));
 typedef float lane_floats __attribute__((vector_size(QUERY_LANES * 4), aligned(4), may_alias));
 
-// Products less what OFFSET adds to them, times a document token's scale, where that is more than the best so far.
+// Products less what OFFSET adds to them, times a document token's scale; raises what is the best so far.
 static inline void raise_lanes(
-    const int32_t products[QUERY_LANES], const int32_t *sums, float scale, lane_floats *scaled, lane_floats *best
+    const lane_ints *products, const lane_ints *sums, float scale, lane_floats *scaled, lane_floats *best
 ) {
-    lane_ints whole = *(const lane_ints *)products - *(const lane_ints *)sums;
-    *scaled = __builtin_convertvector(whole, lane_floats) * scale;
+    *scaled = __builtin_convertvector(*products - *sums, lane_floats) * scale;
     lane_ints higher = *scaled > *best;
     *best = (lane_floats)((higher & (lane_ints)*scaled) | (~higher & (lane_ints)*best));
 }

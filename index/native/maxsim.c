@@ -74,16 +74,23 @@ static int open_query(call *call, int place, byte_query *query) {
     return query->widened ? DONE : NO_MEMORY;
 }
 
-static int open_tile(call *call, int64_t values, token_tile *tile) {
-    SPACE(uint8_t, bytes, TILE * values);
-    memset(bytes, OFFSET, (size_t)(TILE * values));
-    tile->bytes = bytes;
-    tile->values = values;
-    return DONE;
-}
-
 static void lower_all(float *values, int64_t count) {
     for (int64_t place = 0; place < count; place++) values[place] = -FLT_MAX;
+}
+
+// Raises the best product of each query token of some groups by those with a tile, float[groups, QUERY_LANES], in
+// units of the query's scales.
+INLINED void raise_best(const byte_query *query, int64_t first, int groups, const token_tile *tile, float *best) {
+    lane_ints products[GROUPS_AT_ONCE][TILE];
+    multiply(query->widened + first * query->values * QUERY_LANES, groups, tile->widened, tile->values, products);
+    for (int group = 0; group < groups; group++) {
+        int64_t lane = (first + group) * QUERY_LANES;
+        lane_ints sums = *(const lane_ints *)(query->sums + lane);
+        lane_floats scaled, own_best = *(lane_floats *)(best + lane);
+        for (int token = 0; token < TILE; token++)
+            raise_lanes(&products[group][token], &sums, tile->scales[token], &scaled, &own_best);
+        *(lane_floats *)(best + lane) = own_best;
+    }
 }
 
 // A text's best product with each query token, float[groups, QUERY_LANES], in units of the query's scales; the
@@ -92,20 +99,15 @@ static double best_of_text(
     const byte_query *query, const stored_text *text, const codebook *book, token_tile *tile, float *best
 ) {
     float longest = 0;
-    int64_t group_size = query->values * QUERY_LANES;
     lower_all(best, query->groups * QUERY_LANES);
     for (int64_t first = 0; first < text->count; first += TILE) {
         if (!fill_tile(tile, text, book, first)) return -1;
         longest = tile->longest > longest ? tile->longest : longest;
-        for (int64_t group = 0; group < query->groups; group++) {
-            int32_t products[TILE][QUERY_LANES];
-            const int32_t *sums = query->sums + group * QUERY_LANES;
-            lane_floats scaled, own_best = *(lane_floats *)(best + group * QUERY_LANES);
-            multiply(query->widened + group * group_size, tile->bytes, tile->values, products);
-            for (int token = 0; token < TILE; token++)
-                raise_lanes(products[token], sums, tile->scales[token], &scaled, &own_best);
-            *(lane_floats *)(best + group * QUERY_LANES) = own_best;
-        }
+        for (int64_t group = 0; group < query->groups; group += GROUPS_AT_ONCE)
+            if (group + GROUPS_AT_ONCE <= query->groups)
+                raise_best(query, group, GROUPS_AT_ONCE, tile, best);
+            else
+                raise_best(query, group, 1, tile, best);
     }
     return longest;
 }
@@ -126,13 +128,13 @@ static void bring_text_near(const stored_texts *texts, int64_t number) {
     if (text.count > 0) bring_near(text.codes, text.count * text.size);
 }
 
-static int near_maxsim(call *call) {
+static int near_maxsim_within(call *call) {
     stored_texts texts = TEXTS(0);
     codebook book = CODEBOOK(4);
     byte_query query;
     token_tile tile;
     int failure = open_query(call, 6, &query);
-    if (!failure) failure = open_tile(call, query.values, &tile);
+    if (!failure) failure = new_tile(call, query.values, &tile);
     if (failure) return failure;
     double error = error_of_query(&query);
     SPACE(float, best, query.groups * QUERY_LANES);
@@ -155,6 +157,8 @@ static int near_maxsim(call *call) {
     return DONE;
 }
 
+MULTIPLYING(near_maxsim)
+
 // How far a product may be below the best and yet be it exactly, for vectors of length 1, in the units of the
 // query's scales: float[groups, QUERY_LANES]. A lane without a query token has any margin.
 static void set_margins(const byte_query *query, float *margins) {
@@ -167,45 +171,54 @@ static void set_margins(const byte_query *query, float *margins) {
     }
 }
 
-// Raises the exact product of each query token of a group with those tokens of a tile alone that may be its best:
-// no other comes as near to the best so far as twice the error of its bytes.
-static void raise_exact(
-    const byte_query *query, int64_t group, const token_tile *tile, int64_t count, float margin_length,
-    const float *margins, float *best, double *exact
+// Raises the exact product of a query token by that with a token of a tile.
+static void raise_one(const byte_query *query, int64_t lane, const token_tile *tile, int64_t token, double *exact) {
+    const uint8_t *bytes = tile->bytes + token * tile->values;
+    double product = exact_product(query->vectors + lane * query->values, bytes, tile->values);
+    double value = product * (double)tile->scales[token];
+    exact[lane] = value > exact[lane] ? value : exact[lane];
+}
+
+// What `exact_maxsim` keeps of one text: best and margins: float[groups, QUERY_LANES], exact: double[tokens].
+typedef struct {
+    float *best, *margins, longest;
+    double *exact;
+} exact_scores;
+
+// Raises the exact product of each query token of some groups with those of the first `count` tokens of a tile
+// alone that may be its best: no other comes as near to the best so far as twice the error of its bytes.
+INLINED void raise_exact(
+    const byte_query *query, int64_t first, int groups, const token_tile *tile, int64_t count, exact_scores *found
 ) {
-    int32_t products[TILE][QUERY_LANES];
-    const int32_t *sums = query->sums + group * QUERY_LANES;
-    lane_floats scaled[TILE], own_best = *(lane_floats *)(best + group * QUERY_LANES);
-    int64_t left = query->tokens - group * QUERY_LANES;
-    uint32_t taken = left < QUERY_LANES ? (1u << left) - 1 : (1u << QUERY_LANES) - 1;
-    multiply(query->widened + group * query->values * QUERY_LANES, tile->bytes, tile->values, products);
-    for (int token = 0; token < TILE; token++)
-        raise_lanes(products[token], sums, tile->scales[token], &scaled[token], &own_best);
-    *(lane_floats *)(best + group * QUERY_LANES) = own_best;
-    lane_floats needed = own_best - *(const lane_floats *)(margins + group * QUERY_LANES) * margin_length;
-    for (int token = 0; token < count; token++) {
-        uint32_t near = reaching_lanes(&scaled[token], &needed) & taken;
-        for (; near; near &= near - 1) {
-            int64_t lane = group * QUERY_LANES + __builtin_ctz(near);
-            const double *vector = query->vectors + lane * query->values;
-            double product = exact_product(vector, tile->bytes + token * tile->values, tile->values);
-            double value = product * (double)tile->scales[token];
-            exact[lane] = value > exact[lane] ? value : exact[lane];
-        }
+    lane_ints products[GROUPS_AT_ONCE][TILE];
+    multiply(query->widened + first * query->values * QUERY_LANES, groups, tile->widened, tile->values, products);
+    for (int group = 0; group < groups; group++) {
+        int64_t start = (first + group) * QUERY_LANES, left = query->tokens - start;
+        uint32_t taken = left < QUERY_LANES ? (1u << left) - 1 : (1u << QUERY_LANES) - 1;
+        lane_ints sums = *(const lane_ints *)(query->sums + start);
+        lane_floats scaled[TILE], own_best = *(lane_floats *)(found->best + start);
+        for (int token = 0; token < TILE; token++)
+            raise_lanes(&products[group][token], &sums, tile->scales[token], &scaled[token], &own_best);
+        *(lane_floats *)(found->best + start) = own_best;
+        lane_floats needed = own_best - *(const lane_floats *)(found->margins + start) * found->longest;
+        for (int64_t token = 0; token < count; token++)
+            for (uint32_t near = reaching_lanes(&scaled[token], &needed) & taken; near; near &= near - 1)
+                raise_one(query, start + __builtin_ctz(near), tile, token, found->exact);
     }
 }
 
-static int exact_maxsim(call *call) {
+static int exact_maxsim_within(call *call) {
     stored_texts texts = TEXTS(0);
     codebook book = CODEBOOK(4);
     byte_query query;
     token_tile tile;
     int failure = open_query(call, 6, &query);
-    if (!failure) failure = open_tile(call, query.values, &tile);
+    if (!failure) failure = new_tile(call, query.values, &tile);
     if (failure) return failure;
     SPACE(float, best, query.groups * QUERY_LANES);
     SPACE(float, margins, query.groups * QUERY_LANES);
     SPACE(double, exact, query.tokens);
+    exact_scores found = {.best = best, .margins = margins, .exact = exact};
     RESULT(double, scores, 0, texts.count);
     set_margins(&query, margins);
     for (int64_t number = 0; number < texts.count; number++) {
@@ -214,23 +227,28 @@ static int exact_maxsim(call *call) {
         if (text.count == 0) continue;
         if (!fits_tile(&text, &book, tile.values))
             return damaged(call, "the bytes of a code", text.size, tile.values);
-        float longest = 0;
         double total = 0;
+        found.longest = 0;
         lower_all(best, query.groups * QUERY_LANES);
         for (int64_t token = 0; token < query.tokens; token++) exact[token] = -INFINITY;
         for (int64_t first = 0; first < text.count; first += TILE) {
             int64_t count = text.count - first < TILE ? text.count - first : TILE;
             if (!fill_tile(&tile, &text, &book, first))
                 return damaged(call, "a centroid of a text", number, book.centroid_count);
-            longest = tile.longest > longest ? tile.longest : longest;
-            for (int64_t group = 0; group < query.groups; group++)
-                raise_exact(&query, group, &tile, count, longest, margins, best, exact);
+            found.longest = tile.longest > found.longest ? tile.longest : found.longest;
+            for (int64_t group = 0; group < query.groups; group += GROUPS_AT_ONCE)
+                if (group + GROUPS_AT_ONCE <= query.groups)
+                    raise_exact(&query, group, GROUPS_AT_ONCE, &tile, count, &found);
+                else
+                    raise_exact(&query, group, 1, &tile, count, &found);
         }
         for (int64_t token = 0; token < query.tokens; token++) total += exact[token];
         scores[number] = total / (double)query.tokens;
     }
     return DONE;
 }
+
+MULTIPLYING(exact_maxsim)
 
 #define TEXTS_AND_CODEBOOK                                                                                       \
     "stores: token_store[Z], places: int64[K], starts: int64[K], ends: int64[K], centroids: uint8[M, R]?, "       \

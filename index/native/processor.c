@@ -8,6 +8,11 @@
 #include <cpuid.h>
 #include <stdint.h>
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 static uint64_t kept_registers(void) {
     uint32_t low, high;
     __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -17,7 +22,7 @@ static uint64_t kept_registers(void) {
 // Bits that must all be set.
 static bool all(uint64_t value, uint64_t bits) { return (value & bits) == bits; }
 
-enum { SSE = 1 << 1, AVX = 1 << 2, AVX512 = 7 << 5 }; // of the registers
+enum { SSE = 1 << 1, AVX = 1 << 2, AVX512 = 7 << 5, AMX = 3 << 17 }; // of the registers
 
 bool has_avx2(void) {
     const uint32_t in_first = bit_FMA | bit_OSXSAVE | bit_AVX | bit_F16C | bit_POPCNT | bit_MOVBE;
@@ -33,6 +38,26 @@ bool has_avx512_vnni(void) {
     uint32_t a, b, c, d;
     if (!has_avx2() || !all(kept_registers(), SSE | AVX | AVX512)) return false;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && all(b, in_seventh) && all(c, bit_AVX512VNNI);
+}
+
+// Linux keeps AMX's large registers only for a process that asks for them; it then does so for all of its threads.
+static bool may_use_amx(void) {
+#if defined(__linux__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
+
+bool has_amx(void) {
+    static int found = -1; // until it was asked for
+    const uint32_t in_seventh = 1u << 24 | 1u << 25; // tiles, and products of bytes with them
+    uint32_t a, b, c, d;
+    if (found < 0)
+        found = has_avx512_vnni() && all(kept_registers(), AMX) && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+                all(d, in_seventh) && may_use_amx();
+    return found;
 }
 #endif
 

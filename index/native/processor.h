@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+bool has_amx(void);
 bool has_avx512_vnni(void);
 bool has_avx2(void);
 bool has_plain(void);

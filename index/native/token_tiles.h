@@ -27,11 +27,21 @@ static inline bool is_whole_codebook(const codebook *book) {
 
 typedef struct {
     uint8_t *bytes; // [TILE, values], OFFSET behind those of a token
+    tile_value *room; // for them as they are multiplied
+    const tile_value *widened; // they as they are multiplied
     int64_t values;
     int32_t squares[TILE]; // the squared lengths of the tokens
     float scales[TILE]; // what their values are multiplied by
     float longest; // the length of the longest vector
 } token_tile;
+
+static inline int new_tile(call *call, int64_t values, token_tile *tile) {
+    SPACE(uint8_t, bytes, TILE * values);
+    SPACE(tile_value, room, TILE * values);
+    memset(bytes, OFFSET, (size_t)(TILE * values));
+    *tile = (token_tile){.bytes = bytes, .room = room, .values = values};
+    return DONE;
+}
 
 // Whether a text's tokens can be put into tiles.
 static inline bool fits_tile(const stored_text *text, const codebook *book, int64_t values) {
@@ -85,8 +95,19 @@ static inline void assemble_token(
         assemble_pieces(token, codes, centroid, book->tables, book->pieces, 8);
 }
 
-static inline void copy_token(uint8_t *restrict token, const uint8_t *codes, int64_t count) {
-    for (int64_t place = 0; place < count; place++) token[place] = codes[place] ^ OFFSET;
+typedef uint8_t tile_bytes __attribute__((vector_size(VALUES_AT_ONCE), aligned(1), may_alias));
+
+static inline void copy_token(uint8_t *restrict token, const uint8_t *restrict codes, int64_t count) {
+    int64_t place = 0;
+    for (; place + VALUES_AT_ONCE <= count; place += VALUES_AT_ONCE)
+        *(tile_bytes *)(token + place) = *(const tile_bytes *)(codes + place) ^ OFFSET;
+    for (; place < count; place++) token[place] = codes[place] ^ OFFSET;
+}
+
+// What the values of assembled tokens are multiplied by, which gives them length 1.
+static inline void set_unit_scales(const int32_t squares[restrict TILE], float scales[restrict TILE]) {
+    for (int token = 0; token < TILE; token++) // a vector of zeros has the product 0, whatever its scale
+        scales[token] = 1 / __builtin_sqrtf((float)(squares[token] > 1 ? squares[token] : 1));
 }
 
 // Puts the tokens of a text that fits from `first` on into the tile, and where there are fewer than 8 the last one
@@ -106,16 +127,15 @@ static inline bool fill_tile(token_tile *tile, const stored_text *text, const co
         if (centroid >= book->centroid_count) return false;
         assemble_token(bytes, codes, book->centroids + centroid * book->kept, book);
     }
+    tile->widened = widened_tile(tile->bytes, tile->values, tile->room);
     square_sums(tile->bytes, tile->values, tile->squares);
-    tile->longest = text->scales ? 0 : 1;
-    for (int token = 0; token < TILE; token++) {
-        int32_t square = tile->squares[token];
-        if (text->scales) {
-            float length = __builtin_sqrtf((float)square) * text->scales[positions[token]];
-            tile->scales[token] = text->scales[positions[token]];
-            tile->longest = length > tile->longest ? length : tile->longest;
-        } else // a vector of zeros has the product 0, whatever its scale
-            tile->scales[token] = 1 / __builtin_sqrtf((float)(square > 1 ? square : 1));
+    float longest = 0;
+    for (int token = 0; text->scales && token < TILE; token++) {
+        float scale = tile->scales[token] = text->scales[positions[token]];
+        float length = __builtin_sqrtf((float)tile->squares[token]) * scale;
+        longest = length > longest ? length : longest;
     }
+    tile->longest = text->scales ? longest : 1;
+    if (!text->scales) set_unit_scales(tile->squares, tile->scales);
     return true;
 }

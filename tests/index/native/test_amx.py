@@ -1,0 +1,59 @@
+"""The variant for AMX, with its instructions in C: all tests of what is made of byte products hold for it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+
+WITH_ANOTHER_MODULE = """
+import importlib.util, sys
+import pytest
+
+name, path, *arguments = sys.argv[1:]
+spec = importlib.util.spec_from_file_location(name, path)
+module = importlib.util.module_from_spec(spec)
+sys.modules[name] = module
+spec.loader.exec_module(module)
+assert module.AVAILABLE_INSTRUCTIONS == ("plain",)
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]))
+"""
+
+
+@pytest.fixture(scope="module")
+def emulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kernels as they are compiled for AMX, but of no instruction that this processor may lack."""
+    spec = importlib.util.spec_from_file_location("tercet_setup", ROOT / "setup.py")
+    assert spec is not None
+    assert spec.loader is not None
+    setup = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(setup)
+    plain = setup.VARIANTS.get(platform.machine(), {"plain": ()})["plain"]
+    flags = (*plain, "-D__AMX_INT8__", "-include", str(HERE / "amx_in_c.h"))
+    setup.VARIANTS = {platform.machine(): {"plain": flags}}
+    folder = tmp_path_factory.mktemp("amx")
+    setup.build(folder / "kernels.abi3.so", folder)
+    return folder / "kernels.abi3.so"
+
+
+@pytest.mark.parametrize(
+    "file", ["test_byte_products.py", "test_codebook.py", "test_maxsim.py", "test_damage.py"]
+)
+def test_tiles_of_the_processor_give_the_same_numbers(emulated: Path, file: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_ANOTHER_MODULE, "index.native.kernels", str(emulated), str(HERE / file)],
+        cwd=ROOT,
+        env=os.environ | {"TERCET_INSTRUCTIONS": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
