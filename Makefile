@@ -6,7 +6,7 @@ BIN := .venv/bin
 KERNELS := setup.py $(wildcard index/native/*.[ch])
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo serve setup compile test outside images lint check format bench docs
+.PHONY: demo serve setup test outside images lint check format bench docs
 
 demo: .venv/.installed-cpu
 	$(BIN)/tercet demo --port $(PORT)
@@ -17,12 +17,8 @@ serve: .venv/.installed-cpu
 setup: .venv/.installed-dev
 
 # Tests of one file share a process and its fixtures; one thread each, as processes that share CPUs slow down others.
-test: compile
+test: setup
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
-
-# What all tests would have to compile, once.
-compile: setup
-	$(BIN)/tercet compile
 
 # The packages for other frameworks, each in an environment of its own below .venv-outside. OUTSIDE: names, or all of them.
 outside: .venv/.installed-cpu
@@ -50,7 +46,7 @@ format: setup
 
 # PEER: the Python of an environment with FlagEmbedding, see docs/benchmarks.md; without it peers are left out.
 BENCHMARKS := search sparse idf dense late token_codecs segments scale filters quality encode build serve_load query_batches tracing page compat live client_stream exports same_as_built churn crash power_loss concurrent_writes
-bench: setup
+bench: setup .venv/.installed-bench
 	missed=; \
 	for name in $(BENCHMARKS); do PYTHONPATH=clients/python/src $(BIN)/python benchmarks/$$name.py $(if $(PEER),$$([ $$name = encode ] && echo $(PEER))) || missed="$$missed $$name"; done; \
 	$(if $(PEER),$(BIN)/python benchmarks/parity.py $(PEER) || missed="$$missed parity";) \
@@ -66,3 +62,7 @@ bench: setup
 .venv/.installed-dev: pyproject.toml constraints.txt $(KERNELS) | .venv/bin/python
 	$(INSTALL) '.[cpu,parquet,files,torch,train,eval,dev]'
 	touch $@ .venv/.installed-cpu
+
+.venv/.installed-bench: pyproject.toml constraints.txt $(KERNELS) | .venv/bin/python
+	$(INSTALL) '.[bench]'
+	touch $@

@@ -62,14 +62,16 @@ def collection(
     return SparseRows(indptr, (keys % vocabulary).astype(np.int32), weights), queries
 
 
-@njit(nogil=True)
-def accumulate(
+def _accumulate(
     starts: Array, documents: Array, weights: Array, token_ids: Array, query_weights: Array, sums: Array
 ) -> None:
     for place in range(len(token_ids)):
         weight = query_weights[place]
         for position in range(starts[token_ids[place]], starts[token_ids[place] + 1]):
             sums[documents[position]] += weight * weights[position]
+
+
+accumulate: Any = njit(nogil=True)(_accumulate)
 
 
 def naive_search(rows: SparseRows) -> tuple[Callable[..., Array], Callable[..., Array]]:
@@ -110,12 +112,7 @@ def measured(documents: int) -> dict[str, Any]:
     rows, queries = collection(np.random.default_rng(0), documents)
     by_sorting, by_partition = naive_search(rows)
     with tempfile.TemporaryDirectory(prefix="tercet-sparse-") as name:
-        warm_up, folder = Path(name, "warm_up"), Path(name, "index")
-        warm_up.mkdir()
-        folder.mkdir()
-        build_inverted(
-            SparseRows(rows.indptr[:2], rows.token_ids, rows.weights), VOCABULARY, ArrayFolder(warm_up)
-        )
+        folder = Path(name)
         started = time.perf_counter()
         build_inverted(rows, VOCABULARY, ArrayFolder(folder))
         build_seconds = time.perf_counter() - started

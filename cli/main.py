@@ -15,7 +15,6 @@ import typer
 
 import cli.adapters
 import cli.collection
-import cli.compile
 import cli.demo
 import cli.doctor
 import cli.documents
@@ -67,7 +66,6 @@ def application(arguments: list[str]) -> typer.Typer:
     app.callback()(_tercet)
     app.command()(cli.demo.demo)
     app.command()(cli.doctor.doctor)
-    app.command("compile")(cli.compile.compile_loops)
     server = bool({"serve", "encoder"} & set(arguments[:1])) or COMPLETING in os.environ
     app.command()(cli.serve.serve_command(with_flags=server))
     app.command()(cli.serve.encoder_command(with_flags=server))

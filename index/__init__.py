@@ -1,1 +1,1 @@
-"""The three-way index: storage, retrieval and exact scores, in NumPy, Numba and FAISS."""
+"""The three-way index: storage, retrieval and exact scores, in NumPy, C and FAISS."""

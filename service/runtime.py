@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from index.errors import SearchIndexError
-from index.warm_up import warm_up
 from models.encoder import Encoder
 from models.errors import EncoderUnavailableError
 from service.backups import CollectionBackups
@@ -367,11 +365,6 @@ class Runtime:
             self.telemetry.count_job,
         )
         await jobs.start()
-        try:
-            await self.pools.search.run(warm_up)
-        except (OSError, SearchIndexError) as error:
-            # No room for temporary files: the first search is slower then.
-            log.warning("the index could not be warmed up: %s", error)
         return SearchServices(
             SearchPipeline(encoders, self.collections, self.pools.search, self._admission),
             jobs,

@@ -38,7 +38,6 @@ TRAINING_ARROWS = {
 INDEX_ORDER = [
     "errors",
     "native",
-    "compiled",
     "selection",
     "runs",
     "files",
@@ -63,7 +62,6 @@ INDEX_ORDER = [
     "inspection",
     "tuning",
     "live",
-    "warm_up",
     "verify",
     "backups",
 ]

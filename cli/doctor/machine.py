@@ -13,7 +13,7 @@ from models.cores import usable_cores
 
 TOPIC = "machine"
 PROC = Path("/proc")
-# What the kernels of onnxruntime, FAISS and Numba make use of, as Linux names it.
+# What onnxruntime, FAISS and our kernels make use of, as Linux names it.
 X86_SETS = ("avx2", "fma", "f16c", "avx_vnni", "avx512f", "avx512_vnni", "amx_int8", "amx_bf16")
 ARM_SETS = ("asimd", "asimddp", "i8mm", "bf16", "sve")
 INT8_SETS = {"avx_vnni", "avx512_vnni", "amx_int8", "asimddp", "i8mm"}

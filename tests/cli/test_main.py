@@ -22,7 +22,7 @@ def test_help_names_every_command(tercet: Run) -> None:
 
 
 def test_nothing_heavy_is_loaded_for_help_or_verify(repository: Path) -> None:
-    heavy = "{'numpy', 'faiss', 'onnxruntime', 'numba', 'pydantic', 'fastapi', 'tokenizers', 'httpx'}"
+    heavy = "{'numpy', 'faiss', 'onnxruntime', 'pydantic', 'fastapi', 'tokenizers', 'httpx'}"
     code = (
         f"import sys, cli.main; cli.main.application([]); sys.exit(sorted({heavy} & set(sys.modules)) or 0)"
     )

@@ -56,7 +56,6 @@ def test_the_folder_is_only_read_and_waits_for_the_server(composed: dict[str, An
 def test_both_are_hardened_and_may_write_where_the_image_does(composed: dict[str, Any]) -> None:
     image = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
     assert "HF_HOME=/var/cache/tercet" in image
-    assert "NUMBA_CACHE_DIR=/var/cache/tercet" in image
     for service in composed["services"].values():
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]

@@ -145,7 +145,7 @@ def test_a_read_only_root_still_has_room_where_the_image_writes(
         image = gpu if service["image"] == "tercet:gpu" else cpu
         environment = image.environment()
         writable = [volume.split(":")[1] for volume in service["volumes"]] + service["tmpfs"]
-        wanted = [environment["HF_HOME"], environment["NUMBA_CACHE_DIR"], TEMPORARY]
+        wanted = [environment["HF_HOME"], TEMPORARY]
         if service.get("command") != ["encoder"]:
             wanted.append(environment["TERCET_DATA"])
         for path in wanted:

@@ -115,9 +115,7 @@ def server(image: Rehearsal, cpu: Any) -> Iterator[tuple[subprocess.Popen[bytes]
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     image.environment["TERCET_PORT"] = str(port)
-    (entrypoint,) = (Path(image.move(word)) for word in cpu.last("ENTRYPOINT").words)
-    entrypoint.write_text(image.move(entrypoint.read_text(encoding="utf-8")), encoding="utf-8")
-    command = [str(entrypoint), *cpu.last("CMD").words]
+    command = [*cpu.last("ENTRYPOINT").words, *cpu.last("CMD").words]
     with subprocess.Popen(command, cwd=image.working, env=image.environment) as process:
         yield process, port
         process.kill()
@@ -161,15 +159,6 @@ def test_what_serving_needs_stays_light(image: Rehearsal) -> None:
     serving = [path for path in files if not path.relative_to(packages).parts[0].startswith(left_out)]
     assert len(serving) < len(files), "Parquet is in the image"
     assert sum(path.lstat().st_size for path in serving) <= SERVING_BYTES
-
-
-@pytest.mark.slow
-@pytest.mark.network
-@pytest.mark.timeout(900)
-def test_the_warm_up_left_compiled_kernels(image: Rehearsal) -> None:
-    kernels = image.folder / "opt/tercet/kernels"
-    assert list(kernels.rglob("*.nbi"))
-    assert len((kernels / "id").read_text().strip()) == 16
 
 
 @pytest.mark.slow

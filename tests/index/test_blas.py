@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numba.np.arraymath  # noqa: F401  # loads SciPy's OpenBLAS now instead of within the first search
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits

@@ -37,7 +37,7 @@ SCRIPT = Path(__file__).with_name("other_process.py")
 
 def start(repository: Path, *arguments: object) -> subprocess.Popen[str]:
     """Starts `other_process.py` with one thread in each library, so that it may fork."""
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     path = os.pathsep.join([str(repository), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.Popen(
         [sys.executable, str(SCRIPT), *map(str, arguments)],

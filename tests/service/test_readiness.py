@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from index.errors import StorageFullError
 from service.data_root import DataRoot
 from service.encoding.health import FAILURES
 from service.load.pools import OPERATIONS_THREADS
@@ -37,18 +36,6 @@ async def test_ready_says_no_while_every_batch_fails(
         assert "batches failed" in response.json()["error"]["message"]
         assert (await client.get("/health")).status_code == 200
         broken.clear()  # no request comes, as a balancer sends none
-        assert (await client.get("/ready")).status_code == 200
-
-
-@pytest.mark.parametrize("error", [StorageFullError("no room"), OSError(28, "No space left on device")])
-async def test_a_server_without_room_for_temporary_files_serves(
-    make_client: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    def full() -> None:
-        raise error
-
-    monkeypatch.setattr("service.runtime.warm_up", full)
-    async with make_client() as client:
         assert (await client.get("/ready")).status_code == 200
 
 
