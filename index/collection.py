@@ -61,14 +61,12 @@ class Collection:
     @staticmethod
     def _create(layout: CollectionLayout, settings: CollectionSettings) -> None:
         name = settings.name
+        _require_missing(layout, name)  # before the lock, which whoever writes the collection holds
         layout.folder.mkdir(exist_ok=True)
         lock = ExclusiveLock(layout.lock, f"collection {name!r}")
         lock.acquire()
         try:
-            if layout.settings.exists():
-                raise CollectionExistsError(
-                    f"collection {name!r} exists already; delete it or choose another name"
-                )
+            _require_missing(layout, name)
             if layout.current.exists():
                 raise DamagedIndexError(
                     f"{layout.settings} is missing, but {layout.current} names a snapshot; "
@@ -286,6 +284,11 @@ def delete_collection(root: Path, name: str) -> None:
             lock.release()
     for remains in root.glob(f"{_DELETED_PREFIX}*"):  # also those of a deletion that was killed
         shutil.rmtree(remains, ignore_errors=True)
+
+
+def _require_missing(layout: CollectionLayout, name: str) -> None:
+    if layout.settings.exists():
+        raise CollectionExistsError(f"collection {name!r} exists already; delete it or choose another name")
 
 
 def _is_name(name: str) -> bool:
