@@ -30,6 +30,7 @@ from service.documents.writer import DocumentBatch, PutOutcome
 from service.exceptions import InvalidRequestError, RequestTooLargeError
 from service.http.anything import ANYTHING
 from service.http.binary_route import BinaryRoute
+from service.http.why_not_json import why_not_json
 from service.ready_representations import unpacked
 from service.routes.collections import Name
 from service.routes.common import (
@@ -391,7 +392,8 @@ def _json(text: str) -> Any:
     try:
         return loads(text.encode())
     except orjson.JSONDecodeError as error:
-        raise InvalidRequestError(f"filter is not valid JSON: {error}", "filter", "invalid_filter") from error
+        why = why_not_json(text.encode(), error)
+        raise InvalidRequestError(f"filter is not valid JSON: {why}", "filter", "invalid_filter") from error
 
 
 @contextmanager

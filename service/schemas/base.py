@@ -159,6 +159,10 @@ class Request(Body):
     model_config = ConfigDict(extra="forbid")
 
 
+class NoFields(Request):
+    """What a route takes that takes nothing."""
+
+
 class Usage(BaseModel):
     """What a request cost."""
 

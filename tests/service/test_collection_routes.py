@@ -51,7 +51,9 @@ async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any)
 
 
 async def test_a_collection_that_was_written_exists(client: httpx.AsyncClient) -> None:
-    written = await client.put("/collections/demo/documents", json={"documents": [{"id": "x", "text": "tea"}]})
+    written = await client.put(
+        "/collections/demo/documents", json={"documents": [{"id": "x", "text": "tea"}]}
+    )
     assert written.status_code == 200
     again = await client.put("/collections/demo")
     assert (again.status_code, again.json()["error"]["code"]) == (409, "collection_exists")

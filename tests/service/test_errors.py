@@ -115,6 +115,60 @@ async def test_bodies(
         assert error_of(response)["code"] == code
 
 
+LARGE = b'{"collection": "demo", "query": "q", "exclude": [' + b'"x",\n' * 20_000
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (SEARCH + b',\n "top_k": NaN}', "line 2, column 11 has NaN: JSON has no such number; use null"),
+        (LARGE + b"NaN]}", "line 20001, column 1 has NaN: JSON has no such number; use null"),
+        (LARGE + b",1]}", "line 20001, column 1 has ,: a value belongs here; strings stand in double quotes"),
+    ],
+)
+async def test_json_that_is_none_is_told_with_its_place(
+    client: httpx.AsyncClient, content: bytes, message: str
+) -> None:
+    answer = await client.post("/search", content=content, headers={"Content-Type": "application/json"})
+    assert error_of(answer)["message"] == f"the body is not valid JSON: {message}"
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "code"),
+    [
+        (b"", None, None),
+        (b"{}", None, None),
+        (b"null", None, None),
+        (b"garbage", 400, "invalid_json"),
+        (b"[1]", 422, "invalid_value"),
+        (b'{"x": 1}', 422, "unknown_field"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("method", "path", "success"),
+    [
+        ("POST", "/collections/demo/merge", 202),
+        ("POST", "/collections/demo/backups", 201),
+        ("DELETE", "/collections/demo/documents/tea", 200),
+        ("DELETE", "/collections/demo", 204),
+    ],
+)
+async def test_the_body_of_a_route_that_takes_none_is_looked_at(
+    client: httpx.AsyncClient,
+    method: str,
+    path: str,
+    success: int,
+    content: bytes,
+    status: int | None,
+    code: str | None,
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = await client.request(method, path, content=content, headers=headers)
+    assert answer.status_code == (status or success)
+    if code is not None:
+        assert error_of(answer)["code"] == code
+
+
 @pytest.mark.parametrize(
     ("path", "content", "param"),
     [
