@@ -271,10 +271,17 @@ def failure_of(error: Exception) -> Failure:
                 status,
                 _printable(str(error)),
                 getattr(error, "code", code),
-                _short_param(getattr(error, "param", PARAMS.get(kind))),
+                _short_param(_param(error, kind)),
                 _headers(error),
             )
     return INTERNAL
+
+
+def _param(error: Exception, kind: type[Exception]) -> str | None:
+    """The field that an error is about, where that is known."""
+    if isinstance(error, InvalidDocumentError):
+        return error.part
+    return getattr(error, "param", PARAMS.get(kind))
 
 
 def _storage_failure(error: StorageError) -> Failure:

@@ -41,6 +41,9 @@ REMEDIES: Mapping[str, str] = {
     "too_short": "at least {min_length} items",
 }
 
+# Alternatives in Python's words → in those of JSON.
+OF_JSON: Mapping[str, str] = {"False": "false", "True": "true", "None": "null"}
+
 # Field → what its object may be.
 OBJECTS: Mapping[str, str] = {
     "weights": ' such as {"dense": 1, "sparse": 0.3, "colbert": 1}',
@@ -77,6 +80,7 @@ def _remedy(name: str, detail: Mapping[str, Any]) -> str:
         for key, limit in detail.get("ctx", {}).items()
     }
     remedy = REMEDIES[detail["type"]].format_map(limits)
+    remedy = OF_JSON.get(remedy, remedy)
     return remedy + OBJECTS.get(name, "") if remedy == "an object" else remedy.replace(" 1 items", " 1 item")
 
 

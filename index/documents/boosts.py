@@ -20,6 +20,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from index.documents.datetimes import microseconds_of
+from index.documents.declared import unsuited
 from index.documents.fields import FieldType
 from index.documents.filters import Filter, check_filter, parse_filter
 from index.errors import InvalidQueryError
@@ -38,6 +39,7 @@ _CALLED: dict[tuple[type, ...], str] = {
     _EITHER: "a string or a number",
 }
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_LONG_DURATION = re.compile(r"\d+(?:\.\d+)?[smhdw]", re.ASCII)
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)([smhdw])", re.ASCII)
 
 
@@ -167,12 +169,7 @@ def check_boost(boost: Boost, fields: Mapping[str, FieldType]) -> None:
         return
     kind = fields.get(boost.field)
     if kind not in DECAYING:
-        suited = ", ".join(name for name in sorted(fields) if fields[name] in DECAYING) or "none"
-        said = "is not declared in this collection" if kind is None else f"is {kind}"
-        raise InvalidQueryError(
-            f"a decay takes a field of type {' or '.join(DECAYING)}, but {boost.field[:80]!r} {said}; such "
-            f"fields: {suited}"
-        )
+        raise InvalidQueryError(f"a decay {unsuited(boost.field, fields, DECAYING)}")
     if boost.decay not in DECAYS:
         raise InvalidQueryError(f"decay is {boost.decay!r:.80}; use {', '.join(DECAYS)}")
     if not 0 < boost.at_scale < 1:
@@ -193,6 +190,11 @@ def _duration(name: str, value: str | float) -> float:
     """Microseconds."""
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if found is None:
+        if isinstance(value, str) and _LONG_DURATION.fullmatch(value):
+            raise InvalidQueryError(
+                f"{name} is {value!r:.80}; use at most 9 digits, and 6 behind the point: "
+                "a larger unit for more"
+            )
         raise InvalidQueryError(
             f"{name} is {value!r:.80}, but the field is datetime; use a number with s, m, h, d or w, as '30d'"
         )

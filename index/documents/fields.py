@@ -134,7 +134,8 @@ def _keyword(name: str, member: object) -> bytes:
         ) from error
     if len(encoded) > MAX_KEYWORD_BYTES:
         raise InvalidDocumentError(
-            f"field {name!r}: a keyword has {len(encoded)} bytes; the limit is {MAX_KEYWORD_BYTES}"
+            f"field {name!r}: a keyword has {len(encoded)} bytes; the limit is {MAX_KEYWORD_BYTES}: shorten "
+            "it, or keep it in metadata under a name that is not declared"
         )
     return encoded
 
@@ -194,7 +195,7 @@ def columns_of(
             try:
                 values.append(field_values(name, kind, found.get(name), rounded=rounded))
             except InvalidDocumentError as error:
-                raise InvalidDocumentError(f"document {id!r:.80}: {error}") from error
+                raise InvalidDocumentError(f"document {id!r:.80}: {error}", f"metadata.{name}") from error
         columns[name] = column_of(kind, values)
     return columns
 

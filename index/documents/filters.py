@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
 from index.documents.datetimes import microseconds_of
+from index.documents.declared import undeclared
 from index.documents.fields import FieldType
 from index.documents.numbers import comparable_integer, exact_number, require_json_integer
 from index.errors import InvalidQueryError
@@ -185,11 +186,7 @@ def check_filter(node: Filter, fields: Mapping[str, FieldType]) -> None:
     elif isinstance(node, Not):
         check_filter(node.part, fields)
     elif node.field not in fields:
-        known = ", ".join(sorted(fields)) or "none"
-        raise InvalidQueryError(
-            f"filter field {node.field[:80]!r} is not declared in this collection; declared fields: {known}. "
-            "Fields are declared when a collection is created (--field NAME:TYPE, or fields in PUT)"
-        )
+        raise InvalidQueryError(f"filter field {undeclared(node.field, fields)}")
     elif isinstance(node, In):
         _check_values(node.field, fields[node.field], node.values)
     elif isinstance(node, Range):

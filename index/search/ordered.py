@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.documents.conditions import Condition
+from index.documents.declared import undeclared
 from index.documents.fields import Column, FieldType, KeywordColumn
 from index.errors import InvalidQueryError
 from index.files.packed_bytes import first_not_below
@@ -57,10 +58,7 @@ class PlacedDocument:
 def check_order(order: Order, fields: Mapping[str, FieldType]) -> None:
     """Raises InvalidQueryError where the field is not declared."""
     if order.field not in fields:
-        declared = ", ".join(sorted(fields)) or "none"
-        raise InvalidQueryError(
-            f"order_by names field {order.field[:80]!r}, which is not declared; declared are: {declared}"
-        )
+        raise InvalidQueryError(f"order_by names a field, but {undeclared(order.field, fields)}")
 
 
 def ordered_page(

@@ -26,7 +26,7 @@ from service.documents.binary import BinaryBody, BroughtArrays
 from service.documents.brought import BroughtText, BroughtTexts
 from service.documents.keys import one_key, write_key
 from service.documents.ordering import name_from, order_from, ordered_pieces, place_from
-from service.documents.writer import DocumentBatch, PutOutcome
+from service.documents.writer import DocumentBatch, PutOutcome, about_document
 from service.exceptions import InvalidRequestError, RequestTooLargeError
 from service.http.anything import ANYTHING
 from service.http.binary_route import BinaryRoute
@@ -343,8 +343,9 @@ async def _key(
 def _digested(given: str, route: str, names: tuple[str, ...], body: BaseModel) -> WriteKey | None:
     """Raises InvalidDocumentError for metadata that no digest can be taken of, as no document may have it."""
     if isinstance(body, PutDocumentsRequest):
-        for document in body.documents:
-            require_metadata(f"document {document.id!r:.80}", document.metadata or {})
+        for place, document in enumerate(body.documents):
+            with about_document(place):
+                require_metadata(f"document {document.id!r:.80}", document.metadata or {})
     elif isinstance(body, PatchDocumentRequest | UpdateDocumentsRequest):
         require_metadata(f"document {names[-1]!r:.80}", body.metadata)
     # Its own key is no part of what is compared, nor what servers of before did not know and says nothing.

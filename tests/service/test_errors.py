@@ -509,7 +509,7 @@ async def test_a_wrong_value_is_told_with_its_remedy(
     ("body", "message"),
     [
         ({"lexical": "foo"}, "lexical is 'foo'; use 'plain' or 'idf'"),
-        ({"window": 256}, 'window is 256; use an object such as {"tokens": 256}'),
+        ({"window": 256}, 'window is 256; use an object such as {"tokens": 256} or false'),
         ({"window": {"tokens": 2}}, "window.tokens is 2; use at least 8"),
         ({"window": {}}, "window.tokens is missing; give it"),
         (

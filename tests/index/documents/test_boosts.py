@@ -79,6 +79,7 @@ def test_what_is_infinitely_far_away_gets_nothing() -> None:
         (replace(RECENT, origin=2020), "the field is datetime; use such as '2026-01-01'"),
         (replace(RECENT, origin="yesterday"), "is no moment in time"),
         (replace(RECENT, scale="30"), "use a number with s, m, h, d or w"),
+        (replace(RECENT, scale="99999999999999999w"), "use at most 9 digits, and 6 behind the point"),
         (replace(RECENT, scale="0d"), "scale is '0d'; use more than 0"),
         (replace(RECENT, offset="-3d"), "offset is '-3d'"),
         (FilterBoost(parse_filter({"eq": {"cost": 1}}), 0.1), "'cost' is not declared"),

@@ -111,6 +111,7 @@ def test_a_page_goes_on_where_its_last_document_is_gone(
 
 def test_other_fields_are_refused(snapshot: Snapshot) -> None:
     with pytest.raises(
-        InvalidQueryError, match=r"order_by names field 'nope'.*declared are: kind, new, price"
+        InvalidQueryError,
+        match=r"order_by names a field, but 'nope' is not.*declared fields: kind, new, price",
     ):
         snapshot.ordered_page(Order("nope"), None, 1)
