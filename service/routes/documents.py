@@ -208,12 +208,14 @@ async def count_documents(
 
 @routes.post(f"{DOCUMENTS}/get", response_model=GetDocumentsResponse, responses=errors(404, 409, 422))
 async def get_documents(name: Name, body: GetDocumentsRequest, services: Services) -> Response:
-    """Several stored documents by their ids, as they are at one moment.
+    """Several stored documents by their ids, as they are at one moment, each once.
 
     Of an alias of several collections an id may give a document of each.
     """
     snapshot = await services.readable.open(name)
-    return await response_of(documents_pieces(snapshot, body.ids, services.pools.operations))
+    return await response_of(
+        documents_pieces(snapshot, list(dict.fromkeys(body.ids)), services.pools.operations)
+    )
 
 
 @routes.post(
