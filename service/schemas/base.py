@@ -37,12 +37,12 @@ WHOLE = BeforeValidator(_whole)
 Integer = Annotated[int, WHOLE]
 
 
-def at_most(limit: int, what: str) -> BeforeValidator:
+def at_most(limit: int, what: str, remedy: str) -> BeforeValidator:
     """Counts an object's entries before they are checked: of a million wrong ones each would be an error."""
 
     def check(value: object) -> object:
         if isinstance(value, dict) and len(value) > limit:
-            raise ValueError(f"{len(value)} {what}; the limit is {limit}")
+            raise ValueError(f"{len(value)} {what}; the limit is {limit}: {remedy}")
         return value
 
     return BeforeValidator(check)
@@ -157,6 +157,10 @@ class Request(Body):
     """A body of a route of our own: unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class NoFields(Request):
+    """What a route takes that takes nothing."""
 
 
 class Usage(BaseModel):
