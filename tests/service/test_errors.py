@@ -482,7 +482,11 @@ async def test_405_names_every_method_of_the_path(
             "weights is a list of 3; use an object such as "
             """{"dense": 1, "sparse": 0.3, "colbert": 1} or 'sum', 'miracl', 'mldr' or 'flag'""",
         ),
-        ("/search", {"wieghts": 1}, "wieghts: no such field; leave it out"),
+        ("/search", {"wieghts": 1}, "wieghts: no such field; did you mean weights?"),
+        ("/search", {"topK": 3}, "topK: no such field; did you mean top_k?"),
+        ("/search", {"zzz": 1}, "zzz: no such field; leave it out"),
+        ("/search", {"weights": {"dens": 1}}, "weights.dens: no such field; did you mean dense?"),
+        ("/rerank", {"top_m": 1}, "top_m: no such field; did you mean top_k?"),  # top_n is a former name
         ("/rerank", {"documents": []}, "documents is []; use at least 1 item"),
         ("/rerank", {"documents": "tea"}, "documents is 'tea'; use a list"),
         ("/rerank", {"documents": ["tea", None]}, "documents.1 is null; use a string"),
