@@ -85,6 +85,19 @@ def test_aliases_are_searched_and_hits_tell_their_collections(aliased: str, visi
     page.get_by_label("year from").wait_for()
 
 
+def test_long_names_and_places_fit_a_phone(make_server: Any, visit: Visit) -> None:
+    names = [letter * 64 for letter in "abcd"]
+    place = {"source": "long/" * 40, "headings": ["word" * 40], "start": 0, "end": 7}
+    with make_server() as url:
+        for name in names:
+            put(url, name, [{"id": name, "text": "hot tea", "metadata": place}])
+        httpx.put(f"{url}/aliases/all", json={"collections": names}).raise_for_status()
+        page = visit(f"{url}/#/search?c=all&q=tea", viewport={"width": 360, "height": 740}, has_touch=True)
+        found(page, 4)
+        assert page.locator("option[value=all]").inner_text().endswith("c, …)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
 def test_what_an_alias_no_longer_means_is_said(aliased: str, visit: Visit) -> None:
     page = visit(f"{aliased}/#/search?c=gone&q=hot+tea")
     page.get_by_role("alert").get_by_text("It is not there").wait_for()
