@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 
 import numpy as np
 
@@ -38,9 +39,11 @@ from index.errors import (
     SearchIndexError,
 )
 from index.fusion import SIDES, Fusion
+from index.runs import runs
 from index.search.boosts import boosts_at
 from index.search.by_id import ById, DocumentPlace
 from index.search.choice import Choice
+from index.search.exact_scores import Candidates, scored
 from index.search.examples import check_examples, example_query
 from index.search.explanation import Explanation, explain
 from index.search.facets import facets_of
@@ -59,7 +62,7 @@ from index.search.query import (
     check_weights,
 )
 from index.search.ranking import rank, rank_reciprocally
-from index.search.retrieval import Candidates, ids_at, retrieve
+from index.search.retrieval import retrieve
 from index.segments.parts import rows_in_parts
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
@@ -244,9 +247,7 @@ class Snapshot:
         choice = Choice(segments, found, top_k, page, group_by, self._collections)
         ranking = rank_reciprocally if fusion == "rrf" else rank
         ranked = ranking(segments, found, checked, weights, sides, choice)
-        hits = hits_of(
-            segments, found, ranked, checked, weights, contents=contents, collections=self._collections
-        )
+        hits = hits_of(segments, ranked, checked, weights, contents=contents, collections=self._collections)
         scored = time.perf_counter()
         return SearchResult(hits, self.version, retrieved - started, scored - retrieved)
 
@@ -283,30 +284,25 @@ class Snapshot:
         S is 4 in a collection with BM25, else 3. A side that is not in the query or not stored scores 0.
         """
         checked, segments = self._checked(query, text), self._opened()
-        ids = ids_at(segments, found.segments, found.rows).take(np.arange(len(found)))
-        late = late_scores(segments, found, checked).best()
-        return [id.decode() for id in ids], found.components(late, self._sides)
+        return self._ids_at(found.segments, found.rows), self._components(checked, segments, found)
 
     def score_all(self, query: Representations, text: str | None = None) -> tuple[list[str], Float32]:
         """Every document's id and scores float32[N, S] (dense, sparse, colbert), without candidates.
 
         S is 4 in a collection with BM25, else 3. A side that is not in the query or not stored scores 0.
         """
-        checked = self._checked(query, text)
-        ids: list[str] = []
+        checked, segments = self._checked(query, text), self._opened()
+        kept = [segment.rows_kept() for segment in segments]
+        places = np.repeat(np.arange(len(segments)), [len(rows) for rows in kept])
+        rows = np.concatenate([np.empty(0, np.int64), *kept])
+        encodings, documents = (sum(map(of, segments)) for of in (attrgetter("encodings"), len))
+        step = max(1, SCORED_ROWS * documents // max(1, encodings))
         parts: list[Float64] = [np.empty((0, self._sides))]
-        for place, segment in enumerate(self._opened()):
-            step = max(1, SCORED_ROWS * len(segment) // max(1, segment.encodings))
-            kept = segment.rows_kept()
-            for start in range(0, len(kept), step):
-                rows = kept[start : start + step]
-                ids.extend(segment.documents.ids_of(rows))
-                dense = segment.dense_scores(checked.dense, rows)
-                sparse = segment.lexical_scores(checked.token_ids, checked.weights, rows)
-                colbert = segment.colbert_scores(checked.colbert, rows)
-                bm25 = segment.bm25_scores(checked.bm25_part(place), rows)
-                parts.append(self._stacked(dense, sparse, colbert, bm25))
-        return ids, np.concatenate(parts).astype(np.float32)
+        for start in range(0, len(rows), step):
+            some = slice(start, start + step)
+            found = scored(segments, checked, places[some], rows[some])
+            parts.append(self._components(checked, segments, found))
+        return self._ids_at(places, rows), np.concatenate(parts).astype(np.float32)
 
     def get(self, id: str) -> Document | None:
         """The stored document of an id, or None.
@@ -426,10 +422,9 @@ class Snapshot:
         segments, checked, words = self._opened(), check_query(query, self.settings), self._words(text)
         found = []
         for place, row in places:
-            explanation = explain(segments[place], row, checked, self.idf)
-            part = segments[place].bm25
-            if words is not None and part is not None:
-                explanation = replace(explanation, bm25=explain_bm25(part, row, words, place))
+            explanation = explain(segments, place, row, checked, self.idf)
+            if words is not None:
+                explanation = replace(explanation, bm25=explain_bm25(row, words, place))
             found.append(explanation)
         return found
 
@@ -500,13 +495,18 @@ class Snapshot:
         check_filter(filter, self.settings.fields)
         return condition_of(filter, self.settings.fields)
 
+    def _components(self, query: CheckedQuery, segments: Sequence[Segment], found: Candidates) -> Float64:
+        """All scores of candidates, float64[K, S]."""
+        late = late_scores(segments, query, found.segments, found.rows).best()
+        return found.components(late, self._sides)
+
+    def _ids_at(self, places: Int64, rows: Int64) -> list[str]:
+        segments = self._opened()
+        return [id for place, run in runs(places) for id in segments[place].documents.ids_of(rows[run])]
+
     @property
     def _sides(self) -> int:
         return 3 if self._bm25 is None else 4
-
-    def _stacked(self, *sides: Float64) -> Float64:
-        """The scores float64[K, S] of the sides that the collection has."""
-        return np.stack(sides[: self._sides], axis=1)
 
 
 def _bm25_parts(segments: Sequence[Segment]) -> list[Bm25Segment]:

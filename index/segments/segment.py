@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from index.bm25.segment import Bm25Segment, SegmentTerms
+from index.bm25.segment import Bm25Segment
 from index.candidates import DenseOptions
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import SegmentEntry
@@ -26,7 +26,6 @@ from index.files.arrays import ArraySource
 from index.files.memory_arrays import MemoryArrays
 from index.files.packed_bytes import PackedBytes
 from index.files.pieces import Pieces
-from index.scoring import dense_scores, lexical_scores, packed_maxsim
 from index.segments.builder import DENSE, POSITIONS, SegmentBuilder
 from index.segments.deletes import read_deletes
 from index.segments.files import check_files, open_arrays
@@ -35,16 +34,12 @@ from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.left_counts import LeftCounts
 from index.sparse.term_statistics import TermStatistics
-from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenVectorStore
-from index.token_vectors.texts import StoredTexts
-from index.windows.scores import Scorer, best_of_windows, search_documents
+from index.windows.scores import search_documents
 from index.windows.store import WindowStore
 from models.representations import (
     Bool,
     Float32,
-    Float64,
-    Int32,
     Int64,
     SparseRows,
     ragged_positions,
@@ -310,29 +305,6 @@ class Segment:
             return self.dense_index.search(query, k, allowed, options)
         return search_documents(self.dense_index, self.windows, query, k, allowed, options)
 
-    def dense_scores(self, query: Float32 | None, rows: Int64) -> Float64:
-        """`s_dense` of the rows; 0 for a query without a dense vector."""
-        if query is None:
-            return np.zeros(len(rows))
-        return self._best(rows, lambda texts: dense_scores(query, self.vectors, texts))
-
-    def lexical_scores(self, token_ids: Int32, weights: Float32, rows: Int64) -> Float64:
-        """`s_lex` of the rows."""
-        return lexical_scores(token_ids, weights, self.forward, rows)
-
-    def bm25_scores(self, terms: SegmentTerms | None, rows: Int64) -> Float64:
-        """`s_bm25` of the rows; 0 where the query has no text or the collection no BM25."""
-        if terms is None or self.bm25 is None:
-            return np.zeros(len(rows))
-        return self.bm25.scores(terms, rows)
-
-    def colbert_scores(self, query: QueryTokens | None, rows: Int64) -> Float64:
-        """`s_mul` of the rows; 0 where query or segment has no token vectors."""
-        store = self.token_vectors
-        if query is None or store is None:
-            return np.zeros(len(rows))
-        return self._best(rows, lambda texts: packed_maxsim(query, StoredTexts.of(store, texts)))
-
     def pieces(self, rows: Int64) -> Pieces:
         """Where what dense and lexical scores of the rows read lies."""
         texts = self.texts_of(rows)[0]
@@ -352,7 +324,7 @@ class Segment:
         """What was encoded of the rows, row by row: they themselves, or their windows, int64[W]; and how many
         each has, int64[K].
         """
-        if self.windows is None:
+        if self.windows is None or self.windows.undivided:
             return rows, np.ones(len(rows), np.int64)
         offsets = self.windows.offsets
         return ragged_positions(offsets, rows), offsets[rows + 1] - offsets[rows]
@@ -360,9 +332,6 @@ class Segment:
     def encodings_of(self, row: int) -> int:
         """The encoded texts of a row: its windows, or the document itself."""
         return 1 if self.windows is None else len(self.windows.of(row))
-
-    def _best(self, rows: Int64, score: Scorer) -> Float64:
-        return score(rows) if self.windows is None else best_of_windows(self.windows, rows, score)
 
 
 def _open_positions(arrays: ArraySource, documents: int) -> Int64:

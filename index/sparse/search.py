@@ -37,7 +37,8 @@ class LexicalQuery:
     """T terms of a query as S segments number them, and their weights.
 
     terms: int32[S, T], ascending in each segment but for -1, which it lacks; weights: float32[T], above 0.
-    base, slope, least and most float64[S]: those of `saturation.py`, where forward rows hold frequencies.
+    Where forward rows hold frequencies tf, a weight is tf / (tf + base + slope · length), and in each segment
+    between `least` and `most` times, float64[S] both, what its index was built with.
     """
 
     terms: Int32
@@ -61,6 +62,13 @@ class LexicalQuery:
         ones = np.ones(segments)
         terms = np.repeat(token_ids[None], segments, axis=0)
         return LexicalQuery(terms, weights, 0.0, 0.0, ones, ones)
+
+    def sums(self, indexes: Sequence[InvertedIndex], segments: Int64, rows: Int64) -> Float64:
+        """Σ query weight · document weight of rows int64[K] of segments int64[K], ascending: float64[K]."""
+        if not len(self.weights):
+            return np.zeros(len(rows))
+        records = tuple(index.record for index in indexes)
+        return score_in_segments(records, self.terms, self.weights, self.base, self.slope, segments, rows)
 
 
 class LexicalSearch:
@@ -150,16 +158,6 @@ class LexicalSearch:
         if self._scored_singly:
             kept = kept[np.argsort(segments[kept], kind="stable")]
         return segments[kept], rows[kept], bounds[kept]
-
-
-def exact_sums(
-    indexes: Sequence[InvertedIndex], query: LexicalQuery, segments: Int64, rows: Int64
-) -> Float64:
-    """Σ query weight · document weight of rows int64[K] of segments int64[K], ascending: float64[K]."""
-    if not len(query.weights):
-        return np.zeros(len(rows))
-    records = tuple(index.record for index in indexes)
-    return score_in_segments(records, query.terms, query.weights, query.base, query.slope, segments, rows)
 
 
 def search_index(

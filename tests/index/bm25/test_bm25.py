@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 
 from index.bm25 import analysis, writer
 from index.bm25.analysis import Analyzer
-from index.bm25.formula import ratios, saturation
+from index.bm25.formula import ratios, weights
 from index.bm25.term_table import TermTable, beginnings_of
 from index.bm25.vocabulary import TERM_BYTES, TermNumbers, open_terms
 from index.bm25.words import count_words
@@ -128,12 +128,11 @@ def test_only_allowed_documents_are_proposed(build: Any, random_corpus: Any, ran
 @pytest.mark.parametrize(("own", "mean"), [(3.0, 11.0), (11.0, 3.0), (4.0, 4.0)])
 def test_every_weight_is_within_its_bounds(own: float, mean: float) -> None:
     lengths = np.array([1, 2, 5, 40, 90], np.int32)
-    built, asked = (saturation(lengths, value) for value in (own, mean))
     least, most = ratios(90, own, mean)
-    for row, length in enumerate(lengths.tolist()):
+    for length in lengths.tolist():
         frequencies = np.arange(1, length + 1, dtype=np.float32)
-        stored = built.weights(frequencies, row).astype(np.float32).astype(np.float64)
-        ratio = asked.weights(frequencies, row) / stored
+        stored = weights(frequencies, length, own).astype(np.float32).astype(np.float64)
+        ratio = weights(frequencies, length, mean) / stored
         assert (ratio >= least).all()
         assert (ratio <= most).all()
     assert min(least, 1 / most) > 0.25  # and the bounds are not idle

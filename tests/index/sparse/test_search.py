@@ -16,7 +16,7 @@ from index.files.array_folder import ArrayFolder
 from index.files.memory_arrays import MemoryArrays
 from index.sparse import search
 from index.sparse.inverted_index import InvertedIndex, build_inverted
-from index.sparse.search import LexicalQuery, LexicalSearch, exact_sums
+from index.sparse.search import LexicalQuery, LexicalSearch
 from models.representations import SparseRows, offsets_of
 
 VOCABULARY = 40
@@ -73,9 +73,7 @@ def found_in(
     segments, rows, scores = looked.best([looked.find(first, last) for first, last in pairwise(edges)])
     assert (np.diff(scores) <= 0).all()
     np.testing.assert_array_equal(
-        exact_sums(indexes, plain, np.sort(segments), rows[np.argsort(segments, kind="stable")]).astype(
-            np.float32
-        ),
+        plain.sums(indexes, np.sort(segments), rows[np.argsort(segments, kind="stable")]).astype(np.float32),
         scores[np.argsort(segments, kind="stable")],
     )
     places = zip(segments.tolist(), rows.tolist(), strict=True)

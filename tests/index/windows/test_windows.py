@@ -21,7 +21,6 @@ from index.errors import DamagedIndexError, InvalidDocumentError, SearchIndexErr
 from index.inspection import inspect_collection
 from index.live.collection import LiveCollection
 from index.scoring import packed_maxsim
-from index.search import best_window as best
 from index.search import late_interaction
 from index.verify import verify
 from index.windows.settings import WindowSettings
@@ -192,8 +191,7 @@ def test_finalists_are_compared_with_token_vectors_once(
         scored.append(len(texts))
         return packed_maxsim(query, texts)
 
-    for module in (late_interaction, best):
-        monkeypatch.setattr(module, "packed_maxsim", counted, raising=False)
+    monkeypatch.setattr(late_interaction, "packed_maxsim", counted)
     assert len(snapshot.search(three_query).hits) == 2
     assert sum(scored) == 4
 
