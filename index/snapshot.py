@@ -39,18 +39,18 @@ from index.errors import (
     SearchIndexError,
 )
 from index.fusion import SIDES, Fusion
+from index.reading.examples import check_examples, example_query
+from index.reading.ordered import Order, Place, PlacedDocument, check_order, ordered_page
+from index.reading.pages import Name, page_of, starts_behind
 from index.runs import runs
 from index.search.boosts import boosts_at
 from index.search.by_id import ById, DocumentPlace
 from index.search.choice import Choice
 from index.search.exact_scores import Candidates, scored
-from index.search.examples import check_examples, example_query
 from index.search.explanation import Explanation, explain
 from index.search.facets import facets_of
 from index.search.hits import hits_of
 from index.search.late_interaction import late_scores
-from index.search.ordered import Order, Place, PlacedDocument, check_order, ordered_page
-from index.search.pages import Name, page_of, starts_behind
 from index.search.query import (
     CheckedQuery,
     check_facets,
@@ -390,7 +390,7 @@ class Snapshot:
         return StoredQuery.of(documents.document(found), self._stored(found), window)
 
     def examples_query(self, like: Sequence[str], unlike: Sequence[str] = ()) -> StoredQuery:
-        """A query for documents like some, unlike others: see `index/search/examples.py`. Its text is theirs
+        """A query for documents like some, unlike others: see `index/reading/examples.py`. Its text is theirs
         that it shall be like, one after the other.
 
         Raises DocumentNotFoundError, which names those that are not there, InvalidQueryError for no ids, too

@@ -54,6 +54,7 @@ INDEX_ORDER = [
     "bm25",
     "catalog",
     "segments",
+    "reading",
     "search",
     "snapshot",
     "ledger",

@@ -17,7 +17,7 @@ from index.documents.boosts import parse_boost
 from index.documents.filters import parse_filter
 from index.errors import AmbiguousDocumentError, InvalidQueryError, UnlikeCollectionsError
 from index.live.collection import LiveCollection
-from index.search.ordered import Order
+from index.reading.ordered import Order
 from index.snapshot import Snapshot
 
 FIELDS = {"year": "integer", "tags": "keyword"}

@@ -18,7 +18,7 @@ from index.documents.conditions import Condition
 from index.documents.fields import Column, FieldType, KeywordColumn, undeclared
 from index.errors import InvalidQueryError
 from index.files.packed_bytes import first_not_below
-from index.search.pages import Name, starts_behind
+from index.reading.pages import Name, starts_behind
 from index.segments.segment import Segment
 from models.representations import Bool, Int64
 
