@@ -329,10 +329,6 @@ class Segment:
         offsets = self.windows.offsets
         return ragged_positions(offsets, rows), offsets[rows + 1] - offsets[rows]
 
-    def encodings_of(self, row: int) -> int:
-        """The encoded texts of a row: its windows, or the document itself."""
-        return 1 if self.windows is None else len(self.windows.of(row))
-
 
 def _open_positions(arrays: ArraySource, documents: int) -> Int64:
     """Those of a segment; all 0 where it is of format version 1, which had no ledger."""

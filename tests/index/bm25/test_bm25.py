@@ -260,7 +260,7 @@ def test_score_and_score_all_have_a_fourth_column(
 
 def test_an_explanation_adds_up(collection_of: Any, query: Representations) -> None:
     snapshot = collection_of(TEXTS, segment=2).snapshot()
-    words = snapshot.explain(query, "d", "tea tea honey salt").bm25
+    words = snapshot.explanations(query, ["d"], "tea tea honey salt")[0].bm25
     assert words is not None
     assert words.terms == ("tea", "honey")  # tea counts twice
     assert words.counts.tolist() == [2, 1]
@@ -269,7 +269,7 @@ def test_an_explanation_adds_up(collection_of: Any, query: Representations) -> N
     assert words.weights == pytest.approx([1 / 3.1, 1 / 3.1])
     (hit,) = [h for h in snapshot.search(query, text="tea tea honey salt").hits if h.document.id == "d"]
     assert words.products.sum() == pytest.approx(hit.scores.bm25, abs=1e-6)
-    assert snapshot.explain(query, "d").bm25 is None
+    assert snapshot.explanations(query, ["d"])[0].bm25 is None
 
 
 def test_settings_survive_a_rebuild_and_go_into_one_file(
