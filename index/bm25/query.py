@@ -16,7 +16,7 @@ from index.bm25.term_table import TermTable
 from index.errors import SearchIndexError
 from index.files.packed_bytes import PackedBytes
 from index.sparse.idf import inverse_document_frequencies
-from index.sparse.search import LexicalQuery
+from index.sparse.query import LexicalQuery
 from models.representations import Float32, Float64, Int32, Int64
 
 

@@ -19,7 +19,7 @@ from index.scoring import DECIMALS
 from index.search.query import CheckedQuery
 from index.search.threads import segment_threads
 from index.segments.segment import Segment
-from index.sparse.search import LexicalQuery
+from index.sparse.query import LexicalQuery
 from models.representations import Float32, Float64, Int64, offsets_of, ragged_positions
 
 # Documents that a dense search compares in the time that one side of a row takes.

@@ -13,11 +13,11 @@ from index.fusion import best
 from index.runs import runs
 from index.search.dense_search import DenseSearch
 from index.search.exact_scores import Candidates, dense_scores, scored
-from index.search.lexical_search import LexicalParts
+from index.search.lexical_search import LexicalSearch
 from index.search.query import CheckedQuery
 from index.search.threads import in_parts
 from index.segments.segment import Segment
-from index.sparse.search import LexicalQuery
+from index.sparse.query import LexicalQuery
 from models.representations import Float32, Int64
 
 NO_ROWS = np.empty(0, np.int64)
@@ -46,17 +46,17 @@ def retrieve(
     passing = [None if condition is None else segment.allowed(condition) for segment in segments]
     # Without a condition the dense side leaves the deleted documents out by itself.
     allowed = passing if condition is not None else [segment.kept for segment in segments]
-    searches: list[tuple[DenseSearch | LexicalParts, int]] = []
+    searches: list[tuple[DenseSearch | LexicalSearch, int]] = []
     if query.dense is not None and limits.dense > 0:
         dense = DenseSearch(segments, query.dense, limits.dense, passing, options)
         searches.append((dense, limits.dense))
     if segments and len(query.token_ids) and limits.sparse > 0:
         indexes = [segment.inverted for segment in segments]
         lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
-        searches.append((LexicalParts(indexes, lexical, limits.sparse, allowed), limits.sparse))
+        searches.append((LexicalSearch(indexes, lexical, limits.sparse, allowed), limits.sparse))
     if segments and query.bm25 is not None and len(query.bm25.lexical.weights) and limits.bm25 > 0:
         indexes = [part.inverted for part in query.bm25.facts.segments]
-        searches.append((LexicalParts(indexes, query.bm25.lexical, limits.bm25, allowed), limits.bm25))
+        searches.append((LexicalSearch(indexes, query.bm25.lexical, limits.bm25, allowed), limits.bm25))
     done = in_parts([search for search, _ in searches])
     proposed = [
         _cut(*search.best(parts), limit, segments)
