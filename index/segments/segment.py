@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from index.bm25.segment import Bm25Segment
-from index.candidates import DenseOptions
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
-from index.dense.expectation import likely_at_most
 from index.dense.index import DenseIndex
 from index.dense.kinds import Device
 from index.documents.conditions import Condition
@@ -35,19 +33,13 @@ from index.sparse.inverted_index import InvertedIndex
 from index.sparse.left_counts import LeftCounts
 from index.sparse.term_statistics import TermStatistics
 from index.token_vectors.store import TokenVectorStore
-from index.windows.scores import search_documents
 from index.windows.store import WindowStore
 from models.representations import (
     Bool,
-    Float32,
     Int64,
     SparseRows,
     ragged_positions,
 )
-
-# Up to so large a share of deleted rows, dense search asks for more and leaves them out; a filter for the
-# others would cost it more.
-FEW_DELETED = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,37 +265,12 @@ class Segment:
         """Its encoded texts: windows, or documents in a collection without them."""
         return len(self.vectors)
 
-    def search_dense(
-        self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
-    ) -> tuple[Int64, Float32]:
-        """The k documents of highest `s_dense`, as `DenseIndex.search`; none that is deleted.
-
-        allowed: what `allowed` gives for a condition, or None for all that are not deleted.
-        """
-        deleted = len(self) - self.documents_kept
-        if self.kept is None or allowed is not None or deleted > FEW_DELETED * len(self):
-            return self._search_dense(query, k, self.allowed(None) if allowed is None else allowed, options)
-        asked = k + min(deleted, likely_at_most(k * deleted / self.documents_kept))
-        while True:
-            rows, scores = self._search_dense(query, asked, None, options)
-            kept = self.kept[rows]
-            if np.count_nonzero(kept) >= min(k, self.documents_kept) or asked >= len(self):
-                return rows[kept], scores[kept]
-            asked = min(2 * asked, len(self))
-
     def allowed(self, condition: Condition | None) -> RowSet | None:
         """The rows that a condition allows and that are not deleted; None is all of the segment."""
         if condition is None:
             return None if self.kept is None else RowSet.of_mask(self.kept, self.documents_kept)
         matching = self.matching.rows(condition)
         return matching if self.kept is None else matching.also(self.kept)
-
-    def _search_dense(
-        self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
-    ) -> tuple[Int64, Float32]:
-        if self.windows is None:
-            return self.dense_index.search(query, k, allowed, options)
-        return search_documents(self.dense_index, self.windows, query, k, allowed, options)
 
     def pieces(self, rows: Int64) -> Pieces:
         """Where what dense and lexical scores of the rows read lies."""
