@@ -26,8 +26,8 @@ import numpy.typing as npt
 from sparse import DOCUMENTS, Query, collection, processor
 
 from index.files.array_folder import ArrayFolder
+from index.search.lexical_search import search_index
 from index.sparse.inverted_index import InvertedIndex, build_inverted
-from index.sparse.search import search_index
 from models.representations import SparseRows
 
 PEERS = Path(__file__).parent / "peers"

@@ -74,7 +74,7 @@ def _documents_of(
 def _ordered(
     snapshot: Snapshot, field: str, condition: Filter | None, *, descending: bool
 ) -> Iterator[dict[str, Any]]:
-    from index.search.ordered import Order
+    from index.reading.ordered import Order
 
     order, after = Order(field, descending), None
     while page := snapshot.ordered_page(order, after, PAGE, condition):

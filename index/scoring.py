@@ -12,22 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from index.blas import one_blas_thread
-from index.native.kernels import dense_vectors, exact_maxsim, exact_products_at, near_maxsim, score_rows
+from index.native.kernels import exact_maxsim, near_maxsim, score_rows
 from index.runs import runs
-from index.sparse.saturation import Saturation
 from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenVectorStore
 from index.token_vectors.texts import StoredTexts
-from models.representations import (
-    Bool,
-    Float32,
-    Float64,
-    Int32,
-    Int64,
-    SparseRows,
-    offsets_of,
-    ragged_positions,
-)
+from models.representations import Float32, Float64, Int32, Int64, SparseRows, offsets_of, ragged_positions
 
 DECIMALS = 6
 ROUNDING = 10**-DECIMALS  # by as much a near score and an exact one can differ once both are rounded
@@ -37,44 +27,15 @@ CHUNK_TOKENS = 2048
 PRODUCT_ERROR = 2.0**-23
 
 
-def dense_scores(query: Float32, vectors: npt.NDArray[np.float16], rows: Int64) -> Float64:
-    """Inner products of query float32[D] with the given rows of vectors float16[N, D]: float64[K]."""
-    stored = (dense_vectors(vectors),)
-    return np.round(exact_products_at(stored, np.zeros_like(rows), rows, query), DECIMALS)
+def lexical_scores(token_ids: Int32, weights: Float32, forward: SparseRows, rows: Int64) -> Float64:
+    """Sums of weight products over shared token ids, float64[K], of rows that are in no inverted index.
 
-
-def lexical_scores(
-    token_ids: Int32,
-    weights: Float32,
-    forward: SparseRows,
-    rows: Int64,
-    saturation: Saturation | None = None,
-) -> Float64:
-    """Sums of weight products over shared token ids, float64[K].
-
-    token_ids: int32[T], ascending; weights: float32[T]; forward: the documents' rows; saturation: where they
-    hold frequencies.
+    token_ids: int32[T], ascending; weights: float32[T]; forward: the documents' rows.
     """
     if len(token_ids) == 0 or len(rows) == 0:
         return np.zeros(len(rows))
-    lengths, base, slope = None, 0.0, 0.0
-    if saturation is not None:
-        lengths, base, slope = saturation.lengths, saturation.base, saturation.slope
     stored = forward.indptr, forward.token_ids, forward.weights
-    scores = score_rows(*stored, lengths, base, slope, rows, token_ids, weights)
-    return np.round(scores, DECIMALS)
-
-
-def maxsim(query: Float32, document: Float32, document_mask: Bool) -> Float32:
-    """Late interaction of padded arrays: query float32[N, C], document float32[B, L, C], mask bool[B, L].
-
-    Masked tokens count as -inf, never as 0. Returns float32[B]; 0 for a document or query without tokens.
-    """
-    if len(query) == 0 or document.shape[1] == 0:
-        return np.zeros(len(document), np.float32)
-    similarity = np.einsum("nc,blc->bnl", query, document)  # (B, N, L)
-    best = np.where(document_mask[:, None, :], similarity, -np.inf).max(axis=2)  # (B, N)
-    return np.where(document_mask.any(axis=1), best.mean(axis=1), 0.0).astype(np.float32)
+    return np.round(score_rows(*stored, rows, token_ids, weights), DECIMALS)
 
 
 def packed_maxsim(query: QueryTokens, texts: StoredTexts) -> Float64:

@@ -38,10 +38,8 @@ TRAINING_ARROWS = {
 INDEX_ORDER = [
     "errors",
     "native",
-    "selection",
     "runs",
     "files",
-    "instructions",
     "blas",
     "candidates",
     "documents",
@@ -54,6 +52,7 @@ INDEX_ORDER = [
     "bm25",
     "catalog",
     "segments",
+    "reading",
     "search",
     "snapshot",
     "ledger",

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from index.bm25.formula import weights
 from index.bm25.query import Bm25Query
-from index.bm25.segment import Bm25Segment
 from models.representations import Float64, Int64
 
 
@@ -27,20 +27,21 @@ class Bm25Terms:
     products: Float64
 
 
-def explain_bm25(segment: Bm25Segment, row: int, query: Bm25Query, place: int) -> Bm25Terms:
+def explain_bm25(row: int, query: Bm25Query, place: int) -> Bm25Terms:
     """The terms of one row of the segment at this place."""
+    segment, found = query.facts.segments[place], query.places[place]
     numbers, frequencies = segment.forward.row(row)
-    part = query.part(place)
-    _, asked, held = np.intersect1d(part.token_ids, numbers, assume_unique=True, return_indices=True)
-    weights = part.saturation.weights(frequencies[held], row)
-    products = part.weights[asked].astype(np.float64) * weights
-    known = np.flatnonzero(query.places[place] >= 0)[asked]
+    held = np.flatnonzero(found >= 0)
+    _, asked, there = np.intersect1d(found[held], numbers, assume_unique=True, return_indices=True)
+    known, counted = held[asked], frequencies[there]
+    document_weights = weights(counted, int(segment.lengths[row]), query.facts.mean_length)
+    products = query.weights[known].astype(np.float64) * document_weights
     order = np.argsort(-products, kind="stable")  # of equal products, the terms ascend
     return Bm25Terms(
         tuple(query.terms[term] for term in known[order].tolist()),
         query.counts[known[order]],
         query.idf[known[order]],
-        frequencies[held][order].astype(np.int64),
-        weights[order],
+        counted[order].astype(np.int64),
+        document_weights[order],
         products[order],
     )

@@ -11,8 +11,9 @@ length are those of all segments together.
 
 from __future__ import annotations
 
-from index.sparse.saturation import Saturation
-from models.representations import Int32
+import numpy as np
+
+from models.representations import Float32, Float64
 
 K1 = 1.2
 B = 0.75
@@ -44,6 +45,8 @@ def ratios(longest: int, own_mean: float, mean: float) -> tuple[float, float]:
     return min(1.0, farthest) * (1 - _ROUNDING), max(1.0, farthest) * (1 + _ROUNDING)
 
 
-def saturation(lengths: Int32, mean: float) -> Saturation:
-    """Weights of documents of lengths int32[N], with the mean length of all segments."""
-    return Saturation(lengths, BASE, slope(mean))
+def weights(frequencies: Float32, length: int, mean: float) -> Float64:
+    """w(t) of terms with frequencies float32[T] in a document, with the mean length of all segments."""
+    counted = frequencies.astype(np.float64)
+    found: Float64 = counted / (counted + (BASE + slope(mean) * length))
+    return found

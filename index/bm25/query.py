@@ -11,12 +11,12 @@ import numpy as np
 from index.bm25.analysis import Analyzer
 from index.bm25.formula import BASE, SCALE, mean_length, ratios, slope
 from index.bm25.languages import Bm25Language
-from index.bm25.segment import Bm25Segment, SegmentTerms
+from index.bm25.segment import Bm25Segment
 from index.bm25.term_table import TermTable
 from index.errors import SearchIndexError
 from index.files.packed_bytes import PackedBytes
 from index.sparse.idf import inverse_document_frequencies
-from index.sparse.search import LexicalQuery
+from index.sparse.query import LexicalQuery
 from models.representations import Float32, Float64, Int32, Int64
 
 
@@ -34,12 +34,6 @@ class Bm25Query:
     places: Int32
     weights: Float32
     facts: SegmentFacts
-
-    def part(self, place: int) -> SegmentTerms:
-        """The terms that the segment at this place has."""
-        found = self.places[place]
-        saturation = self.facts.segments[place].saturation(self.facts.mean_length)
-        return SegmentTerms(found[found >= 0], self.weights[found >= 0], saturation)
 
     @property
     def lexical(self) -> LexicalQuery:

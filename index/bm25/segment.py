@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from index.bm25.formula import mean_length, saturation
+from index.bm25.formula import mean_length
 from index.bm25.term_table import UInt64, beginnings_of
 from index.bm25.vocabulary import open_terms
 from index.bm25.words import WordRows
@@ -14,25 +14,11 @@ from index.bm25.writer import FORWARD, FREQUENCIES, INVERTED, LENGTHS
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource
 from index.files.packed_bytes import PackedBytes
-from index.scoring import lexical_scores
 from index.sparse.document_frequencies import open_document_frequencies
 from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.left_counts import LeftCounts
-from index.sparse.saturation import Saturation
-from models.representations import Float32, Float64, Int32, Int64, SparseRows
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentTerms:
-    """A query's terms as one segment numbers them.
-
-    token_ids: int32[T], ascending; weights: float32[T], SCALE n_q(t) idf(t); saturation: of its rows.
-    """
-
-    token_ids: Int32
-    weights: Float32
-    saturation: Saturation
+from models.representations import Int32, Int64, SparseRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +90,3 @@ class Bm25Segment:
     def words_of(self, rows: Int64) -> WordRows:
         """The words of some documents, as they are stored."""
         return WordRows(self.terms, self.forward.take(rows), self.lengths[rows])
-
-    def saturation(self, mean: float) -> Saturation:
-        """How its rows become weights where all segments together have this mean length."""
-        return saturation(self.lengths, mean)
-
-    def scores(self, terms: SegmentTerms, rows: Int64) -> Float64:
-        """`s_bm25` of rows int64[K]: float64[K], rounded."""
-        return lexical_scores(terms.token_ids, terms.weights, self.forward, rows, terms.saturation)

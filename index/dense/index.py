@@ -23,19 +23,12 @@ from index.dense.equal_rows import EqualRows
 from index.dense.gpu import GpuIndex
 from index.dense.graph import Graph
 from index.dense.kinds import DenseKind, Device, kind_used
-from index.dense.library import (
-    INDEX_FILE,
-    Float16,
-    calling_thread_only,
-    faiss,
-    read_index,
-    selector_of,
-)
+from index.dense.library import INDEX_FILE, Float16, calling_thread_only, faiss, read_index
 from index.dense.scan import DenseScan, Scanned
 from index.documents.row_set import RowSet
 from index.errors import InvalidQueryError
 from index.files.arrays import ArraySource
-from index.native.kernels import Record, dense_vectors, products_at
+from index.native.kernels import dense_vectors, products_at
 from models.representations import Float32, Int64
 
 ROWS_PER_EF = 40  # vectors scanned in the time of one more efSearch, measured by benchmarks/dense.py
@@ -51,15 +44,6 @@ TIE_MARGIN = 16  # rows asked for beyond k, so that most ties with the k-th show
 
 Found = tuple[Int64, Float32]
 """Rows int64[K] and their scores float32[K]."""
-
-
-def _scan(vectors: Record, documents: int, query: Float32, k: int, allowed: RowSet | None) -> Found:
-    """The k best of the allowed rows and all that tie with the k-th, best first, then by row."""
-    scan = DenseScan([Scanned(0, vectors, documents, allowed)], query, k)
-    _, rows, scores = (
-        np.concatenate(parts) for parts in zip(*map(scan.find, range(len(scan.costs))), strict=True)
-    )
-    return _cut(rows, scores, k)
 
 
 def least_effort(k: int) -> int:
@@ -165,12 +149,7 @@ class DenseIndex:
         if allowed is not None and self._equal is not None:
             allowed = self._equal.among(allowed)
         passing = self._count if allowed is None else len(allowed)
-        if passing == 0:
-            return np.empty(0, np.int64), np.empty(0, np.float32)
-        probed = self._probed(passing, options.nprobe)
-        if probed is None:
-            return np.empty(0, np.int64), np.empty(0, np.float32)
-        return self._by_codes(query, min(count, passing), probed, allowed)
+        return self._by_codes(query, min(count, passing), allowed, passing, options.nprobe)
 
     def rows_like(self, rows: Int64) -> Int64:
         """All rows that have the vectors of distinct ones int64[K]."""
@@ -186,7 +165,12 @@ class DenseIndex:
         may exceed k. Raises InvalidQueryError for a query of another dimension or with values not finite.
         """
         found = self.without_scan(query, k, allowed, options or DenseOptions())
-        return _scan(self.record, len(self._vectors), query, k, allowed) if found is None else found
+        if found is not None:
+            return found
+        scan = DenseScan([Scanned(0, self.record, len(self._vectors), allowed)], query, k)
+        parts = zip(*map(scan.find, range(len(scan.costs))), strict=True)
+        _, rows, scores = (np.concatenate(columns) for columns in parts)
+        return _cut(rows, scores, k)
 
     def without_scan(
         self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
@@ -223,16 +207,15 @@ class DenseIndex:
             rows = self._gpu.propose(np.ascontiguousarray(query, np.float32)[None], wanted, options)
             rows = np.sort(rows[rows >= 0])
             return self._among(query, k, rows) if len(rows) >= k else None
-        if self._used == "hnsw" and allowed is not None:
-            return self._from_graph_among(query, k, allowed, _effort(k, options))
         if self._used == "hnsw":
-            return self._from_graph(query, _effort(k, options))
+            effort = _effort(k, options)
+            if allowed is not None:
+                return self._from_graph_among(query, k, allowed, effort)
+            return None if self._count <= ROWS_PER_EF * effort else self._graph.walk(query, effort)
         if self._used in LIST_CANDIDATES:
-            return self._from_lists(query, k, allowed, passing, options.nprobe)
+            rows, _ = self._by_codes(query, LIST_CANDIDATES[self._used] * k, allowed, passing, options.nprobe)
+            return self._among(query, k, rows) if len(rows) >= k else None
         return None
-
-    def _from_graph(self, query: Float32, effort: int) -> Found | None:
-        return None if self._count <= ROWS_PER_EF * effort else self._graph.walk(query, effort)
 
     def _from_graph_among(self, query: Float32, k: int, allowed: RowSet, effort: int) -> Found | None:
         """The allowed ones of the vectors that are nearest to the query, as many of these as it takes.
@@ -257,36 +240,24 @@ class DenseIndex:
         probed = max(1, nprobe) * self._count // max(1, passing)
         return None if probed * self._count >= self._lists * passing else probed
 
-    def _probing(self, probed: int, allowed: RowSet | None) -> Any:
-        """The parameters of a search that looks at so many lists."""
-        parameters = faiss.SearchParametersIVF(nprobe=probed, sel=selector_of(allowed))
-        if self._used == "ivfrabitq":  # which rotates the query first
-            return faiss.SearchParametersPreTransform(index_params=parameters)
-        return parameters
-
-    def _from_lists(
-        self, query: Float32, k: int, allowed: RowSet | None, passing: int, nprobe: int
-    ) -> Found | None:
-        """What has the nearest codes; None where these are too few, or comparing all is as fast."""
-        probed = self._probed(passing, nprobe)
-        if probed is None:
-            return None
-        rows, _ = self._by_codes(query, LIST_CANDIDATES[self._used] * k, probed, allowed)
-        return self._among(query, k, rows) if len(rows) >= k else None
-
     def _by_codes(
-        self, query: Float32, count: int, probed: int, allowed: RowSet | None
-    ) -> tuple[Int64, Float32]:
-        """So many rows of some lists by their codes, best first; fewer where the lists have no more."""
+        self, query: Float32, count: int, allowed: RowSet | None, passing: int, nprobe: int
+    ) -> Found:
+        """So many of the allowed rows by their codes, best first; fewer where the lists that are looked at
+        have no more, none where comparing all is as fast.
+        """
+        probed = self._probed(passing, nprobe)
+        if passing == 0 or probed is None:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        selector = None if allowed is None else faiss.IDSelectorBitmap(allowed.packed)
+        parameters = faiss.SearchParametersIVF(nprobe=probed, sel=selector)
+        if self._used == "ivfrabitq":  # which rotates the query first
+            parameters = faiss.SearchParametersPreTransform(index_params=parameters)
         row = np.ascontiguousarray(query, np.float32)[None]
         with calling_thread_only():
-            return _valid(self._index.search(row, count, params=self._probing(probed, allowed)))
-
-
-def _valid(found: tuple[Float32, Int64]) -> Found:
-    """What FAISS found for one query, without the places that it left empty."""
-    scores, rows = found[0][0], found[1][0]
-    return (rows, scores) if rows[-1] >= 0 else (rows[rows >= 0], scores[rows >= 0])
+            found_scores, found_rows = self._index.search(row, count, params=parameters)
+        scores, rows = found_scores[0], found_rows[0]
+        return (rows, scores) if rows[-1] >= 0 else (rows[rows >= 0], scores[rows >= 0])  # -1: no more
 
 
 def _cut(rows: Int64, scores: Float32, k: int) -> Found:

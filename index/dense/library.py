@@ -1,4 +1,4 @@
-"""FAISS as it is used here: index files mapped and written, rows selected, threads.
+"""FAISS as it is used here: index files mapped and written, threads.
 
 FAISS starts an OpenMP pool in every thread that searches, so a search uses the calling thread alone, and
 callers run searches side by side. A forked process has none of its parent's pool, and would wait for it for
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.documents.row_set import RowSet
 from index.errors import DamagedIndexError
 from models.representations import Float32
 
@@ -70,11 +69,6 @@ def float32_chunks(vectors: Float16) -> Iterator[Float32]:
     step = max(1, CHUNK_BYTES // (4 * vectors.shape[1]))
     for first in range(0, len(vectors), step):
         yield vectors[first : first + step].astype(np.float32)
-
-
-def selector_of(rows: RowSet | None) -> Any | None:
-    """What lets a search return these rows alone; None for all."""
-    return None if rows is None else faiss.IDSelectorBitmap(rows.packed)
 
 
 def write_index(index: Any, path: Path, flags: int = 0) -> None:

@@ -274,17 +274,12 @@ def score_rows(
     indptr: Int64,
     token_ids: Int32,
     weights: Float32,
-    lengths: Int32 | None,
-    base: float,
-    slope: float,
     rows: Int64,
     query_ids: Int32,
     query_weights: Float32,
 ) -> Float64:
-    """Σ query weight · document weight of rows int64[K] of one segment, float64[K].
-
-    lengths, base, slope: those of `saturation.py`, where forward rows hold frequencies; query_ids: int32[T],
-    ascending, with weights float32[T].
+    """Σ query weight · document weight of rows int64[K], float64[K]; query_ids: int32[T], ascending, with
+    weights float32[T].
     """
 
 def score_in_segments(
@@ -296,7 +291,10 @@ def score_in_segments(
     segments: Int64,
     rows: Int64,
 ) -> Float64:
-    """The same of rows int64[K] of segments int64[K], ascending; terms and weights as in `quantize_query`."""
+    """The same of rows int64[K] of segments int64[K], ascending; terms and weights as in `quantize_query`.
+
+    Where forward rows hold frequencies tf, a weight is tf / (tf + base + slope · length).
+    """
 
 def score_candidates(
     indexes: tuple[Record, ...],

@@ -36,7 +36,7 @@ static inline int64_t place_of(const int32_t *ids, int64_t count, int32_t sought
     return low;
 }
 
-// norm: what frequencies are compared with, see `saturation.py`; 0 where the row holds the weights themselves.
+// norm: what frequencies are compared with; 0 where the row holds the weights themselves.
 static inline double sparse_score_of(const rows *forward, row_span span, double norm, const marked_query *query) {
     double score = 0;
     for (int64_t position = span.start; position < span.end; position++) {
@@ -57,15 +57,14 @@ static inline double norm_of(const int32_t *lengths, double base, double slope, 
 
 static int score_rows(call *call) {
     rows forward = ROWS(0, 1, 2);
-    const int32_t *lengths = ARRAY(int32_t, 3);
-    const int64_t *wanted = ARRAY(int64_t, 6);
-    RESULT(double, scores, 0, LENGTH(6));
+    const int64_t *wanted = ARRAY(int64_t, 3);
+    RESULT(double, scores, 0, LENGTH(3));
     SPACE(uint8_t, marks, MARKS);
-    marked_query query = {ARRAY(int32_t, 7), ARRAY(float, 8), marks, LENGTH(7)};
+    marked_query query = {ARRAY(int32_t, 4), ARRAY(float, 5), marks, LENGTH(4)};
     mark(&query, 1);
-    for (int64_t place = 0; place < LENGTH(6); place++) {
+    for (int64_t place = 0; place < LENGTH(3); place++) {
         CHECKED_ROW(here, forward, wanted[place]);
-        scores[place] = sparse_score_of(&forward, here, norm_of(lengths, NUMBER(4), NUMBER(5), wanted[place]), &query);
+        scores[place] = sparse_score_of(&forward, here, 0, &query);
     }
     return DONE;
 }
@@ -199,8 +198,8 @@ static int score_candidates(call *call) {
 
 const kernel_entry TABLE(sparse_scores)[] = {
     {"score_rows",
-     "indptr: int64[N+1], token_ids: int32[W], weights: float32[W], lengths: int32[N]?, base: float, slope: float, "
-     "rows: int64[K], query_ids: int32[T], query_weights: float32[T] -> float64[]",
+     "indptr: int64[N+1], token_ids: int32[W], weights: float32[W], rows: int64[K], query_ids: int32[T], "
+     "query_weights: float32[T] -> float64[]",
      score_rows, RELEASES_LOCK},
     {"score_in_segments",
      "indexes: inverted_index[S], terms: int32[S, T], weights: float32[T], base: float, slope: float, "

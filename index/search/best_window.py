@@ -1,38 +1,42 @@
-"""Which window of a document matches a query best: the one that would score highest by itself."""
+"""Which windows of documents match a query best: those that would score highest by themselves."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from index.candidates import Weights, Window
 from index.fusion import relative_sum
-from index.scoring import dense_scores, lexical_scores
+from index.scoring import lexical_scores
+from index.search.exact_scores import Candidates, WindowScores, dense_scores
 from index.search.query import CheckedQuery
 from index.segments.segment import Segment
-from index.windows.scores import scores_of_windows
-from index.windows.store import WindowStore
-from models.representations import Float64, Int64
 
 
-def best_window(
-    segment: Segment, row: int, query: CheckedQuery, weights: Weights, late: Float64
-) -> Window | None:
-    """The window of highest weighted sum, of equal ones the first.
+def best_windows(
+    segments: Sequence[Segment], found: Candidates, query: CheckedQuery, weights: Weights, late: WindowScores
+) -> list[Window | None]:
+    """Of each document the window of highest weighted sum, of equal ones the first.
 
-    late: float64[n], the exact `s_mul` of the document's n windows. None in a collection without windows, and
-    for a query that shares no side with it but BM25, whose words are counted in whole documents.
+    late: the exact `s_mul` of the documents' windows. None in a collection without windows, and for a query
+    that shares no side with it but BM25, whose words are counted in whole documents.
     """
-    store = segment.windows
-    if store is None:
-        return None
-    used = _used(weights, query, segment)
+    used = None if len(found) == 0 or segments[0].windows is None else _used(weights, query, segments[0])
     if used is None:
-        return None
-    windows = store.of(row)
-    best = 0
-    if len(windows) > 1:
-        best = int(np.argmax(relative_sum(_components(segment, store, windows, query, late), used)))
-    return store.window(row, best)
+        return [None] * len(found)
+    dense = dense_scores(segments, query.dense, found.segments, found.rows)
+    windows: list[Window | None] = []
+    for number, (place, row) in enumerate(zip(found.segments.tolist(), found.rows.tolist(), strict=True)):
+        store, best = segments[place].windows, 0
+        assert store is not None  # noqa: S101 - all segments of a collection have windows, or none has
+        of_document = store.of(row)
+        if len(of_document) > 1:
+            lexical = lexical_scores(query.token_ids, query.weights, store.lexical, of_document)
+            components = np.stack([dense.of(number), lexical, late.of(number)], axis=1)
+            best = int(np.argmax(relative_sum(components, used)))
+        windows.append(store.window(row, best))
+    return windows
 
 
 def _used(weights: Weights, query: CheckedQuery, segment: Segment) -> Weights | None:
@@ -49,21 +53,3 @@ def _used(weights: Weights, query: CheckedQuery, segment: Segment) -> Weights | 
         weights.dense * there.dense, weights.sparse * there.sparse, weights.colbert * there.colbert
     )
     return next((each for each in (used, there) if each.dense or each.sparse or each.colbert), None)
-
-
-def _components(
-    segment: Segment, store: WindowStore, windows: Int64, query: CheckedQuery, late: Float64
-) -> Float64:
-    """The three exact scores of windows of one document that has several, float64[n, 3]."""
-    dense, vectors = query.dense, segment.vectors
-    nothing = np.zeros(len(windows))
-    return np.stack(
-        [
-            nothing
-            if dense is None
-            else scores_of_windows(windows, lambda some: dense_scores(dense, vectors, some)),
-            lexical_scores(query.token_ids, query.weights, store.lexical, windows),
-            late,
-        ],
-        axis=1,
-    )

@@ -18,9 +18,9 @@ import numpy as np
 from index.candidates import Weights
 from index.fusion import weighted_sum
 from index.search.choice import Choice
+from index.search.exact_scores import Candidates
 from index.search.late_interaction import FirstScores, first_scores, near_scores
 from index.search.query import CheckedQuery
-from index.search.retrieval import Candidates
 from index.segments.segment import Segment
 from models.representations import Float64, Int64
 
@@ -52,7 +52,7 @@ def bounds_of(
     seen = max(SEEN, 2 * choice.wanted)
     first = None
     if weights.colbert > 0 and len(found) > 2 * seen:  # below zero the worst would have to be guessed
-        first = first_scores(segments, found, query)
+        first = first_scores(segments, query, found.segments, found.rows)
     if first is None:
         sums.read(everything)
     else:
@@ -117,7 +117,8 @@ class _Sums:
             return
         late = errors = np.zeros(len(places))
         if self._weights.colbert != 0:
-            late, errors = near_scores(self._segments, self._found.take(places), self._query)
+            found = self._found.segments[places], self._found.rows[places]
+            late, errors = near_scores(self._segments, self._query, *found)
         sums = self.with_late(places, late)
         off = abs(self._weights.colbert) * errors
         off[off > 0] += ROUNDING * float(np.abs(sums).max(initial=0))

@@ -10,8 +10,9 @@ import numpy as np
 
 from index.candidates import Page
 from index.files.packed_bytes import PackedBytes
+from index.search.exact_scores import Candidates
 from index.search.groups import Groups, groups_of
-from index.search.retrieval import Candidates, ids_at
+from index.search.retrieval import ids_at
 from index.segments.segment import Segment
 from models.representations import Float64, Int64
 

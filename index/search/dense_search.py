@@ -18,6 +18,7 @@ from index.dense.expectation import likely_at_most
 from index.dense.scan import DenseScan, Found, Scanned
 from index.documents.row_set import RowSet
 from index.search.list_search import Listed, search_lists
+from index.search.segment_search import search_segment
 from index.search.threads import segment_threads
 from index.segments.segment import Segment
 from models.representations import Float32, Int64
@@ -122,7 +123,7 @@ class DenseSearch:
 
     def _ask(self, place: int, count: int) -> Found:
         segment = self._segments[place]
-        found = segment.search_dense(self._query, count, self._allowed[place], self._effort(count))
+        found = search_segment(segment, self._query, count, self._allowed[place], self._effort(count))
         return _of_segment(place, found)
 
 

@@ -1,8 +1,14 @@
-"""Exact scores of candidates from all segments, a side at a time rather than a segment."""
+"""Exact scores of documents from all segments, a side at a time rather than a segment.
+
+All exact scores of stored documents come from here, but late interaction's, which `late_interaction.py` adds.
+Of a document's windows the best counts: `s_dense = max_w <q, p_w>` and `s_mul = max_w s_mul(q, p_w)`. `s_lex`
+takes the largest weight of each term in any window, which the forward rows of documents hold already.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,62 +19,134 @@ from index.scoring import DECIMALS
 from index.search.query import CheckedQuery
 from index.search.threads import segment_threads
 from index.segments.segment import Segment
-from index.sparse.inverted_index import InvertedIndex
-from index.sparse.search import LexicalQuery, exact_sums
-from models.representations import Float32, Float64, Int64
+from index.sparse.query import LexicalQuery
+from models.representations import Float32, Float64, Int64, offsets_of, ragged_positions
 
 # Documents that a dense search compares in the time that one side of a row takes.
 DOCUMENTS_PER_ROW = 4
 
 
-def exact_scores(
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """K distinct documents with all scores but late interaction, in order of segment and row.
+
+    segments: int64[K], places of the segments; rows: int64[K], rows within them; dense, sparse, bm25:
+    float64[K], exact scores; boost: float64[K], what is added, None where nothing is.
+    """
+
+    segments: Int64
+    rows: Int64
+    dense: Float64
+    sparse: Float64
+    bm25: Float64
+    boost: Float64 | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def components(self, colbert: Float64, sides: int) -> Float64:
+        """With their late interaction float64[K], the scores of the first sides: float64[K, sides]."""
+        columns = [self.dense, self.sparse, colbert, self.bm25]
+        if self.boost is not None:
+            columns.append(self.boost)
+        return np.array(columns[:sides]).T
+
+    def take(self, places: Int64) -> Candidates:
+        """The candidates at these places."""
+        return Candidates(
+            self.segments[places],
+            self.rows[places],
+            self.dense[places],
+            self.sparse[places],
+            self.bm25[places],
+            None if self.boost is None else self.boost[places],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WindowScores:
+    """The scores float64[W] of the windows of K documents, or of these where they have none.
+
+    offsets: int64[K+1], where those of each document lie.
+    """
+
+    scores: Float64
+    offsets: Int64
+
+    def best(self) -> Float64:
+        """Of each document that of its best window, float64[K]."""
+        if len(self.scores) == len(self.offsets) - 1:
+            return self.scores
+        best: Float64 = np.maximum.reduceat(self.scores, self.offsets[:-1])
+        return best
+
+    def of(self, place: int) -> Float64:
+        """Those of one document's windows."""
+        return self.scores[self.offsets[place] : self.offsets[place + 1]]
+
+    def take(self, places: Int64) -> WindowScores:
+        """Those of the documents at these places."""
+        counts = self.offsets[places + 1] - self.offsets[places]
+        return WindowScores(self.scores[ragged_positions(self.offsets, places)], offsets_of(counts))
+
+
+def scored(
     segments: Sequence[Segment],
     query: CheckedQuery,
     places: Int64,
     rows: Int64,
-    known: Float64 | None = None,
-) -> tuple[Float64, Float64, Float64]:
-    """`s_dense`, `s_lex` and `s_bm25` of rows int64[K] of the segments at places int64[K], ascending.
+    dense: Float64 | None = None,
+) -> Candidates:
+    """Rows int64[K] of the segments at places int64[K], ascending, with `s_dense`, `s_lex` and `s_bm25`.
 
-    known: `s_dense`, where that was computed before. float64[K] each; 0 for a side that is not in the query.
+    dense: `s_dense`, where that was computed before. 0 for a side that is not in the query.
     """
     if len(rows) == 0:
-        return np.empty(0), np.empty(0), np.empty(0)
+        return Candidates(places, rows, *(np.empty(0) for _ in range(3)))
     read_ahead(places, rows, lambda place, some: segments[place].pieces(some))
 
-    def dense() -> Float64:
-        return exact_dense(segments, query.dense, places, rows) if known is None else known
+    def of_dense() -> Float64:
+        return dense_scores(segments, query.dense, places, rows).best() if dense is None else dense
 
-    def sparse() -> Float64:
+    def of_sparse() -> Float64:
         lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
-        return _lexical([segment.inverted for segment in segments], lexical, places, rows)
+        sums = lexical.sums([segment.inverted for segment in segments], places, rows)
+        return np.round(sums, DECIMALS)
 
-    def bm25() -> Float64:
+    def of_bm25() -> Float64:
         if query.bm25 is None:
             return np.zeros(len(rows))
         indexes = [part.inverted for part in query.bm25.facts.segments]
         read_ahead(places, rows, lambda place, some: indexes[place].pieces(some))
-        return _lexical(indexes, query.bm25.lexical, places, rows)
+        return np.round(query.bm25.lexical.sums(indexes, places, rows), DECIMALS)
 
-    sides = (dense, sparse, bm25)
+    sides = (of_dense, of_sparse, of_bm25)
     cost = DOCUMENTS_PER_ROW * len(rows)
-    costs = [cost if known is None else 0, cost, 0 if query.bm25 is None else cost]
-    scores = segment_threads().map(lambda side: sides[side](), costs)
-    return scores[0], scores[1], scores[2]
+    costs = [cost if dense is None else 0, cost, 0 if query.bm25 is None else cost]
+    return Candidates(places, rows, *segment_threads().map(lambda side: sides[side](), costs))
 
 
-def exact_dense(segments: Sequence[Segment], query: Float32 | None, places: Int64, rows: Int64) -> Float64:
-    """`s_dense` of rows int64[K] of the segments at places int64[K], ascending: float64[K]."""
+def dense_scores(
+    segments: Sequence[Segment], query: Float32 | None, places: Int64, rows: Int64
+) -> WindowScores:
+    """`s_dense` of each window of rows int64[K] of the segments at places int64[K]."""
+    places, texts, offsets = texts_of(segments, places, rows)
     if query is None:
-        return np.zeros(len(rows))
-    if segments[0].windows is None:
-        vectors = tuple(segment.dense_index.record for segment in segments)
-        return np.round(exact_products_at(vectors, places, rows, query), DECIMALS)
-    scores = np.empty(len(rows))
+        return WindowScores(np.zeros(len(texts)), offsets)
+    vectors = tuple(segment.dense_index.record for segment in segments)
+    return WindowScores(np.round(exact_products_at(vectors, places, texts, query), DECIMALS), offsets)
+
+
+def texts_of(segments: Sequence[Segment], places: Int64, rows: Int64) -> tuple[Int64, Int64, Int64]:
+    """What was encoded of rows int64[K] of the segments at places int64[K].
+
+    Returns the segments int64[W] and rows int64[W] of these texts, which are the documents' own where there
+    are no windows; and where those of each document begin, int64[K+1].
+    """
+    if len(rows) == 0 or segments[0].windows is None:
+        return places, rows, np.arange(len(rows) + 1)
+    counts, texts = np.empty(len(rows), np.int64), []
     for place, run in runs(places):
-        scores[run] = segments[place].dense_scores(query, rows[run])
-    return scores
-
-
-def _lexical(indexes: Sequence[InvertedIndex], query: LexicalQuery, places: Int64, rows: Int64) -> Float64:
-    return np.round(exact_sums(indexes, query, places, rows), DECIMALS)
+        some, counts[run] = segments[place].texts_of(rows[run])
+        texts.append(some)
+    return np.repeat(places, counts), np.concatenate(texts), offsets_of(counts)

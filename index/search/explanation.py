@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +10,10 @@ import numpy as np
 from index.blas import one_blas_thread
 from index.bm25.explanation import Bm25Terms
 from index.candidates import Window
-from index.scoring import packed_maxsim
+from index.search.late_interaction import late_scores
 from index.search.query import CheckedQuery
 from index.segments.segment import Segment
 from index.sparse.idf import CollectionIdf
-from index.token_vectors.texts import StoredTexts
 from models.representations import Float64, Int32, Int64
 
 
@@ -72,9 +72,11 @@ class Explanation:
     bm25: Bm25Terms | None = None
 
 
-def explain(segment: Segment, row: int, query: CheckedQuery, idf: CollectionIdf | None) -> Explanation:
-    """Explains the scores of one row. query: with the weights that the encoder gave."""
-    return Explanation(_terms(segment, row, query, idf), _alignment(segment, row, query))
+def explain(
+    segments: Sequence[Segment], place: int, row: int, query: CheckedQuery, idf: CollectionIdf | None
+) -> Explanation:
+    """Explains the scores of a row of the segment at a place. query: with the encoder's own weights."""
+    return Explanation(_terms(segments[place], row, query, idf), _alignment(segments, place, row, query))
 
 
 def _terms(segment: Segment, row: int, query: CheckedQuery, idf: CollectionIdf | None) -> MatchingTerms:
@@ -93,15 +95,15 @@ def _terms(segment: Segment, row: int, query: CheckedQuery, idf: CollectionIdf |
 
 
 @one_blas_thread
-def _alignment(segment: Segment, row: int, query: CheckedQuery) -> Alignment:
-    store, tokens = segment.token_vectors, query.colbert
+def _alignment(segments: Sequence[Segment], place: int, row: int, query: CheckedQuery) -> Alignment:
+    segment, tokens = segments[place], query.colbert
+    store = segment.token_vectors
     if store is None or tokens is None:
         return Alignment(np.zeros(0, np.int64), np.zeros(0), None)
     text, window = row, None
     if segment.windows is not None:
-        windows = segment.windows.of(row)
-        best = int(np.argmax(packed_maxsim(tokens, StoredTexts.of(store, windows))))
-        text, window = int(windows[best]), segment.windows.window(row, best)
+        best = int(np.argmax(late_scores(segments, query, np.array([place]), np.array([row])).scores))
+        text, window = int(segment.windows.of(row)[best]), segment.windows.window(row, best)
     vectors = store.of(text)
     if len(vectors) == 0:
         return Alignment(np.zeros(0, np.int64), np.zeros(0), window)

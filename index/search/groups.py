@@ -10,7 +10,7 @@ import numpy as np
 from index.documents.fields import KeywordColumn
 from index.files.packed_bytes import PackedBytes, distinct
 from index.runs import runs
-from index.search.retrieval import Candidates
+from index.search.exact_scores import Candidates
 from index.segments.segment import Segment
 from models.representations import Int64, offsets_of, ragged_positions
 

@@ -8,16 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from index.candidates import Hit, Scores, Weights
-from index.search.best_window import best_window
+from index.search.best_window import best_windows
 from index.search.query import CheckedQuery
 from index.search.ranking import Ranked
-from index.search.retrieval import Candidates
 from index.segments.segment import Segment
 
 
 def hits_of(
     segments: Sequence[Segment],
-    found: Candidates,
     ranked: Ranked,
     query: CheckedQuery,
     weights: Weights,
@@ -25,16 +23,15 @@ def hits_of(
     contents: bool,
     collections: Sequence[str] | None = None,
 ) -> list[Hit]:
-    """The ranked ones of the candidates; with their documents' contents, or else with their ids alone.
+    """The ranked candidates; with their documents' contents, or else with their ids alone.
 
     collections: of the segments, where they are of several.
     """
-    columns = (found.segments[ranked.places], found.rows[ranked.places], ranked.sums, ranked.components)
+    found = ranked.found
+    windows = best_windows(segments, found, query, weights, ranked.late)
+    columns = map(np.ndarray.tolist, (found.segments, found.rows, ranked.sums, ranked.components))
     hits = []
-    for number, (place, row, total, components) in enumerate(
-        zip(*map(np.ndarray.tolist, columns), strict=True)
-    ):
-        segment = segments[place]
+    for place, row, total, components, window in zip(*columns, windows, strict=True):
         dense, sparse, late_interaction, *others = components
         scores = Scores(
             dense,
@@ -43,9 +40,9 @@ def hits_of(
             None if query.bm25 is None else others[0],
             None if found.boost is None else others[-1],
         )
-        document = segment.documents.get(row) if contents else segment.documents.name(row)
+        documents = segments[place].documents
+        document = documents.get(row) if contents else documents.name(row)
         if collections is not None:
             document = replace(document, collection=collections[place])
-        window = best_window(segment, row, query, weights, ranked.late.of(number))
         hits.append(Hit(document, total, scores, window))
     return hits

@@ -9,17 +9,16 @@ from typing import TypeVar
 import numpy as np
 
 from index.files.pieces import read_ahead
-from index.runs import runs
 from index.scoring import ROUNDING, near_packed_maxsim, packed_maxsim
+from index.search.exact_scores import WindowScores, texts_of
 from index.search.query import CheckedQuery
-from index.search.retrieval import Candidates
 from index.search.threads import segment_threads
 from index.segments.segment import Segment
 from index.token_vectors.centroid_maxsim import CentroidProducts
 from index.token_vectors.integer_query import LANES
 from index.token_vectors.query import QueryTokens
 from index.token_vectors.texts import StoredTexts
-from models.representations import Float64, Int64, offsets_of, ragged_positions
+from models.representations import Float64, Int64
 
 TEXTS_AT_ONCE = 32
 CENTROIDS_AT_ONCE = 128  # texts whose centroids are looked at
@@ -30,33 +29,6 @@ LEAST_LEFT = 0.05  # of the highest score
 OFF = 1e-6  # what the length of a vector in float32 may be off
 
 Scored = TypeVar("Scored")
-
-
-@dataclass(frozen=True, slots=True)
-class LateScores:
-    """The `s_mul` float64[W] of the windows of K documents, or of these where they have none.
-
-    offsets: int64[K+1], where those of each document lie.
-    """
-
-    scores: Float64
-    offsets: Int64
-
-    def best(self) -> Float64:
-        """Of each document that of its best window, float64[K]."""
-        if len(self.scores) == 0:
-            return np.empty(0)
-        best: Float64 = np.maximum.reduceat(self.scores, self.offsets[:-1])
-        return best
-
-    def of(self, place: int) -> Float64:
-        """Those of one document's windows."""
-        return self.scores[self.offsets[place] : self.offsets[place + 1]]
-
-    def take(self, places: Int64) -> LateScores:
-        """Those of the documents at these places."""
-        counts = self.offsets[places + 1] - self.offsets[places]
-        return LateScores(self.scores[ragged_positions(self.offsets, places)], offsets_of(counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +52,12 @@ class FirstScores:
         return shares
 
 
-def first_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> FirstScores | None:
-    """A first look at candidates; None without several centroids, or where all scores are 0."""
+def first_scores(
+    segments: Sequence[Segment], query: CheckedQuery, places: Int64, rows: Int64
+) -> FirstScores | None:
+    """A first look at rows int64[K] of the segments at places int64[K]; None without several centroids, or
+    where all scores are 0.
+    """
     tokens = query.colbert
     if tokens is None or len(tokens) == 0 or tokens.codebook is None or tokens.integers is None:
         return None
@@ -89,73 +65,55 @@ def first_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQ
     if not tokens.codebook.several or not lengths.any():
         return None
     highest = float(lengths.mean()) * (1 + OFF) + ROUNDING  # stored vectors have length 1
-    read_ahead(found.segments, found.rows, lambda place, some: segments[place].centroid_pieces(some))
+    read_ahead(places, rows, lambda place, some: segments[place].centroid_pieces(some))
     products = CentroidProducts.of(tokens.integers, tokens.codebook)
-    texts, offsets = _texts_of(segments, found)
+    texts, offsets = _stored_texts(segments, places, rows)
     scores = _in_parts(products.scores, texts, CENTROIDS_AT_ONCE, 1 / CENTROIDS_PER_DOCUMENT)
-    best = LateScores(np.concatenate([np.empty(0), *scores]), offsets).best()
+    best = WindowScores(np.concatenate([np.empty(0), *scores]), offsets).best()
     return FirstScores(best, highest, len(tokens))
 
 
 def near_scores(
-    segments: Sequence[Segment], found: Candidates, query: CheckedQuery
+    segments: Sequence[Segment], query: CheckedQuery, places: Int64, rows: Int64
 ) -> tuple[Float64, Float64]:
-    """The `s_mul` of each candidate, quickly, and how far it may be from the exact one: float64[K] both."""
+    """The `s_mul` of each of rows int64[K] of the segments at places int64[K], quickly, and how far it may be
+    from the exact one: float64[K] both.
+    """
     tokens = query.colbert
-    if tokens is None or len(found) == 0:
-        return np.zeros(len(found)), np.zeros(len(found))
-    _read_tokens_ahead(segments, found, query)
-    texts, offsets = _texts_of(segments, found)
+    if tokens is None or len(rows) == 0:
+        return np.zeros(len(rows)), np.zeros(len(rows))
+    read_ahead(places, rows, lambda place, some: segments[place].token_pieces(some))
+    texts, offsets = _stored_texts(segments, places, rows)
     done = _in_parts(
         lambda some: near_packed_maxsim(tokens, some), texts, TEXTS_AT_ONCE, _documents_per_token(tokens)
     )
     scores, errors = (
-        LateScores(np.concatenate([np.empty(0), *parts]), offsets).best()
-        for parts in ([scores for scores, _ in done], [errors for _, errors in done])
+        WindowScores(np.concatenate(parts), offsets).best() for parts in zip(*done, strict=True)
     )
     return scores, errors
 
 
-def late_scores(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> LateScores:
-    """The exact `s_mul` of each candidate's windows; 0 where the query has no token vectors."""
-    _read_tokens_ahead(segments, found, query)
+def late_scores(segments: Sequence[Segment], query: CheckedQuery, places: Int64, rows: Int64) -> WindowScores:
+    """The exact `s_mul` of each window of rows int64[K] of the segments at places int64[K]; 0 where the query
+    has no token vectors.
+    """
     tokens = query.colbert
-    if tokens is None or len(found) == 0:
-        offsets = _windows_of(segments, found)[2]
-        return LateScores(np.zeros(int(offsets[-1])), offsets)
-    texts, offsets = _texts_of(segments, found)
+    if tokens is None or len(rows) == 0:
+        offsets = texts_of(segments, places, rows)[2]
+        return WindowScores(np.zeros(int(offsets[-1])), offsets)
+    read_ahead(places, rows, lambda place, some: segments[place].token_pieces(some))
+    texts, offsets = _stored_texts(segments, places, rows)
     done = _in_parts(
         lambda some: packed_maxsim(tokens, some), texts, TEXTS_AT_ONCE, _documents_per_token(tokens)
     )
-    return LateScores(np.concatenate([np.empty(0), *done]), offsets)
+    return WindowScores(np.concatenate(done), offsets)
 
 
-def _read_tokens_ahead(segments: Sequence[Segment], found: Candidates, query: CheckedQuery) -> None:
-    if query.colbert is not None:
-        read_ahead(found.segments, found.rows, lambda place, some: segments[place].token_pieces(some))
-
-
-def _texts_of(segments: Sequence[Segment], found: Candidates) -> tuple[StoredTexts, Int64]:
-    """What was encoded of candidates, and where the texts of each begin: int64[K+1].
-
-    All segments of a collection have token vectors, or none has, and then no query has any either.
-    """
-    places, rows, offsets = _windows_of(segments, found)
+def _stored_texts(segments: Sequence[Segment], places: Int64, rows: Int64) -> tuple[StoredTexts, Int64]:
+    """As `texts_of`, in the token vectors, which all segments of a collection have where a query has any."""
+    places, texts, offsets = texts_of(segments, places, rows)
     stores = [segment.token_vectors for segment in segments if segment.token_vectors is not None]
-    return StoredTexts.across(stores, places, rows), offsets
-
-
-def _windows_of(segments: Sequence[Segment], found: Candidates) -> tuple[Int64, Int64, Int64]:
-    """The segments int64[W] and windows int64[W] of candidates, which are they themselves where there are no
-    windows; and where those of each begin, int64[K+1].
-    """
-    if len(found) == 0 or segments[0].windows is None:
-        return found.segments, found.rows, np.arange(len(found) + 1)
-    counts, rows = np.empty(len(found), np.int64), []
-    for place, run in runs(found.segments):
-        texts, counts[run] = segments[place].texts_of(found.rows[run])
-        rows.append(texts)
-    return np.repeat(found.segments, counts), np.concatenate(rows), offsets_of(counts)
+    return StoredTexts.across(stores, places, texts), offsets
 
 
 def _in_parts(

@@ -1,20 +1,34 @@
-"""The best documents of a lexical query over all segments, in parts that threads may take."""
+"""The best documents of a lexical query over the inverted indexes of many segments, as if they were one.
+
+The bounds of all segments have one unit, so that what is found in some says how much a document of the others
+has to have: a segment is not asked for its own best. Exact scores come last, over what is left of all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from index.documents.row_set import RowSet
+from index.files.pieces import read_ahead
+from index.native.kernels import find_candidates, mask, quantize_query, score_candidates
 from index.search.threads import DOCUMENTS_PER_THREAD
 from index.sparse.inverted_index import InvertedIndex
-from index.sparse.search import Found, LexicalQuery, LexicalSearch
+from index.sparse.query import LexicalQuery
 from models.cores import usable_cores
-from models.representations import Bool, Float32, Int64
+from models.representations import Bool, Float32, Int32, Int64
 
+# Documents that are searched through in the time that one takes to be scored by itself.
+DOCUMENTS_PER_ROW = 128
+ALL_ALLOWED = mask(None)
 GROUPS = 2 * usable_cores()  # of segments at most: few to begin, and to share the last of them well
 
+Found = tuple[Int64, Int64, Int64]
+"""Segments, ascending, rows and bounds, int64[K] each."""
 
-class LexicalParts:
+
+class LexicalSearch:
     """A search for the k best documents and all that tie with the last, in parts of some segments each."""
 
     def __init__(
@@ -25,18 +39,102 @@ class LexicalParts:
         allowed: Sequence[RowSet | Bool | None],
     ) -> None:
         """query: of one term at least; k: above 0; allowed: of each segment the documents that may be found,
-        as rows or bool[N]; None for all.
+        as bool[N] or rows; None for all.
         """
-        self._search = LexicalSearch(indexes, query, k, allowed)
+        self._indexes = indexes
+        self._query = query
+        self._k = min(k, max(1, sum(index.documents for index in indexes)))
+        self._records = tuple(index.record for index in indexes)
+        self._places = np.empty(query.terms.shape, np.int64)
+        self._multipliers = np.empty(query.terms.shape, np.uint16)
+        self._unit, self._slack, self._narrow = quantize_query(
+            self._records, query.terms, query.weights, query.most, self._places, self._multipliers
+        )
+        self._scored_singly: list[tuple[int, Int64]] = []
+        masks = [ALL_ALLOWED] * len(indexes)
+        for place, some in enumerate(allowed):
+            if some is None:
+                continue
+            if isinstance(some, RowSet) and len(some) * DOCUMENTS_PER_ROW <= indexes[place].documents:
+                self._scored_singly.append((place, some.rows))
+                self._places[place] = -1
+            else:
+                masks[place] = mask(some.mask if isinstance(some, RowSet) else some)
+        self._masks = tuple(masks)
+        self._floors = np.ones(1, np.int64)
         self._edges, self.costs = _groups([index.documents for index in indexes])
 
     def part(self, number: int) -> Found:
         """What may be among the best, in some segments."""
-        return self._search.find(self._edges[number], self._edges[number + 1])
+        return self.find(self._edges[number], self._edges[number + 1])
 
-    def best(self, done: Sequence[Found]) -> tuple[Int64, Int64, Float32]:
-        """Segments int64[K], rows int64[K] and scores float32[K], best first."""
-        return self._search.best(done)
+    def find(self, first: int, last: int) -> Found:
+        """What may be among the best of all segments, in those from `first` up to `last`."""
+        return find_candidates(
+            self._records,
+            self._places,
+            self._multipliers,
+            self._slack,
+            self._query.least / self._query.most,
+            self._k,
+            self._masks,
+            first,
+            last,
+            self._floors,
+            self._narrow,
+        )
+
+    def best(self, found: Sequence[Found]) -> tuple[Int64, Int64, Float32]:
+        """The k documents with the largest Σ query weight · document weight, and all that tie with the last.
+
+        found: of all segments, in order. Returns segments int64[K], rows int64[K] and scores float32[K], best
+        first, equal scores by segment and row, only scores above 0.
+        """
+        segments, rows, bounds = self._joined(found)
+        query = self._query
+        read_ahead(segments, rows, lambda place, some: self._indexes[place].pieces(some))
+        kept, scores = score_candidates(
+            self._records,
+            query.terms,
+            query.weights,
+            query.base,
+            query.slope,
+            segments,
+            rows,
+            bounds,
+            self._unit,
+            self._k,
+        )
+        order = kept[np.lexsort((rows[kept], segments[kept], -scores[kept]))]
+        return segments[order], rows[order], scores[order]
+
+    def _joined(self, found: Sequence[Found]) -> Found:
+        """What was found and reaches the last floor, and what is scored singly."""
+        if len(found) == 1 and not self._scored_singly:
+            return found[0]
+        parts = list(found)
+        for place, rows in self._scored_singly:
+            # Nothing is known of these, so their bound is as high as one can be.
+            highest = np.iinfo(np.uint16 if self._narrow else np.uint32).max
+            parts.append((np.full(len(rows), place), rows, np.full(len(rows), highest, np.int64)))
+        segments, rows, bounds = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        kept = np.flatnonzero(bounds >= self._floors[0])
+        if self._scored_singly:
+            kept = kept[np.argsort(segments[kept], kind="stable")]
+        return segments[kept], rows[kept], bounds[kept]
+
+
+def search_index(
+    index: InvertedIndex, token_ids: Int32, weights: Float32, k: int, allowed: RowSet | None = None
+) -> tuple[Int64, Float32]:
+    """The k best documents of one index, and all that tie with the last: rows int64[K], scores float32[K].
+
+    token_ids: int32[T], one at least, ascending, unknown ones match nothing; weights: float32[T], above 0.
+    Best first, equal scores by row, only scores above 0.
+    """
+    search = LexicalSearch([index], LexicalQuery.of(token_ids, weights, 1), k, [allowed])
+    _, rows, scores = search.best([search.find(0, 1)])
+    return rows, scores
 
 
 def _groups(documents: Sequence[int]) -> tuple[list[int], list[int]]:

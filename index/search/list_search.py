@@ -16,6 +16,7 @@ from index.dense.expectation import likely_at_most
 from index.dense.scan import Found
 from index.documents.row_set import RowSet
 from index.native.kernels import products_at
+from index.search.segment_search import search_segment
 from index.segments.segment import Segment
 from models.representations import Float32, Int64
 
@@ -78,7 +79,7 @@ def search_lists(
     for each, (some, own) in zip(listed, found, strict=True):
         share = min(k, likely_at_most(k * each.passing / total), each.passing)
         if len(some) < share:  # the lists that were looked at had no more
-            rows.append(each.segment.search_dense(query, share, each.allowed, options)[0])
+            rows.append(search_segment(each.segment, query, share, each.allowed, options)[0])
         else:
             rows.append(each.rows_like(some[own >= lowest]))
     return _scored(listed, rows, query)

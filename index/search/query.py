@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from index.bm25.query import Bm25Query
-from index.bm25.segment import SegmentTerms
 from index.candidates import CandidateLimits, DenseOptions, Page, Weights
 from index.catalog.settings import CollectionSettings
 from index.documents.declared import unsuited
@@ -38,10 +37,6 @@ class CheckedQuery:
     weights: Float32
     colbert: QueryTokens | None
     bm25: Bm25Query | None = None
-
-    def bm25_part(self, place: int) -> SegmentTerms | None:
-        """What the segment at this place knows of the text."""
-        return None if self.bm25 is None else self.bm25.part(place)
 
 
 def check_query(query: Representations, settings: CollectionSettings) -> CheckedQuery:

@@ -13,23 +13,23 @@ from index.files.packed_bytes import PackedBytes
 from index.fusion import SIDES, as_weighted, best, reciprocal_rank_fusion, relative_sum
 from index.search.bounds import bounds_of
 from index.search.choice import Choice
-from index.search.late_interaction import LateScores, late_scores
+from index.search.exact_scores import Candidates, WindowScores
+from index.search.late_interaction import late_scores
 from index.search.query import CheckedQuery
-from index.search.retrieval import Candidates
 from index.segments.segment import Segment
 from models.representations import Float64, Int64
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """K hits, best first. places: int64[K], theirs among the candidates; components: float64[K, S], exact
-    scores; sums: float64[K], weighted; late: of their windows.
+    """K hits, best first. found: them; components: float64[K, S], exact scores; sums: float64[K], weighted;
+    late: of their windows.
     """
 
-    places: Int64
+    found: Candidates
     components: Float64
     sums: Float64
-    late: LateScores
+    late: WindowScores
 
 
 def rank(
@@ -51,7 +51,7 @@ def rank(
         near = np.flatnonzero(~(bounds < least))  # also what has no bound
         some, late = found.take(near), None
         if weights.colbert != 0:
-            late = late_scores(segments, some, query)
+            late = late_scores(segments, query, some.segments, some.rows)
         components = some.components(np.zeros(len(near)) if late is None else late.best(), sides)
         told = _told(components, weights)
         if len(told) < len(near):
@@ -66,11 +66,12 @@ def rank(
             break
         # Now also what was not read, which nothing is known of.
         least, bounds = choice.floor, np.where(np.isneginf(bounds), np.inf, bounds)
+    chosen = found.take(hits)
     if late is None:  # which counts nothing, but is told
-        late = late_scores(segments, found.take(hits), query)
+        late = late_scores(segments, query, chosen.segments, chosen.rows)
     else:
         late = late.take(np.searchsorted(near, hits))
-    return Ranked(hits, found.take(hits).components(late.best(), sides), exact[hits], late)
+    return Ranked(chosen, chosen.components(late.best(), sides), exact[hits], late)
 
 
 def rank_reciprocally(
@@ -87,7 +88,7 @@ def rank_reciprocally(
     """
     late, components = None, found.components(np.zeros(len(found)), sides)
     if weights.colbert != 0:
-        late = late_scores(segments, found, query)
+        late = late_scores(segments, query, found.segments, found.rows)
         components = found.components(late.best(), sides)
     sums = np.full(len(found), -np.inf)
     told = _told(components, weights)
@@ -95,8 +96,9 @@ def rank_reciprocally(
     order = best(sums, choice.depth, choice.ids_of)
     ranked = sums[order]
     hits = choice.of(order[(ranked > -np.inf) & (ranked >= choice.floor)], sums)
-    late = late_scores(segments, found.take(hits), query) if late is None else late.take(hits)
-    return Ranked(hits, found.take(hits).components(late.best(), sides), sums[hits], late)
+    chosen = found.take(hits)
+    late = late_scores(segments, query, chosen.segments, chosen.rows) if late is None else late.take(hits)
+    return Ranked(chosen, chosen.components(late.best(), sides), sums[hits], late)
 
 
 def _told(components: Float64, weights: Weights) -> Int64:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,53 +12,16 @@ from index.files.packed_bytes import PackedBytes, first_of
 from index.fusion import best
 from index.runs import runs
 from index.search.dense_search import DenseSearch
-from index.search.exact_scores import exact_dense, exact_scores
-from index.search.lexical_search import LexicalParts
+from index.search.exact_scores import Candidates, dense_scores, scored
+from index.search.lexical_search import LexicalSearch
 from index.search.query import CheckedQuery
 from index.search.threads import in_parts
 from index.segments.segment import Segment
-from index.sparse.search import LexicalQuery
-from models.representations import Float32, Float64, Int64
+from index.sparse.query import LexicalQuery
+from models.representations import Float32, Int64
 
 NO_ROWS = np.empty(0, np.int64)
 ROW_BITS = 40  # more than a row needs; those above have its segment
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """K distinct documents with all scores but late interaction, in order of segment and row.
-
-    segments: int64[K], places of the segments; rows: int64[K], rows within them; dense, sparse, bm25:
-    float64[K], exact scores; boost: float64[K], what is added, None where nothing is.
-    """
-
-    segments: Int64
-    rows: Int64
-    dense: Float64
-    sparse: Float64
-    bm25: Float64
-    boost: Float64 | None = None
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def components(self, colbert: Float64, sides: int) -> Float64:
-        """With their late interaction float64[K], the scores of the first sides: float64[K, sides]."""
-        columns = [self.dense, self.sparse, colbert, self.bm25]
-        if self.boost is not None:
-            columns.append(self.boost)
-        return np.array(columns[:sides]).T
-
-    def take(self, places: Int64) -> Candidates:
-        """The candidates at these places."""
-        return Candidates(
-            self.segments[places],
-            self.rows[places],
-            self.dense[places],
-            self.sparse[places],
-            self.bm25[places],
-            None if self.boost is None else self.boost[places],
-        )
 
 
 def retrieve(
@@ -84,17 +46,17 @@ def retrieve(
     passing = [None if condition is None else segment.allowed(condition) for segment in segments]
     # Without a condition the dense side leaves the deleted documents out by itself.
     allowed = passing if condition is not None else [segment.kept for segment in segments]
-    searches: list[tuple[DenseSearch | LexicalParts, int]] = []
+    searches: list[tuple[DenseSearch | LexicalSearch, int]] = []
     if query.dense is not None and limits.dense > 0:
         dense = DenseSearch(segments, query.dense, limits.dense, passing, options)
         searches.append((dense, limits.dense))
     if segments and len(query.token_ids) and limits.sparse > 0:
         indexes = [segment.inverted for segment in segments]
         lexical = LexicalQuery.of(query.token_ids, query.weights, len(segments))
-        searches.append((LexicalParts(indexes, lexical, limits.sparse, allowed), limits.sparse))
+        searches.append((LexicalSearch(indexes, lexical, limits.sparse, allowed), limits.sparse))
     if segments and query.bm25 is not None and len(query.bm25.lexical.weights) and limits.bm25 > 0:
         indexes = [part.inverted for part in query.bm25.facts.segments]
-        searches.append((LexicalParts(indexes, query.bm25.lexical, limits.bm25, allowed), limits.bm25))
+        searches.append((LexicalSearch(indexes, query.bm25.lexical, limits.bm25, allowed), limits.bm25))
     done = in_parts([search for search, _ in searches])
     proposed = [
         _cut(*search.best(parts), limit, segments)
@@ -103,10 +65,10 @@ def retrieve(
     places, rows = _united(proposed)
     scores = None
     if nearest is not None and nearest < len(rows):
-        scores = exact_dense(segments, query.dense, places, rows)
+        scores = dense_scores(segments, query.dense, places, rows).best()
         kept = np.sort(best(scores, nearest, lambda some: ids_at(segments, places[some], rows[some])))
         places, rows, scores = places[kept], rows[kept], scores[kept]
-    return Candidates(places, rows, *exact_scores(segments, query, places, rows, scores))
+    return scored(segments, query, places, rows, scores)
 
 
 def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64) -> PackedBytes:

@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from index.bm25.segment import Bm25Segment, SegmentTerms
-from index.candidates import DenseOptions
+from index.bm25.segment import Bm25Segment
 from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
-from index.dense.expectation import likely_at_most
 from index.dense.index import DenseIndex
 from index.dense.kinds import Device
 from index.documents.conditions import Condition
@@ -26,7 +24,6 @@ from index.files.arrays import ArraySource
 from index.files.memory_arrays import MemoryArrays
 from index.files.packed_bytes import PackedBytes
 from index.files.pieces import Pieces
-from index.scoring import dense_scores, lexical_scores, packed_maxsim
 from index.segments.builder import DENSE, POSITIONS, SegmentBuilder
 from index.segments.deletes import read_deletes
 from index.segments.files import check_files, open_arrays
@@ -35,24 +32,14 @@ from index.sparse.forward_rows import open_forward_rows
 from index.sparse.inverted_index import InvertedIndex
 from index.sparse.left_counts import LeftCounts
 from index.sparse.term_statistics import TermStatistics
-from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenVectorStore
-from index.token_vectors.texts import StoredTexts
-from index.windows.scores import Scorer, best_of_windows, search_documents
 from index.windows.store import WindowStore
 from models.representations import (
     Bool,
-    Float32,
-    Float64,
-    Int32,
     Int64,
     SparseRows,
     ragged_positions,
 )
-
-# Up to so large a share of deleted rows, dense search asks for more and leaves them out; a filter for the
-# others would cost it more.
-FEW_DELETED = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,60 +265,12 @@ class Segment:
         """Its encoded texts: windows, or documents in a collection without them."""
         return len(self.vectors)
 
-    def search_dense(
-        self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
-    ) -> tuple[Int64, Float32]:
-        """The k documents of highest `s_dense`, as `DenseIndex.search`; none that is deleted.
-
-        allowed: what `allowed` gives for a condition, or None for all that are not deleted.
-        """
-        deleted = len(self) - self.documents_kept
-        if self.kept is None or allowed is not None or deleted > FEW_DELETED * len(self):
-            return self._search_dense(query, k, self.allowed(None) if allowed is None else allowed, options)
-        asked = k + min(deleted, likely_at_most(k * deleted / self.documents_kept))
-        while True:
-            rows, scores = self._search_dense(query, asked, None, options)
-            kept = self.kept[rows]
-            if np.count_nonzero(kept) >= min(k, self.documents_kept) or asked >= len(self):
-                return rows[kept], scores[kept]
-            asked = min(2 * asked, len(self))
-
     def allowed(self, condition: Condition | None) -> RowSet | None:
         """The rows that a condition allows and that are not deleted; None is all of the segment."""
         if condition is None:
             return None if self.kept is None else RowSet.of_mask(self.kept, self.documents_kept)
         matching = self.matching.rows(condition)
         return matching if self.kept is None else matching.also(self.kept)
-
-    def _search_dense(
-        self, query: Float32, k: int, allowed: RowSet | None, options: DenseOptions
-    ) -> tuple[Int64, Float32]:
-        if self.windows is None:
-            return self.dense_index.search(query, k, allowed, options)
-        return search_documents(self.dense_index, self.windows, query, k, allowed, options)
-
-    def dense_scores(self, query: Float32 | None, rows: Int64) -> Float64:
-        """`s_dense` of the rows; 0 for a query without a dense vector."""
-        if query is None:
-            return np.zeros(len(rows))
-        return self._best(rows, lambda texts: dense_scores(query, self.vectors, texts))
-
-    def lexical_scores(self, token_ids: Int32, weights: Float32, rows: Int64) -> Float64:
-        """`s_lex` of the rows."""
-        return lexical_scores(token_ids, weights, self.forward, rows)
-
-    def bm25_scores(self, terms: SegmentTerms | None, rows: Int64) -> Float64:
-        """`s_bm25` of the rows; 0 where the query has no text or the collection no BM25."""
-        if terms is None or self.bm25 is None:
-            return np.zeros(len(rows))
-        return self.bm25.scores(terms, rows)
-
-    def colbert_scores(self, query: QueryTokens | None, rows: Int64) -> Float64:
-        """`s_mul` of the rows; 0 where query or segment has no token vectors."""
-        store = self.token_vectors
-        if query is None or store is None:
-            return np.zeros(len(rows))
-        return self._best(rows, lambda texts: packed_maxsim(query, StoredTexts.of(store, texts)))
 
     def pieces(self, rows: Int64) -> Pieces:
         """Where what dense and lexical scores of the rows read lies."""
@@ -352,17 +291,10 @@ class Segment:
         """What was encoded of the rows, row by row: they themselves, or their windows, int64[W]; and how many
         each has, int64[K].
         """
-        if self.windows is None:
+        if self.windows is None or self.windows.undivided:
             return rows, np.ones(len(rows), np.int64)
         offsets = self.windows.offsets
         return ragged_positions(offsets, rows), offsets[rows + 1] - offsets[rows]
-
-    def encodings_of(self, row: int) -> int:
-        """The encoded texts of a row: its windows, or the document itself."""
-        return 1 if self.windows is None else len(self.windows.of(row))
-
-    def _best(self, rows: Int64, score: Scorer) -> Float64:
-        return score(rows) if self.windows is None else best_of_windows(self.windows, rows, score)
 
 
 def _open_positions(arrays: ArraySource, documents: int) -> Int64:

@@ -19,13 +19,14 @@ entries that exist, so it never grows with vocabulary × blocks:
 Exactness. Let c = query weight · largest / 255 and u a unit chosen so that no sum can exceed the
 accumulator. Each term adds floor(impact · ⌈256 c / u⌉ / 256) + 1, so the sum a of a document satisfies
 exact ≤ u·a ≤ exact + Σ(c + 2u). Documents whose a is below the k-th largest by more than that slack cannot
-be among the best k; the others are scored from the forward rows. Over several segments (`search.py`) u is
-the same, c the largest of all, and the k-th largest that of all.
+be among the best k; the others are scored from the forward rows. Over several segments
+(`index/search/lexical_search.py`) u is the same, c the largest of all, and the k-th largest that of all.
 
-Where weights are made of frequencies (`saturation.py`), they lie between `least` and `most` times those that
-the impacts were made of. With the query's weights times `most`, u·a is no less than the exact score, which is
-no less than least / most of u·a less the slack. So documents whose a is below that share of the k-th largest,
-less the slack, cannot be among the best k.
+Where forward rows hold frequencies, weights are made of them when they are scored, as they also depend on the
+mean length of all documents, which a segment does not know; the index is built with the segment's own. They
+lie between `least` and `most` times those that the impacts were made of. With the query's weights times
+`most`, u·a is no less than the exact score, which is no less than least / most of u·a less the slack. So
+documents whose a is below that share of the k-th largest, less the slack, cannot be among the best k.
 """
 
 from __future__ import annotations

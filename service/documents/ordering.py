@@ -12,7 +12,7 @@ from index.documents.fields import FieldType
 from index.documents.filters import Filter
 from index.documents.store import encode_id
 from index.errors import InvalidDocumentError, InvalidQueryError
-from index.search.ordered import Order, Place, PlacedDocument, check_order
+from index.reading.ordered import Order, Place, PlacedDocument, check_order
 from index.snapshot import Snapshot
 from service.documents.answers import PAGE_DOCUMENTS, document_record
 from service.documents.writer import is_id

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from index.fusion import Fusion
-from index.search.examples import MOST_EXAMPLES
+from index.reading.examples import MOST_EXAMPLES
 from index.search.query import MAX_FACET_VALUES
 from models.soundness import LARGEST_COMPONENT, LARGEST_WEIGHT
 from service.schemas.base import NAME_PATTERN, WHOLE, AdapterName, Integer, Request, Text, at_most, counted

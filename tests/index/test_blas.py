@@ -76,7 +76,7 @@ def test_an_explanation_uses_one_thread(
     build: Any, three: Any, three_query: Any, watched: Watch, seen: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TokenVectorStore, "of", watched(TokenVectorStore.of))
-    build(three).snapshot().explain(three_query, "b")
+    build(three).snapshot().explanations(three_query, ["b"])[0]
     assert seen == [{1}]
     assert blas_threads() == {2}
 

@@ -12,18 +12,11 @@ from hypothesis import strategies as st
 
 from index import scoring
 from index.files.array_folder import ArrayFolder
-from index.scoring import dense_scores, lexical_scores, maxsim, near_packed_maxsim, packed_maxsim
+from index.scoring import lexical_scores, near_packed_maxsim, packed_maxsim
 from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenCodec, TokenVectorStore, TokenVectorWriter
 from index.token_vectors.texts import StoredTexts
-from models.representations import SparseRows, TokenVectors, offsets_of
-
-
-def test_dense_by_hand() -> None:
-    vectors = np.array([[1, 0], [0, 1], [-0.5, 0.25]], np.float16)
-    scores = dense_scores(np.array([2, 4], np.float32), vectors, np.array([2, 0, 0]))
-    assert scores.tolist() == [0.0, 2.0, 2.0]
-    assert dense_scores(np.array([2, 4], np.float32), vectors, np.empty(0, np.int64)).shape == (0,)
+from models.representations import Bool, Float32, SparseRows, TokenVectors, offsets_of
 
 
 def test_lexical_by_hand() -> None:
@@ -37,14 +30,13 @@ def test_lexical_by_hand() -> None:
     assert lexical_scores(ids, weights, rows, np.array([1])).tolist() == [0.0]
 
 
-def test_maxsim_by_hand() -> None:
-    query = np.array([[1, 0], [0, 1]], np.float32)
-    document = np.array([[[1, 0], [0, 0.5]], [[-1, -1], [9, 9]], [[9, 9], [9, 9]]], np.float32)
-    mask = np.array([[True, True], [True, False], [False, False]])
-    # (1 + 0.5) / 2; (-1 - 1) / 2, where a mask of 0 would have given 0; nothing at all.
-    assert maxsim(query, document, mask).tolist() == [0.75, -1.0, 0.0]
-    assert maxsim(query[:0], document, mask).tolist() == [0.0, 0.0, 0.0]
-    assert maxsim(query, document[:, :0], mask[:, :0]).tolist() == [0.0, 0.0, 0.0]
+def maxsim(query: Float32, document: Float32, mask: Bool) -> Float32:
+    """Late interaction as it is defined: query float32[N, C], document float32[B, L, C], mask bool[B, L]."""
+    if len(query) == 0 or document.shape[1] == 0:
+        return np.zeros(len(document), np.float32)
+    similarity = np.einsum("nc,blc->bnl", query, document)
+    best = np.where(mask[:, None, :], similarity, -np.inf).max(axis=2)
+    return np.where(mask.any(axis=1), best.mean(axis=1), 0.0).astype(np.float32)
 
 
 def store(folder: Path, texts: TokenVectors, codec: TokenCodec = "int8") -> TokenVectorStore:

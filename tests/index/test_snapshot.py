@@ -239,7 +239,9 @@ def test_get_finds_documents_by_id(build: Any, three: Any) -> None:
 
 
 def test_explain_shows_terms_and_alignment(build: Any, three: Any, three_query: Any) -> None:
-    explanation = build(three, segment=2, token_codec="float16").snapshot().explain(three_query, "c")
+    explanation = (
+        build(three, segment=2, token_codec="float16").snapshot().explanations(three_query, ["c"])[0]
+    )
     assert explanation.terms.token_ids.tolist() == [1, 2]
     assert explanation.terms.query_weights.tolist() == [2.0, 1.0]
     assert explanation.terms.idf.tolist() == [1.0, 1.0]  # the collection has none
@@ -251,7 +253,7 @@ def test_explain_shows_terms_and_alignment(build: Any, three: Any, three_query: 
 
 def test_explain_names_an_unknown_document(build: Any, three: Any, three_query: Any) -> None:
     with pytest.raises(InvalidQueryError, match="'z' is not in snapshot 000001"):
-        build(three).snapshot().explain(three_query, "z")
+        build(three).snapshot().explanations(three_query, ["z"])[0]
 
 
 def test_many_threads_search_one_snapshot(build: Any, random_corpus: Any, random_texts: Any) -> None:
@@ -299,5 +301,5 @@ def test_a_query_is_read_once_for_all_explanations(
     found = snapshot.explanations(three_query, ["c", "a", "b"], "cat apple")
     assert texts == ["cat apple"]
     assert [each.bm25.terms for each in found] == [("cat",), ("appl",), ()]
-    assert snapshot.explain(three_query, "a", "cat apple").bm25.terms == ("appl",)
+    assert snapshot.explanations(three_query, ["a"], "cat apple")[0].bm25.terms == ("appl",)
     assert snapshot.encodings_of(["a", "b"]) == 2

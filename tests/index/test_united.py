@@ -17,7 +17,7 @@ from index.documents.boosts import parse_boost
 from index.documents.filters import parse_filter
 from index.errors import AmbiguousDocumentError, InvalidQueryError, UnlikeCollectionsError
 from index.live.collection import LiveCollection
-from index.search.ordered import Order
+from index.reading.ordered import Order
 from index.snapshot import Snapshot
 
 FIELDS = {"year": "integer", "tags": "keyword"}
@@ -238,7 +238,7 @@ def test_an_id_in_several_is_meant_by_its_collection_alone(copies: Snapshot, thr
         lambda: copies.stored_query("a"),
         lambda: copies.examples_query(["a"]),
         lambda: copies.representations_of("a"),
-        lambda: copies.explain(three_query, "a"),
+        lambda: copies.explanations(three_query, ["a"])[0],
     ):
         with pytest.raises(AmbiguousDocumentError, match=message):
             act()

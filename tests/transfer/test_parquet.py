@@ -48,7 +48,7 @@ def require_same_answers(own: Snapshot, other: Snapshot, tiny: Any, texts: list[
         )
         assert first == second
         first_id = first[0].document.id
-        assert str(own.explain(query, first_id)) == str(other.explain(query, first_id))
+        assert str(own.explanations(query, [first_id])[0]) == str(other.explanations(query, [first_id])[0])
 
 
 @pytest.mark.parametrize("kind", ["plain", "idf", "float16", "none", "windows"])

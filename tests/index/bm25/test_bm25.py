@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 
 from index.bm25 import analysis, writer
 from index.bm25.analysis import Analyzer
-from index.bm25.formula import ratios, saturation
+from index.bm25.formula import ratios, weights
 from index.bm25.term_table import TermTable, beginnings_of
 from index.bm25.vocabulary import TERM_BYTES, TermNumbers, open_terms
 from index.bm25.words import count_words
@@ -128,12 +128,11 @@ def test_only_allowed_documents_are_proposed(build: Any, random_corpus: Any, ran
 @pytest.mark.parametrize(("own", "mean"), [(3.0, 11.0), (11.0, 3.0), (4.0, 4.0)])
 def test_every_weight_is_within_its_bounds(own: float, mean: float) -> None:
     lengths = np.array([1, 2, 5, 40, 90], np.int32)
-    built, asked = (saturation(lengths, value) for value in (own, mean))
     least, most = ratios(90, own, mean)
-    for row, length in enumerate(lengths.tolist()):
+    for length in lengths.tolist():
         frequencies = np.arange(1, length + 1, dtype=np.float32)
-        stored = built.weights(frequencies, row).astype(np.float32).astype(np.float64)
-        ratio = asked.weights(frequencies, row) / stored
+        stored = weights(frequencies, length, own).astype(np.float32).astype(np.float64)
+        ratio = weights(frequencies, length, mean) / stored
         assert (ratio >= least).all()
         assert (ratio <= most).all()
     assert min(least, 1 / most) > 0.25  # and the bounds are not idle
@@ -261,7 +260,7 @@ def test_score_and_score_all_have_a_fourth_column(
 
 def test_an_explanation_adds_up(collection_of: Any, query: Representations) -> None:
     snapshot = collection_of(TEXTS, segment=2).snapshot()
-    words = snapshot.explain(query, "d", "tea tea honey salt").bm25
+    words = snapshot.explanations(query, ["d"], "tea tea honey salt")[0].bm25
     assert words is not None
     assert words.terms == ("tea", "honey")  # tea counts twice
     assert words.counts.tolist() == [2, 1]
@@ -270,7 +269,7 @@ def test_an_explanation_adds_up(collection_of: Any, query: Representations) -> N
     assert words.weights == pytest.approx([1 / 3.1, 1 / 3.1])
     (hit,) = [h for h in snapshot.search(query, text="tea tea honey salt").hits if h.document.id == "d"]
     assert words.products.sum() == pytest.approx(hit.scores.bm25, abs=1e-6)
-    assert snapshot.explain(query, "d").bm25 is None
+    assert snapshot.explanations(query, ["d"])[0].bm25 is None
 
 
 def test_settings_survive_a_rebuild_and_go_into_one_file(

@@ -83,10 +83,9 @@ def _candidates(random: Random) -> tuple[Any, ...]:
 
 def _score_rows(random: Random) -> tuple[Any, ...]:
     rows = _rows(random)
-    lengths = Stored(np.full(len(rows), 9, np.int32)) if random.random() < 0.5 else None
     wanted = random.integers(0, len(rows), 5)
     stored = map(Stored, (rows.indptr, rows.token_ids, rows.weights))
-    return *stored, lengths, 0.5, 0.1, wanted, _terms(random)[0], _weights(random)
+    return *stored, wanted, _terms(random)[0], _weights(random)
 
 
 def _count(random: Random) -> tuple[Any, ...]:

@@ -107,7 +107,7 @@ def test_scores_are_those_of_the_formula_in_every_variant(seed: int, k: int) -> 
     for name in kernels.AVAILABLE_INSTRUCTIONS:
         variant = kernels.kernels_of(name)
         stored = (rows.indptr, rows.token_ids, rows.weights)
-        alone = variant["score_rows"](*stored, None, 0.0, 0.0, everything, terms, weights)
+        alone = variant["score_rows"](*stored, everything, terms, weights)
         assert alone.tolist() == expected.tolist()
         query = (record, terms[None], weights, 0.0, 0.0, np.zeros(60, np.int64), everything)
         assert variant["score_in_segments"](*query).tolist() == expected.tolist()

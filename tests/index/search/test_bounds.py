@@ -151,9 +151,9 @@ def test_most_candidates_are_not_read(crowds: Any, monkeypatch: pytest.MonkeyPat
     read: list[int] = []
     near_scores = bounds.near_scores
 
-    def counted(segments: Any, found: Any, query: Any) -> Any:
-        read.append(len(found))
-        return near_scores(segments, found, query)
+    def counted(segments: Any, query: Any, places: Any, rows: Any) -> Any:
+        read.append(len(rows))
+        return near_scores(segments, query, places, rows)
 
     monkeypatch.setattr(bounds, "near_scores", counted)
     noise = np.random.default_rng(1).standard_normal((QUERIES, 16, WIDE)) / WIDE**0.5

@@ -67,7 +67,7 @@ def test_unusable_representations_are_refused(
         snapshot.search,
         snapshot.retrieve,
         snapshot.score_all,
-        lambda q: snapshot.explain(q, "a"),
+        lambda q: snapshot.explanations(q, ["a"])[0],
     ):
         with pytest.raises(InvalidQueryError, match=problem):
             action(query)

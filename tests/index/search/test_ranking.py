@@ -202,9 +202,9 @@ def test_a_page_behind_a_cursor_scores_few_exactly(
     exactly: list[int] = []
     real = ranking.late_scores
 
-    def late_scores(segments: Any, found: Any, query: Any) -> Any:
-        exactly.append(len(found))
-        return real(segments, found, query)
+    def late_scores(segments: Any, query: Any, places: Any, rows: Any) -> Any:
+        exactly.append(len(rows))
+        return real(segments, query, places, rows)
 
     monkeypatch.setattr(ranking, "late_scores", late_scores)
     *_, last = first = snapshot.search(query, top_k=10).hits

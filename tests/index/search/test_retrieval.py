@@ -7,7 +7,8 @@ import pytest
 
 from index.candidates import CandidateLimits, Weights
 from index.search import retrieval
-from index.search.retrieval import Candidates, ids_at
+from index.search.exact_scores import Candidates
+from index.search.retrieval import ids_at
 from index.snapshot import Snapshot
 
 

@@ -10,6 +10,7 @@ import pytest
 from index.candidates import CandidateLimits, DenseOptions, Weights
 from index.catalog.settings import CollectionSettings
 from index.documents.filters import parse_filter
+from index.search.segment_search import search_segment
 from index.segments.checks import check_batch
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
@@ -104,10 +105,10 @@ def test_deleted_rows_leave_what_a_build_without_them_has(
 def test_the_dense_side_goes_on_where_its_best_are_all_deleted(corpus: Any, random_texts: Any) -> None:
     rows, settings = corpus()
     whole, query = Segment.in_memory([rows], settings), random_texts(1, 5).dense[0]
-    best, _ = whole.search_dense(query, COUNT, None, DenseOptions())
+    best, _ = search_segment(whole, query, COUNT, None, DenseOptions())
     marked = whole.without(np.sort(best[:12]))  # of 60: too few for a search that looks for the others alone
     for k in (1, 5, COUNT):
-        found, _ = marked.search_dense(query, k, None, DenseOptions())
+        found, _ = search_segment(marked, query, k, None, DenseOptions())
         assert found[:k].tolist() == best[12 : 12 + k].tolist()
 
 

@@ -90,7 +90,7 @@ def test_a_search_by_hand(build: Any, three: Any, three_query: Any) -> None:
 
 
 def test_an_explanation_shows_each_idf(build: Any, three: Any, three_query: Any) -> None:
-    terms = build(three, segment=2, lexical="idf").snapshot().explain(three_query, "c").terms
+    terms = build(three, segment=2, lexical="idf").snapshot().explanations(three_query, ["c"])[0].terms
     assert terms.token_ids.tolist() == [1, 2]
     assert terms.query_weights.tolist() == [2.0, 1.0]
     assert terms.idf.tolist() == pytest.approx([COMMON / MEAN, RARE / MEAN])
@@ -129,7 +129,7 @@ def test_every_score_is_that_of_the_formula(
     for hit in hits:
         wanted = expected[ids.index(hit.document.id)]
         assert hit.scores.sparse == hit.score == pytest.approx(wanted, rel=2e-6, abs=2e-6)
-        terms = snapshot.explain(query, hit.document.id).terms
+        terms = snapshot.explanations(query, [hit.document.id])[0].terms
         assert terms.products.sum() == pytest.approx(wanted, rel=2e-6, abs=2e-6)
     found_ids, components = snapshot.score_all(query)
     assert components[:, 1].tolist() == pytest.approx(
@@ -175,7 +175,7 @@ def test_terms_are_counted_once_for_a_snapshot(
     with ThreadPoolExecutor(4) as threads:
         for found in [threads.submit(snapshot.search, three_query) for _ in range(8)]:
             found.result()
-    snapshot.explain(three_query, "c")
+    snapshot.explanations(three_query, ["c"])[0]
     snapshot.score_all(three_query)
     assert computed == [snapshot.settings.vocabulary_size]
 

@@ -21,7 +21,6 @@ from index.errors import DamagedIndexError, InvalidDocumentError, SearchIndexErr
 from index.inspection import inspect_collection
 from index.live.collection import LiveCollection
 from index.scoring import packed_maxsim
-from index.search import best_window as best
 from index.search import late_interaction
 from index.verify import verify
 from index.windows.settings import WindowSettings
@@ -143,13 +142,13 @@ def test_bm25_goes_with_windows(
 
 def test_explain_names_the_windows(build_windowed: Any, two: Windowed, three_query: Any) -> None:
     snapshot = build_windowed(two, token_codec="float16").snapshot()
-    explanation = snapshot.explain(three_query, "book")
+    explanation = snapshot.explanations(three_query, ["book"])[0]
     assert explanation.terms.token_ids.tolist() == [1, 2]
     assert explanation.terms.products.tolist() == [1.0, 1.0]
     assert explanation.terms.windows.tolist() == [0, 2]
     assert explanation.alignment.window == Window(0, 0, 4)
     assert explanation.alignment.similarities.tolist() == [0, 1]
-    alone = snapshot.explain(three_query, "note")
+    alone = snapshot.explanations(three_query, ["note"])[0]
     assert alone.terms.windows.tolist() == []
     assert alone.alignment.window == Window(0, 0, 4)
 
@@ -160,7 +159,7 @@ def test_without_token_vectors_the_other_sides_choose(
     snapshot = build_windowed(two, token_codec="none").snapshot()
     book = snapshot.search(three_query).hits[0]
     assert (book.score, book.scores.colbert, book.window) == (3.0, None, Window(2, 8, 13))
-    assert snapshot.explain(three_query, "book").alignment.window is None
+    assert snapshot.explanations(three_query, ["book"])[0].alignment.window is None
 
 
 def test_sides_that_are_not_there_choose_no_window(
@@ -192,8 +191,7 @@ def test_finalists_are_compared_with_token_vectors_once(
         scored.append(len(texts))
         return packed_maxsim(query, texts)
 
-    for module in (late_interaction, best):
-        monkeypatch.setattr(module, "packed_maxsim", counted, raising=False)
+    monkeypatch.setattr(late_interaction, "packed_maxsim", counted)
     assert len(snapshot.search(three_query).hits) == 2
     assert sum(scored) == 4
 

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from index.documents.conditions import Condition
+from index.documents.store import DocumentStore
 from index.files.packed_bytes import first_not_below
 from index.segments.segment import Segment
+from models.representations import Int64
 
 ROWS_AT_ONCE = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """What documents are listed by: the bytes of an id, and where several collections are listed as one, that
-    of the document.
-    """
-
-    id: bytes
-    collection: str | None = None
 
 
 def page_of(
@@ -39,32 +30,38 @@ def page_of(
     return [(place, row) for _, place, row in islice(heapq.merge(*following), limit)]
 
 
-def starts_behind(after: Name | None, segments: int, collections: Sequence[str] | None) -> list[bytes]:
-    """The least id that follows a name in each of so many segments.
+def starts_behind(
+    id: bytes | None, collection: str | None, segments: int, collections: Sequence[str] | None
+) -> list[bytes]:
+    """The least id that follows one in each of so many segments; the first, b"", for None.
 
     collections: of the segments, in order, where they are of several: a document of the same id follows where
-    its collection does.
+    its collection does, if that is given.
     """
-    if after is None:
+    if id is None:
         return [b""] * segments
-    behind = after.id + b"\0"  # no string lies between one and itself with a zero byte behind
-    if collections is None or after.collection is None:
+    behind = id + b"\0"  # no string lies between one and itself with a zero byte behind
+    if collections is None or collection is None:
         return [behind] * segments
-    return [after.id if each > after.collection else behind for each in collections]
+    return [id if each > collection else behind for each in collections]
+
+
+def rows_from(store: DocumentStore, least: bytes) -> Int64:
+    """The rows of a segment from an id on, in order of their ids."""
+    start = 0
+    if least:
+        start = first_not_below(len(store), lambda rank: store.ids[int(store.id_order[rank])], least)
+    return store.id_order[start:]
 
 
 def _ids_from(
     place: int, segment: Segment, least: bytes, condition: Condition | None
 ) -> Iterator[tuple[bytes, int, int]]:
     """Id, the segment's place and row of each of its documents from an id on."""
-    store = segment.documents
-    allowed = segment.allowed(condition)
-    start = 0
-    if least:
-        start = first_not_below(len(store), lambda rank: store.ids[int(store.id_order[rank])], least)
-    for first in range(start, len(store), ROWS_AT_ONCE):
-        rows = store.id_order[first : first + ROWS_AT_ONCE]
+    allowed, following = segment.allowed(condition), rows_from(segment.documents, least)
+    for first in range(0, len(following), ROWS_AT_ONCE):
+        rows = following[first : first + ROWS_AT_ONCE]
         if allowed is not None:
             rows = rows[allowed.has(rows)]
-        for id, row in zip(store.ids.take(rows), rows.tolist(), strict=True):
+        for id, row in zip(segment.documents.ids.take(rows), rows.tolist(), strict=True):
             yield id, place, row

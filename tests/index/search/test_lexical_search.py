@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index.documents.row_set import RowSet
-from index.errors import InvalidQueryError
 from index.files.array_folder import ArrayFolder
 from index.files.memory_arrays import MemoryArrays
-from index.sparse import search
+from index.search import lexical_search
+from index.search.lexical_search import LexicalSearch
 from index.sparse.inverted_index import InvertedIndex, build_inverted
-from index.sparse.search import LexicalQuery, LexicalSearch, exact_sums
+from index.sparse.query import LexicalQuery
 from models.representations import SparseRows, offsets_of
 
 VOCABULARY = 40
@@ -65,17 +65,17 @@ def found_in(
     sets: bool,
     edges: list[int],
 ) -> dict[tuple[int, int], float]:
-    plain = LexicalQuery.plain(
-        np.array(list(query), np.int32), np.array(list(query.values()), np.float32), len(indexes)
+    plain = LexicalQuery.of(
+        np.array(sorted(query), np.int32),
+        np.array([query[id] for id in sorted(query)], np.float32),
+        len(indexes),
     )
     given = [mask if mask is None or not sets else RowSet.of_mask(mask) for mask in allowed]
     looked = LexicalSearch(indexes, plain, k, given)
     segments, rows, scores = looked.best([looked.find(first, last) for first, last in pairwise(edges)])
     assert (np.diff(scores) <= 0).all()
     np.testing.assert_array_equal(
-        exact_sums(indexes, plain, np.sort(segments), rows[np.argsort(segments, kind="stable")]).astype(
-            np.float32
-        ),
+        plain.sums(indexes, np.sort(segments), rows[np.argsort(segments, kind="stable")]).astype(np.float32),
         scores[np.argsort(segments, kind="stable")],
     )
     places = zip(segments.tolist(), rows.tolist(), strict=True)
@@ -86,7 +86,7 @@ def found_in(
 @given(data=st.data())
 def test_segments_are_searched_as_one(data: st.DataObject, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few distinct weights, so that many documents tie; segments of other largest weights, and empty ones."""
-    monkeypatch.setattr(search, "DOCUMENTS_PER_ROW", data.draw(st.sampled_from([1, 4, 128])))
+    monkeypatch.setattr(lexical_search, "DOCUMENTS_PER_ROW", data.draw(st.sampled_from([1, 4, 128])))
     scale = st.sampled_from([0.25, 1.0, 1.0, 8.0])
     weight = st.sampled_from([0.25, 0.5, 1.0])
     parts = []
@@ -117,7 +117,7 @@ def test_segments_are_searched_as_one(data: st.DataObject, monkeypatch: pytest.M
 def test_later_segments_begin_with_the_floor_of_former_ones() -> None:
     """A thousand documents that lie far below ten of the first segment are not even proposed."""
     indexes = [index_of([{1: 1.0}] * 10), *(index_of([{1: 0.5, 2: 1.0}] * 100) for _ in range(10))]
-    plain = LexicalQuery.plain(np.array([1], np.int32), np.ones(1, np.float32), len(indexes))
+    plain = LexicalQuery.of(np.array([1], np.int32), np.ones(1, np.float32), len(indexes))
     looked = LexicalSearch(indexes, plain, 10, [None] * len(indexes))
     assert [len(looked.find(place, place + 1)[0]) for place in range(len(indexes))] == [10, *[0] * 10]
 
@@ -129,7 +129,7 @@ def test_threads_that_share_a_floor_find_what_one_finds() -> None:
         index_of([{1: float(weight), 2: 1.0} for weight in random.random(200) * place + 0.01])
         for place in range(1, 17)
     ]
-    plain = LexicalQuery.plain(np.array([1, 2], np.int32), np.ones(2, np.float32), len(indexes))
+    plain = LexicalQuery.of(np.array([1, 2], np.int32), np.ones(2, np.float32), len(indexes))
     alone = LexicalSearch(indexes, plain, 7, [None] * len(indexes))
     expected = alone.best([alone.find(0, len(indexes))])
     with ThreadPoolExecutor(4) as pool:
@@ -156,12 +156,7 @@ def test_a_segment_without_the_terms_and_one_with_a_great_weight() -> None:
 def test_indexes_on_the_disk_stay_mapped_while_they_are_searched(tmp_path: Path) -> None:
     forward = rows_of([{1: 1.0}, {1: 2.0}])
     build_inverted(forward, VOCABULARY, ArrayFolder(tmp_path))
-    plain = LexicalQuery.plain(np.array([1], np.int32), np.ones(1, np.float32), 1)
+    plain = LexicalQuery.of(np.array([1], np.int32), np.ones(1, np.float32), 1)
     looked = LexicalSearch([InvertedIndex.open(ArrayFolder(tmp_path), forward)], plain, 1, [None])
     segments, rows, scores = looked.best([looked.find(0, 1)])
     assert (segments.tolist(), rows.tolist(), scores.tolist()) == ([0], [1], [2.0])
-
-
-def test_a_query_is_checked() -> None:
-    with pytest.raises(InvalidQueryError, match="negative or not finite"):
-        LexicalQuery.plain(np.array([1], np.int32), np.array([-1.0], np.float32), 3)

@@ -9,7 +9,7 @@ import pytest
 
 from index.candidates import CandidateLimits, Document, Weights
 from index.errors import DocumentNotFoundError, InvalidQueryError
-from index.search import examples
+from index.reading import examples
 from index.snapshot import Snapshot
 from models.representations import Representations
 

@@ -19,7 +19,7 @@ from index.documents.declared import undeclared
 from index.documents.fields import Column, FieldType, KeywordColumn
 from index.errors import InvalidQueryError
 from index.files.packed_bytes import first_not_below
-from index.search.pages import Name, starts_behind
+from index.reading.pages import rows_from, starts_behind
 from index.segments.segment import Segment
 from models.representations import Bool, Int64
 
@@ -74,8 +74,8 @@ def ordered_page(
     collections: of the segments, in order, where they are of several.
     """
     found: list[PlacedDocument] = []
-    name = None if after is None else Name(after.id, after.collection)
-    starts = starts_behind(name, len(segments), collections)
+    id, collection = (None, None) if after is None else (after.id, after.collection)
+    starts = starts_behind(id, collection, len(segments), collections)
     names: Sequence[str | None] = [None] * len(segments) if collections is None else collections
     sides = [
         _Side(place, segment, order, condition, starts[place], names[place])
@@ -155,10 +155,7 @@ class _Side:
         return np.concatenate([below, equal])
 
     def _in_order_of_ids(self, wanted: Bool, least: bytes, limit: int) -> Int64:
-        store, start = self._segment.documents, 0
-        if least:
-            start = first_not_below(len(store), lambda rank: store.ids[int(store.id_order[rank])], least)
-        rows = store.id_order[start:]
+        rows = rows_from(self._segment.documents, least)
         return np.asarray(rows[wanted[rows]][:limit])
 
     def _key_of(self, value: Value) -> tuple[Any, bool]:

@@ -14,7 +14,7 @@ from index.documents.fields import FieldType
 from index.documents.filters import parse_filter
 from index.errors import InvalidQueryError
 from index.live.collection import LiveCollection
-from index.search.ordered import Order
+from index.reading.ordered import Order
 from index.snapshot import Snapshot
 
 FIELDS: dict[str, FieldType] = {

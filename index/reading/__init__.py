@@ -1,0 +1,1 @@
+"""Stored documents of a snapshot: found by id, in pages and in order, as they are stored, and as queries."""

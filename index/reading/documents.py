@@ -1,0 +1,245 @@
+"""The stored documents of a snapshot: found by id, in pages and in order, counted, and as they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from index.candidates import Document
+from index.catalog.alike import names_of
+from index.catalog.settings import CollectionSettings
+from index.documents.conditions import Condition, condition_of
+from index.documents.filters import Filter, check_filter
+from index.documents.store import DocumentStore, encode_id
+from index.errors import (
+    AmbiguousDocumentError,
+    DocumentNotFoundError,
+    InvalidDocumentError,
+    InvalidQueryError,
+    SearchIndexError,
+)
+from index.reading.examples import check_examples, example_query
+from index.reading.ordered import Order, Place, PlacedDocument, check_order, ordered_page
+from index.reading.pages import page_of, starts_behind
+from index.segments.parts import rows_in_parts
+from index.segments.rows import DocumentRows
+from index.segments.segment import Segment
+from index.segments.stored import StoredQuery, StoredRepresentations
+from models.representations import Int64
+
+NAMED = 10  # ids of missing documents in a message
+
+DocumentPlace = tuple[int, int]
+"""That of a segment, and a row of it."""
+
+
+class StoredDocuments:
+    """The documents of some segments, in order of collection where they are of several.
+
+    name: of the snapshot. collections: of each segment, where these are of several, and then an id may be
+    there several times; None where they are of one. documents: how many there are.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: CollectionSettings,
+        segments: Sequence[Segment],
+        collections: Sequence[str] | None = None,
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self.documents = sum(segment.documents_kept for segment in segments)
+        self._collections = collections
+        self._segments: tuple[Segment, ...] | None = tuple(segments)
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether it is of several collections."""
+        return self._collections is not None
+
+    def close(self) -> None:
+        """Lets go of the files; searches under way still finish, later ones raise SearchIndexError."""
+        self._segments = None
+
+    def get(self, id: str) -> Document | None:
+        """The stored document of an id, or None.
+
+        Raises AmbiguousDocumentError where several of the collections that this is of have one.
+        """
+        found = self._find(id)
+        return None if found is None else self._document(found)
+
+    def get_all(self, id: str) -> list[Document]:
+        """The stored documents of an id: one at most of each collection."""
+        return [self._document(place) for place in self._all(id)]
+
+    def count(self, filter: Filter | None = None) -> int:
+        """How many documents a filter over declared fields allows; all of them without one.
+
+        Raises InvalidQueryError for a filter that this collection cannot answer.
+        """
+        condition = self._condition(filter)
+        allowed = [(segment, segment.allowed(condition)) for segment in self._opened()]
+        return sum(segment.documents_kept if rows is None else len(rows) for segment, rows in allowed)
+
+    def page(
+        self, after: str | None, limit: int, filter: Filter | None = None, after_collection: str | None = None
+    ) -> list[Document]:
+        """Up to `limit` documents in order of their ids' UTF-8 bytes, from the first that follows `after` on.
+
+        filter: over declared fields; the documents that it allows. after_collection: that of `after`, where
+        this is of several; documents of its id in later ones follow. Raises InvalidQueryError for a filter
+        that cannot be answered, InvalidDocumentError for an `after` that no document can have as its id.
+        """
+        id, segments = None if after is None else encode_id(after), self._opened()
+        starts = starts_behind(id, after_collection, len(segments), self._collections)
+        return [self._document(place) for place in page_of(segments, starts, limit, self._condition(filter))]
+
+    def ordered_page(
+        self, order: Order, after: Place | None, limit: int, filter: Filter | None = None
+    ) -> list[PlacedDocument]:
+        """Up to `limit` documents in the order of a declared field, from the first that follows a place on.
+
+        filter: as for `page`. Raises InvalidQueryError for one, or a field, that this collection has not.
+        """
+        check_order(order, self.settings.fields)
+        condition = self._condition(filter)
+        return ordered_page(self._opened(), order, after, limit, condition, self._collections)
+
+    def read(self, placed: PlacedDocument) -> Document:
+        """The document of a place. Raises DamagedIndexError."""
+        return self._document((placed.segment, placed.row))
+
+    def rows(self, documents: int, tokens: int) -> Iterator[DocumentRows]:
+        """All documents as they are stored, segment by segment, in parts.
+
+        documents, tokens: of a part at most; a document of more token vectors is a part by itself.
+        """
+        for segment in self._opened():
+            yield from rows_in_parts(segment, segment.rows_kept(), documents, tokens)
+
+    def sizes(self) -> Iterator[tuple[DocumentStore, Int64, Int64]]:
+        """Of each segment its documents, their rows int64[n] without deleted ones, and how many token vectors
+        each has, int64[n]; 1 where they are not stored.
+        """
+        for segment in self._opened():
+            rows = segment.rows_kept()
+            yield segment.documents, rows, segment.tokens_of(rows)
+
+    def representations_of(self, id: str) -> StoredRepresentations | None:
+        """What is stored of a document's representations; None where it is not there. Raises as `get`."""
+        found = self._find(id)
+        return None if found is None else self._stored(found)
+
+    def stored_query(self, id: str, window: int = 0, collection: str | None = None) -> StoredQuery:
+        """What is stored of a document as a query for others like it: of its only text, or of one window.
+
+        collection: the document's, where this is of several.
+        Raises DocumentNotFoundError, InvalidQueryError where it has no such window, and as `get`.
+        """
+        found = self._find(id, collection)
+        if found is None:
+            raise DocumentNotFoundError(f"collection {self.settings.name!r} has no document {id[:600]!r}")
+        return StoredQuery.of(self._document(found), self._stored(found), window)
+
+    def examples_query(self, like: Sequence[str], unlike: Sequence[str] = ()) -> StoredQuery:
+        """A query for documents like some, unlike others: see `index/reading/examples.py`. Its text is theirs
+        that it shall be like, one after the other.
+
+        Raises DocumentNotFoundError, which names those that are not there, InvalidQueryError for no ids, too
+        many, or one in both, and as `get`.
+        """
+        check_examples(like, unlike)
+        found = {id: self._find(id) for id in (*like, *unlike)}
+        missing = [id for id, place in found.items() if place is None]
+        if missing:
+            named = ", ".join(f"{id[:80]!r}" for id in missing[:NAMED])
+            others = f" and {len(missing) - NAMED} others" if len(missing) > NAMED else ""
+            raise DocumentNotFoundError(f"collection {self.settings.name!r} has no document {named}{others}")
+        wanted, unwanted = (list(dict.fromkeys(filter(None, map(found.get, ids)))) for ids in (like, unlike))
+        return example_query(self._opened(), wanted, unwanted)
+
+    def encodings_of(
+        self, document_ids: Sequence[str], collections: Sequence[str | None] | None = None
+    ) -> int:
+        """The encoded texts of these documents: all their windows, or one of each in a collection without.
+
+        collections: of the documents, where this is of several. Raises InvalidQueryError for an unknown id.
+        """
+        segments = self._opened()
+        places = self._places(document_ids, collections)
+        return sum(len(segments[place].texts_of(np.array([row]))[0]) for place, row in places)
+
+    def _places(self, ids: Sequence[str], collections: Sequence[str | None] | None) -> list[DocumentPlace]:
+        """Where the documents of these ids are.
+
+        collections: of the documents, where there are several. Raises InvalidQueryError for one that is not
+        there, and as `get`.
+        """
+        known = [None] * len(ids) if collections is None else collections
+        places = []
+        for id, collection in zip(ids, known, strict=True):
+            found = self._find(id, collection)
+            if found is None:
+                raise InvalidQueryError(
+                    f"document {id[:80]!r} is not in snapshot {self.name} of {self.settings.name!r}"
+                )
+            places.append(found)
+        return places
+
+    def _find(self, id: str, collection: str | None = None) -> DocumentPlace | None:
+        """Where the document of an id is; None where it is not there.
+
+        collection: its own, where there are several. Raises AmbiguousDocumentError where that is not said,
+        and several have one.
+        """
+        found = [*self._all(id, collection)]
+        if len(found) > 1 and self._collections is not None:
+            having = names_of([self._collections[number] for number, _ in found])
+            raise AmbiguousDocumentError(
+                f"document {id[:80]!r} is in collections {having}, all of which {self.settings.name!r} "
+                "means: say which, or ask that collection by its own name"
+            )
+        return found[0] if found else None
+
+    def _all(self, id: str, collection: str | None = None) -> Iterator[DocumentPlace]:
+        """Where documents of an id are, in order of collection; of one collection, one at most."""
+        segments = self._opened()
+        try:
+            encoded = encode_id(id)
+        except InvalidDocumentError:
+            return  # no document can have this id
+        for number, segment in enumerate(segments):
+            if self._collections is not None and collection not in (None, self._collections[number]):
+                continue
+            row = segment.find(encoded)
+            if row is not None:
+                yield number, row
+                if self._collections is None:
+                    return
+
+    def _document(self, place: DocumentPlace) -> Document:
+        """The stored document of a place, with its collection where there are several."""
+        number, row = place
+        document = self._opened()[number].documents.get(row)
+        return (
+            document if self._collections is None else replace(document, collection=self._collections[number])
+        )
+
+    def _stored(self, place: DocumentPlace) -> StoredRepresentations:
+        return StoredRepresentations.of(self._opened()[place[0]].take(np.array([place[1]])))
+
+    def _opened(self) -> tuple[Segment, ...]:
+        if self._segments is None:
+            raise SearchIndexError(f"snapshot {self.name} of {self.settings.name!r} is closed; open another")
+        return self._segments
+
+    def _condition(self, filter: Filter | None) -> Condition | None:
+        """A filter as segments take it. Raises InvalidQueryError where it does not fit the fields."""
+        if filter is None:
+            return None
+        check_filter(filter, self.settings.fields)
+        return condition_of(filter, self.settings.fields)
