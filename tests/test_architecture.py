@@ -57,6 +57,7 @@ INDEX_ORDER = [
     "search",
     "snapshot",
     "ledger",
+    "publisher",
     "writer",
     "collection",
     "inspection",

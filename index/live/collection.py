@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from index.candidates import Document
-from index.catalog.layout import CollectionLayout
+from index.catalog.layout import EMPTY_NAME, CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
@@ -29,6 +29,7 @@ from index.errors import (
     InvalidDocumentError,
     WriteTooLargeError,
 )
+from index.files.directory import remove_folder
 from index.files.lock import ExclusiveLock
 from index.files.packed_bytes import PackedBytes
 from index.ledger.ledger import Ledger
@@ -48,16 +49,16 @@ from index.live.operations import (
     matching_ids,
     replay,
 )
-from index.live.publisher import Publisher
 from index.live.records import LiveLimits, LiveObserver, NoObserver, WriteKey, Written
 from index.live.state import LiveState
 from index.live.statistics import CollectionCounts, CollectionStatistics, live_counts, live_statistics
 from index.live.threads import LiveThreads
 from index.live.upkeep import Upkeep
+from index.publisher import Publisher
 from index.segments.checks import check_batch
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
-from index.snapshot import EMPTY_NAME, Snapshot
+from index.snapshot import Snapshot
 from index.windows.store import DocumentWindows
 from models.representations import Representations
 
@@ -129,6 +130,7 @@ class LiveCollection:
             for position, entry in ledger.entries(state.position):
                 state = replay(state, entry, position)
             publisher = Publisher(self._collection.layout, self._settings, manifest, self._device)
+            remove_folder(self._collection.layout.builds)  # none of which can be adopted any more
             committer = Committer(ledger, state, threads.committers, self._observer)
             opened.callback(committer.close)
             flush = Flush(publisher, committer, ledger, self._observer)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -20,9 +20,9 @@ from index.catalog.manifest import SegmentEntry, dense_vectors
 from index.dense.kinds import INDEXED_VECTORS, Vectors
 from index.errors import SearchIndexError
 from index.live.committer import Committer
-from index.live.publisher import Publisher
 from index.live.records import LiveObserver
-from index.segments.deletes import read_deletes, write_deletes
+from index.publisher import Publisher
+from index.segments.deletes import read_deletes
 from index.segments.parts import rows_in_parts
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
@@ -165,7 +165,7 @@ class Merge:
         entries = [each for place, each in enumerate(manifest.segments) if place not in places]
         if joined is not None:
             deleted = [self._deleted_now(*each) for each in zip(sources, places, strict=True)]
-            entries.append(self._marked(joined[0], np.concatenate(deleted)))
+            entries.append(publisher.marked(joined[0], np.flatnonzero(np.concatenate(deleted))))
         publisher.publish(entries, manifest.ledger_position)
         name, rows = publisher.manifest.name, [source.rows for source in sources]
         written = None if joined is None else joined[1]
@@ -178,12 +178,6 @@ class Merge:
             return np.ones(len(source.rows), np.bool_)
         entry = self._publisher.manifest.segments[place]
         return np.isin(source.rows, read_deletes(self._publisher.layout, entry))
-
-    def _marked(self, entry: SegmentEntry, deleted: Bool) -> SegmentEntry:
-        if not deleted.any():
-            return entry
-        layout, name = self._publisher.layout, self._publisher.next_name
-        return replace(entry, deletes=write_deletes(layout, entry.id, name, np.flatnonzero(deleted)))
 
 
 def _rows_of(sources: Sequence[_Source]) -> Iterator[DocumentRows]:

@@ -14,7 +14,7 @@ from index.dense.building import build_dense
 from index.dense.kinds import DenseKind
 from index.files.array_folder import ArrayFolder
 from index.files.content import sha256_of
-from index.files.directory import force, put_in_place
+from index.files.directory import force, rename
 from index.segments.builder import DENSE, SegmentBuilder
 from index.segments.files import pack_small
 from index.segments.rows import DocumentRows
@@ -80,6 +80,8 @@ class FilledSegment:
     def finish(self, kind: DenseKind, inserted: Callable[[int], None] = lambda _: None) -> SegmentEntry:
         """Builds the dense index, forces every file to the disk, and describes the finished segment.
 
+        Its folder's name is still to be forced.
+
         inserted: is told now and then of so many more vectors in the index, and may raise to end that.
         """
         folder = partial_folder(self.segments, self.identifier)
@@ -92,7 +94,7 @@ class FilledSegment:
             inserted(0)
             files[path.name] = complete_file(path)
         force(folder)
-        put_in_place(folder, self.segments / self.identifier)
+        rename(folder, self.segments / self.identifier)
         windows = None if self.settings.window is None else self.encodings
         fields = tuple(sorted(self.settings.fields)) if self.settings.later_fields else None
         counts = self.documents, self.tokens

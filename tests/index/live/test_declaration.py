@@ -31,9 +31,9 @@ from index.live import declaration
 from index.live.collection import LiveCollection
 from index.live.merge import FullPace
 from index.live.operations import Put
-from index.live.publisher import Publisher
 from index.live.records import LiveLimits
 from index.live.state import LiveState
+from index.publisher import Publisher
 from index.segments import files as segment_files
 from index.segments import later_columns
 from index.snapshot import Snapshot

@@ -271,19 +271,20 @@ def test_a_segment_that_is_begun_while_others_are_removed_stays(
     with LiveCollection(collection) as live, ExitStack() as held:
         put(live, random_texts, ["a"], 1)
         publisher = live._running().publisher
-        begun = collection.layout.segment("000009-0000-0a.partial")
+        begun: list[Path] = []
         real = remains_module.remove_files
 
         def begin_meanwhile(paths: Any) -> None:
             monkeypatch.setattr(remains_module, "remove_files", real)
-            held.enter_context(publisher.keeping(["000009-0000-0a"]))  # as another thread, without the lock
-            begun.mkdir()
+            (id,) = held.enter_context(publisher.naming(1))  # as another thread, without the lock
+            begun.append(collection.layout.segment(f"{id}.partial"))
+            begun[0].mkdir()
             real(paths)
 
         monkeypatch.setattr(remains_module, "remove_files", begin_meanwhile)
         live.flush()
-        assert begun.is_dir()
+        assert begun[0].is_dir()
         held.close()
         put(live, random_texts, ["b"], 2)
         live.flush()
-        assert not begun.exists()
+        assert not begun[0].exists()
