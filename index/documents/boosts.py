@@ -20,8 +20,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from index.documents.datetimes import microseconds_of
-from index.documents.fields import FieldType, undeclared
+from index.documents.fields import undeclared
 from index.documents.filters import Filter, check_filter, parse_filter
+from index.documents.metadata import FieldType
 from index.errors import InvalidQueryError
 from models.representations import Float64
 

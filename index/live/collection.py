@@ -19,9 +19,8 @@ from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.dense.kinds import Device
 from index.documents.conditions import condition_of
-from index.documents.fields import FieldType
 from index.documents.filters import Filter, check_filter
-from index.documents.metadata import MetadataChange, require_metadata
+from index.documents.metadata import FieldType, MetadataChange, require_metadata
 from index.documents.store import encode_id
 from index.errors import (
     CollectionBusyError,

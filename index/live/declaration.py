@@ -16,7 +16,7 @@ import numpy as np
 
 from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
-from index.documents.fields import FieldType
+from index.documents.metadata import FieldType
 from index.errors import CollectionBusyError, UnforcedPublicationError
 from index.live.committer import Committer
 from index.live.flush import Flush

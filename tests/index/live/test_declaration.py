@@ -18,8 +18,8 @@ from index.catalog.publication import Publication
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection, staged_build
 from index.documents import field_indexes
-from index.documents.fields import FieldType
 from index.documents.filters import parse_filter
+from index.documents.metadata import FieldType
 from index.errors import (
     CollectionBusyError,
     InvalidDocumentError,
