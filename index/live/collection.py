@@ -48,7 +48,7 @@ from index.live.operations import (
     matching_ids,
     replay,
 )
-from index.live.records import LiveLimits, LiveObserver, NoObserver, WriteKey, Written
+from index.live.records import LiveLimits, LiveObserver, WriteKey, Written
 from index.live.state import LiveState
 from index.live.statistics import CollectionCounts, CollectionStatistics, live_counts, live_statistics
 from index.live.threads import LiveThreads
@@ -105,7 +105,7 @@ class LiveCollection:
         self._collection = collection
         self._settings = collection.settings
         self._limits = limits
-        self._observer = observer or NoObserver()
+        self._observer = observer or LiveObserver()
         self._device: Device = device
         self._lock = ExclusiveLock(collection.layout.lock, f"collection {collection.settings.name!r}")
         self._parts: _Parts | None = None

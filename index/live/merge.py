@@ -12,7 +12,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -58,8 +57,8 @@ class MergeStoppedError(SearchIndexError):
     """The collection is about to be closed; all is as before the merge."""
 
 
-class Pace(Protocol):
-    """How fast a merge goes on, and whether it does."""
+class Pace:
+    """How fast a merge goes on, and whether it does: here without a rest, to the end."""
 
     def rest(self) -> None:
         """Called between pieces of the work, with no lock. Raises MergeStoppedError to end it."""
@@ -68,17 +67,7 @@ class Pace(Protocol):
         """Called at the publication, for which flushes wait. Raises MergeStoppedError to end it."""
 
 
-class FullPace:
-    """Without a rest to the end."""
-
-    def rest(self) -> None:
-        """Goes on."""
-
-    def require_going(self) -> None:
-        """Goes on."""
-
-
-FULL_PACE = FullPace()
+FULL_PACE = Pace()
 
 
 @dataclass(frozen=True, slots=True)

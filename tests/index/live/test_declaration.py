@@ -29,7 +29,7 @@ from index.errors import (
 )
 from index.live import declaration
 from index.live.collection import LiveCollection
-from index.live.merge import FullPace
+from index.live.merge import Pace
 from index.live.operations import Put
 from index.live.records import LiveLimits
 from index.live.state import LiveState
@@ -324,7 +324,7 @@ def test_a_merge_that_began_before_is_left_out(root: Path, collection: Collectio
             live.flush()
         merge = live._running().merge
 
-        class Between(FullPace):
+        class Between(Pace):
             declared = False
 
             def rest(self) -> None:

@@ -15,7 +15,7 @@ from index.catalog.manifest import DeletesEntry, SegmentEntry
 from index.catalog.publication import Publication
 from index.collection import Collection
 from index.live.collection import LiveCollection
-from index.live.merge import FullPace, MergeStoppedError, to_merge
+from index.live.merge import MergeStoppedError, Pace, to_merge
 from index.segments.writer import FilledSegment
 from index.verify import verify
 
@@ -137,7 +137,7 @@ def test_flushes_publish_during_a_merge(
 
 
 def test_a_merge_holds_up_no_flush_while_it_rests(collection: Collection, random_texts: Any) -> None:
-    class Noting(FullPace):
+    class Noting(Pace):
         rests = 0
 
         def rest(self) -> None:
@@ -200,7 +200,7 @@ def test_a_merge_that_fails_leaves_all_as_it_was(
     assert verify(root, "demo") == []
 
 
-class Stopped(FullPace):
+class Stopped(Pace):
     """Goes on until something is to be published."""
 
     def require_going(self) -> None:
@@ -228,7 +228,7 @@ def test_a_merge_that_is_stopped_at_the_end_publishes_nothing(
 def test_a_merge_that_is_stopped_with_nothing_to_write_publishes_nothing(
     collection: Collection, root: Path, random_texts: Any
 ) -> None:
-    class Deleting(FullPace):
+    class Deleting(Pace):
         deleted = False
 
         def rest(self) -> None:
