@@ -37,8 +37,8 @@ from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.live.collection import LiveCollection
 from index.live.records import LiveLimits
+from index.token_codecs import RESIDUAL_BITS
 from index.token_vectors.codebook_training import train_codebook
-from index.token_vectors.codecs import RESIDUAL_BITS
 from ingest.codebook import DEFAULT
 from ingest.target import settings_for
 from models.checkpoint import SHIPPED

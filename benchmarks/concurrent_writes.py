@@ -29,7 +29,7 @@ from serving.server import build, machine, serving
 
 from index.collection import Collection
 from index.live.collection import LiveCollection
-from index.live.records import LiveLimits, NoObserver
+from index.live.records import LiveLimits, LiveObserver
 from index.verify import verify
 
 RESULT = Path(__file__).resolve().parent / "results" / "concurrent_writes.json"
@@ -40,7 +40,7 @@ CHECK_SECONDS, SAMPLE_SECONDS = 0.5, 5.0
 GROWTH_BAR = 32 * 2**20  # bytes, from the second quarter of the samples to the last
 
 
-class Counts(NoObserver):
+class Counts(LiveObserver):
     """How often was flushed and merged."""
 
     def __init__(self) -> None:

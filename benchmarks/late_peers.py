@@ -26,7 +26,7 @@ from token_codecs import ROOT, Encoded, codebook_of, encoded, filled
 
 from evaluation.metrics import measure
 from index.candidates import Weights
-from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
+from index.token_codecs import RESIDUAL_BITS, TokenCodec
 from ingest.codebook import DEFAULT
 from ingest.target import settings_for
 from models.checkpoint import SHIPPED

@@ -37,8 +37,8 @@ from index.candidates import Document, Weights
 from index.collection import Collection
 from index.errors import CollectionNotFoundError
 from index.snapshot import Snapshot
+from index.token_codecs import RESIDUAL_BITS
 from index.token_vectors.codebook_training import train_codebook
-from index.token_vectors.codecs import RESIDUAL_BITS
 from ingest.codebook import DEFAULT
 from ingest.target import settings_for
 from models.checkpoint import SHIPPED

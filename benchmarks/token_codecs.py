@@ -32,11 +32,9 @@ from index.candidates import Weights
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.fusion import weighted_sum
-from index.token_vectors.codebook import Codebook
+from index.token_codecs import RESIDUAL_BITS, Codebook, TokenCodec, sign_codebook
 from index.token_vectors.codebook_training import MOST_VECTORS, train_codebook
-from index.token_vectors.codecs import RESIDUAL_BITS, TokenCodec
 from index.token_vectors.pooling import pooled
-from index.token_vectors.sign_codebook import sign_codebook
 from index.token_vectors.store import TokenVectorStore
 from ingest.codebook import DEFAULT, ENOUGH_VECTORS, SHARE
 from ingest.target import settings_for

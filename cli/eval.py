@@ -12,7 +12,7 @@ from cli import options
 from cli.output import console, counted, print_json
 from cli.search import parse_weights
 from index.dense.kinds import DenseKind
-from index.token_vectors.codecs import TokenCodec
+from index.token_codecs import TokenCodec
 
 if TYPE_CHECKING:
     from evaluation.run import EvaluationReport

@@ -24,7 +24,7 @@ from cli.remote import Url
 from cli.sources import STDIN, GivenSources, given_sources
 
 if TYPE_CHECKING:
-    from index.documents.fields import FieldType
+    from index.documents.metadata import FieldType
     from models.tokenizer import Tokenizer
     from service.settings import Settings
 

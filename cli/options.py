@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
 import typer
 
-from index.token_vectors.codecs import LARGEST_POOLING
+from index.token_codecs import LARGEST_POOLING
 
 if TYPE_CHECKING:
     from index.bm25.languages import Bm25Language as Language

@@ -24,7 +24,7 @@ from index.files.packed_bytes import PackedBytes
 from index.fusion import best
 from index.search.query import check_bm25
 from index.snapshot import Snapshot
-from index.token_vectors.codecs import TokenCodec
+from index.token_codecs import TokenCodec
 from index.windows.settings import WindowChoice
 from ingest.build import BuildProgress, build_collection
 from ingest.document_encoders import LocalDocuments

@@ -16,7 +16,7 @@ from index.bm25.explanation import explain_bm25
 from index.bm25.query import Bm25Query, Bm25Statistics
 from index.candidates import CandidateLimits, DenseOptions, Facet, Page, SearchResult, Weights
 from index.catalog.alike import united_settings
-from index.catalog.layout import CollectionLayout
+from index.catalog.layout import EMPTY_NAME, CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
 from index.dense.kinds import Device
@@ -51,7 +51,6 @@ from index.sparse.idf import CollectionIdf
 from index.sparse.term_versions import TermVersion
 from models.representations import Float32, Float64, Int64, Representations
 
-EMPTY_NAME = "000000"
 SCORED_ROWS = 8192
 
 DEFAULT_WEIGHTS = Weights()

@@ -13,25 +13,16 @@ import numpy as np
 from index.bm25.analysis import Analyzer
 from index.candidates import Document
 from index.catalog.layout import FIRST_MANIFEST, CollectionLayout
-from index.catalog.manifest import Manifest, SegmentEntry, is_manifest_name, segment_id
-from index.catalog.publication import Publication
-from index.catalog.remains import remove_all_but, remove_unfinished, remove_written
 from index.catalog.settings import CollectionSettings
-from index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, Vectors, segment_kind
+from index.dense.kinds import INDEXED_VECTORS, NO_VECTORS, Vectors
 from index.documents.id_register import IdRegister
-from index.errors import (
-    CollectionNotFoundError,
-    DamagedIndexError,
-    InvalidDocumentError,
-    SearchIndexError,
-)
-from index.files.directory import force
+from index.errors import CollectionNotFoundError, InvalidDocumentError, SearchIndexError
 from index.files.lock import ExclusiveLock
 from index.ledger.ledger import Ledger
 from index.ledger.records import NOTHING, LedgerEntry
+from index.publisher import Publisher
 from index.segments.checks import check_batch
 from index.segments.rows import DocumentRows
-from index.segments.segment import Segment
 from index.segments.writer import FilledSegment, SegmentWriter
 from index.windows.store import DocumentWindows
 from models.representations import Representations
@@ -87,7 +78,7 @@ class SnapshotWriter:
         self._lock = ExclusiveLock(layout.lock, f"collection {settings.name!r}")
         self._ids = IdRegister()
         self._analyzer = Analyzer(settings.bm25_language, settings.bm25_reading)
-        self._publication: Publication | None = None
+        self._publisher: Publisher  # from entering on
         self._beside = beside
         self._filled: list[FilledSegment] = []
         self._open: SegmentWriter | None = None
@@ -99,12 +90,8 @@ class SnapshotWriter:
         self._lock.acquire()
         try:
             self._require_settings()
-            self._layout.segments.mkdir(exist_ok=True)
-            self._layout.manifests.mkdir(exist_ok=True)
-            force(self._layout.folder)  # also a renaming that a former writer could not force
-            current = self._current_name()
-            self._remove_remains(current)
-            self._name = self._next_name(current)
+            self._publisher = Publisher.of_build(self._layout, self._settings)
+            self._name = self._publisher.next_name
         except BaseException:
             self._lock.release()
             raise
@@ -124,7 +111,7 @@ class SnapshotWriter:
                 # Removing gigabytes takes seconds. Interrupted then, a publication is still one; the next
                 # writer removes the rest.
                 with suppress(KeyboardInterrupt, OSError):
-                    self._remove_own()
+                    self._publisher.remove_left(self._name, self._mark)
             finally:
                 self._lock.release()
 
@@ -179,32 +166,18 @@ class SnapshotWriter:
             )
         self._writable = False
         self._end_segment()
-        entries = self._finished(indexed)
-        for entry in entries:
-            self._require_sound(entry)
-        position = self._take_position()
-        entries = [replace(entry, written_at=position) for entry in entries]
-        manifest = Manifest(self._name, self._settings.sha256, tuple(entries), position)
-        self._publication = Publication(self._layout, self._settings.name, manifest)
-        self._publication.publish()
-        return self._name
-
-    def _finished(self, indexed: Callable[[int, int], None]) -> list[SegmentEntry]:
-        """The segments with their dense indexes."""
         total, done = sum(filled.encodings for filled in self._filled), 0
-        kind, _ = self._settings.collection_kind(self._beside, total)
 
         def inserted(vectors: int) -> None:
             nonlocal done
             done += vectors
             indexed(done, total)
 
-        return [
-            filled.finish(
-                segment_kind(kind, self._settings.dense_kind, filled.encodings, INDEXED_VECTORS), inserted
-            )
-            for filled in self._filled
-        ]
+        finished = self._publisher.finished(self._filled, self._beside, INDEXED_VECTORS, inserted)
+        entries = [entry for entry, _ in finished]
+        position = self._take_position()
+        self._publisher.publish([replace(entry, written_at=position) for entry in entries], position)
+        return self._name
 
     def _take_position(self) -> int:
         """The position at which this build replaces what all operations before it wrote: one of its own, so
@@ -213,30 +186,13 @@ class SnapshotWriter:
         if self._name == FIRST_MANIFEST and not self._layout.ledger.exists():
             return 0
         with Ledger.open(self._layout.ledger) as ledger:
-            return ledger.append([LedgerEntry(NOTHING, b"")], least_position=self._former_position() + 1)
-
-    def _former_position(self) -> int:
-        """The position of the current manifest; 0 where there is none, or it is damaged."""
-        current = self._current_name()
-        if current is not None:
-            with suppress(DamagedIndexError):
-                return Manifest.read(self._layout.manifest(current)).ledger_position
-        return 0
-
-    def _require_sound(self, entry: SegmentEntry) -> None:
-        """Opens a segment that was just written as readers will. Raises DamagedIndexError naming the file."""
-        try:
-            Segment.open(self._layout, entry, self._settings)
-        except DamagedIndexError as error:
-            raise DamagedIndexError(
-                f"a segment cannot be opened as it was just written, so nothing was published: {error}"
-            ) from error
+            former = self._publisher.manifest.ledger_position
+            return ledger.append([LedgerEntry(NOTHING, b"")], least_position=former + 1)
 
     def _append_some(self, batch: DocumentRows, start: int) -> int:
         """Adds as many documents as the open segment has room for; returns how many."""
         if self._open is None:
-            identifier = segment_id(self._name, len(self._filled), self._mark)
-            self._open = SegmentWriter(self._layout.segments, identifier, self._settings)
+            self._open = self._publisher.begin(len(self._filled), self._mark)
         stop = batch.fitting(start, self._limits.documents - self._open.encodings)
         self._open.append(batch.span(start, stop))
         if self._limits.reached_by(self._open) and not self._open.within_document:
@@ -275,35 +231,3 @@ class SnapshotWriter:
             raise CollectionNotFoundError(
                 f"collection {self._settings.name!r} was deleted or created anew meanwhile; open it again"
             )
-
-    def _current_name(self) -> str | None:
-        """The name in CURRENT; None where it is missing or damaged."""
-        try:
-            return self._layout.read_current()
-        except DamagedIndexError:
-            return None
-
-    def _next_name(self, current: str | None) -> str:
-        names = {path.stem for path in self._layout.manifests.iterdir() if is_manifest_name(path.stem)}
-        if current is not None:  # its manifest may be lost
-            names.add(current)
-        return f"{max(map(int, names), default=0) + 1:06d}"
-
-    def _remove_remains(self, current: str | None) -> None:
-        """Removes what killed writers left.
-
-        Where no sound manifest is current, perhaps as CURRENT was lost, any complete segment may be needed to
-        restore it: all stay until a publication has succeeded. `verify` reports what is damaged.
-        """
-        remove_unfinished(self._layout)
-        if current is not None:
-            with suppress(DamagedIndexError):
-                remove_all_but(self._layout, Manifest.read(self._layout.manifest(current)))
-
-    def _remove_own(self) -> None:
-        """Removes what this writer's outcome leaves over: the former snapshot, or what was not published."""
-        remove_unfinished(self._layout)
-        if self._publication is None or self._publication.outcome == "unpublished":
-            remove_written(self._layout, self._name, self._mark)
-        elif self._publication.outcome == "durable":
-            remove_all_but(self._layout, self._publication.manifest)

@@ -23,9 +23,9 @@ from index.bm25.languages import Bm25Language
 from index.catalog.settings import check_collection_name
 from index.collection import Collection
 from index.dense.kinds import DenseKind
-from index.documents.fields import FieldType
+from index.documents.metadata import FieldType
 from index.live.adoption import AdoptionMode
-from index.token_vectors.codecs import TokenCodec
+from index.token_codecs import TokenCodec
 from index.windows.settings import WindowChoice
 from ingest.codebook import codec_settings
 from ingest.document_encoders import DocumentEncoder

@@ -20,7 +20,7 @@ from index.candidates import Document
 from index.catalog.settings import CollectionSettings, check_collection_name
 from index.errors import FingerprintMismatchError, InvalidDocumentError
 from index.live.adoption import AdoptionMode
-from index.token_vectors.codecs import RESIDUAL_BITS
+from index.token_codecs import RESIDUAL_BITS
 from index.windows.settings import WindowSettings
 from index.windows.store import DocumentWindows
 from index.writer import SnapshotWriter

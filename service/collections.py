@@ -18,7 +18,7 @@ from index.catalog.aliases import Aliases
 from index.catalog.alike import united_settings
 from index.catalog.defaults import SearchDefaults
 from index.catalog.effort import DenseEffort
-from index.catalog.layout import CollectionLayout
+from index.catalog.layout import EMPTY_NAME, CollectionLayout
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection, collection_folders, list_collections
 from index.dense.gpu import require_device
@@ -26,7 +26,7 @@ from index.errors import CollectionNotFoundError, DamagedIndexError, SearchIndex
 from index.live.collection import LiveCollection
 from index.live.statistics import CollectionCounts, CollectionStatistics, published_statistics
 from index.segments.segment import Segment
-from index.snapshot import EMPTY_NAME, Snapshot
+from index.snapshot import Snapshot
 from ingest.encoder_match import checkpoint_of
 from service.collection_counts import PublishedCounts
 from service.collection_files import ReadFiles, SearchedFiles, Versions

@@ -16,7 +16,7 @@ from index.collection import Collection, delete_collection, list_collections
 from index.dense.kinds import Device
 from index.errors import SearchIndexError, TooManyFilesError
 from index.live.collection import WRITER_FILES, LiveCollection
-from index.live.records import LiveLimits, LiveObserver, NoObserver
+from index.live.records import LiveLimits, LiveObserver
 from index.live.statistics import CollectionCounts, CollectionStatistics
 from index.live.threads import LiveThreads
 from index.snapshot import Snapshot
@@ -38,7 +38,7 @@ class LiveOptions:
     """
 
     limits: LiveLimits = field(default_factory=LiveLimits)
-    observer: LiveObserver = field(default_factory=NoObserver)
+    observer: LiveObserver = field(default_factory=LiveObserver)
     device: Device = "cpu"
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 
-from index.live.records import WriteStage
+from index.live.records import LiveObserver, WriteStage
 from index.live.statistics import CollectionCounts
 
 WriteKind = Literal["put", "delete", "patch"]
@@ -17,8 +17,8 @@ WRITE_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1
 UPKEEP_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
 
 
-class WriteTelemetry:
-    """A `LiveObserver` of all collections. Safe to use from several threads."""
+class WriteTelemetry(LiveObserver):
+    """Counts and times what all collections do. Safe to use from several threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry

@@ -42,6 +42,7 @@ INDEX_ORDER = [
     "files",
     "blas",
     "candidates",
+    "token_codecs",
     "documents",
     "dense",
     "sparse",
@@ -56,6 +57,7 @@ INDEX_ORDER = [
     "search",
     "snapshot",
     "ledger",
+    "publisher",
     "writer",
     "collection",
     "inspection",
@@ -214,6 +216,16 @@ def test_serving_and_exporting_adapters_need_no_peft(module: str) -> None:
     result = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
+    assert result.returncode == 0, result.stderr
+
+
+def test_what_a_collection_is_can_be_read_without_kernels() -> None:
+    modules = [f"index.catalog.{path.stem}" for path in (ROOT / "index" / "catalog").glob("[!_]*.py")]
+    code = f"import sys, {', '.join(modules)}; sys.exit('index.native' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert modules
     assert result.returncode == 0, result.stderr
 
 

@@ -21,7 +21,7 @@ import orjson
 from index.catalog.settings import CollectionSettings, settings_of_record
 from index.errors import DamagedIndexError
 from index.snapshot import Snapshot
-from index.token_vectors.codecs import RESIDUAL_BITS
+from index.token_codecs import RESIDUAL_BITS
 from index.windows.settings import WindowSettings
 from ingest.errors import SourceError
 

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from crashes.workload import SETTINGS, document, representations
 from threadpoolctl import threadpool_limits
 
+from index.catalog.layout import EMPTY_NAME
 from index.files.packed_bytes import PackedBytes
 from index.live.state import LiveState
 from index.segments.checks import check_batch
-from index.snapshot import EMPTY_NAME
 
 PIECE = 2**16
 

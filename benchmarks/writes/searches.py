@@ -12,7 +12,7 @@ import numpy as np
 from writes.documents import Batches, collection, queries
 
 from index.live.collection import LiveCollection
-from index.live.records import LiveLimits, NoObserver
+from index.live.records import LiveLimits, LiveObserver
 from models.representations import Representations
 from service.app import SWITCH_SECONDS
 
@@ -21,7 +21,7 @@ WRITTEN_A_SECOND = 200
 RATIO = 2.0
 
 
-class Counted(NoObserver):
+class Counted(LiveObserver):
     """Counts flushes and merges."""
 
     def __init__(self) -> None:

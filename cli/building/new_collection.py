@@ -10,7 +10,7 @@ import typer
 from cli import options
 from cli.fields import parse_fields
 from index.dense.kinds import DenseKind
-from index.token_vectors.codecs import TokenCodec
+from index.token_codecs import TokenCodec
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from cli.output import console, counted, error_console, print_json
 
 if TYPE_CHECKING:
     from cli.sources import GivenSources
-    from index.documents.fields import FieldType
+    from index.documents.metadata import FieldType
     from ingest.sources.checks import OnError, Skipped
     from ingest.sources.reader import Reading
     from models.tokenizer import Tokenizer

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cli.reading.flags import as_json
 from index.candidates import Document
-from index.documents.fields import FieldType
+from index.documents.metadata import FieldType
 from index.errors import InvalidDocumentError
 from ingest.passages.cutter import PassageCutter
 from ingest.passages.measure import TokenMeasure

@@ -9,6 +9,7 @@ from index.catalog.manifest import is_manifest_name
 from index.catalog.settings import FIELDS_FILE
 from index.errors import DamagedIndexError
 
+EMPTY_NAME = "000000"  # of a snapshot before the first publication
 FIRST_MANIFEST = "000001"
 
 

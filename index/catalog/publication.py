@@ -9,6 +9,8 @@ from index.catalog.manifest import Manifest
 from index.errors import DamagedIndexError, UnforcedPublicationError
 from index.files.directory import force, write_atomically
 
+Outcome = Literal["unpublished", "unknown", "durable"]
+
 
 class Publication:
     """Publishes one manifest of a collection whose lock the caller holds.
@@ -19,16 +21,18 @@ class Publication:
 
     def __init__(self, layout: CollectionLayout, collection: str, manifest: Manifest) -> None:
         self.manifest = manifest
-        self.outcome: Literal["unpublished", "unknown", "durable"] = "unpublished"
+        self.outcome: Outcome = "unpublished"
         self._layout = layout
         self._collection = collection
 
     def publish(self) -> None:
-        """Writes the manifest, whose segments and marks are complete, and renames its name to CURRENT.
+        """Forces the names of its segments and marks, which are complete, writes the manifest, and renames
+        its name to CURRENT.
 
         Raises UnforcedPublicationError where the snapshot is current, but that could not be forced to the
         disk. After any other exception the former snapshot is current.
         """
+        force(self._layout.segments)
         if any(entry.deletes is not None for entry in self.manifest.segments):
             force(self._layout.deletes)
         self.manifest.write(self._layout.manifest(self.manifest.name))

@@ -30,11 +30,6 @@ def remove_unfinished(layout: CollectionLayout) -> None:
     remove_files(path for path in layout.folder.glob(".*.new") if _is_stale(path))
 
 
-def remove_builds(layout: CollectionLayout) -> None:
-    """Removes builds beside the collection, none of which can be adopted any more."""
-    remove_folder(layout.builds)
-
-
 def remove_all_but(layout: CollectionLayout, manifest: Manifest, unnamed: Collection[str] = ()) -> None:
     """Removes manifests, segments and delete marks that the current manifest, which is sound, does not name.
 

@@ -15,13 +15,11 @@ from index.bm25.analysis import NEWEST_READING, READINGS
 from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from index.catalog.records import check_keys, check_version
 from index.dense.kinds import DenseKind, Vectors, collection_kind
-from index.documents.fields import FieldType
+from index.documents.metadata import FieldType
 from index.errors import DamagedIndexError, InvalidFieldError, InvalidNameError
 from index.files.content import json_bytes, missing, read_json_object
 from index.files.directory import write_atomically, write_json_atomically
-from index.token_vectors.codebook import Codebook
-from index.token_vectors.codecs import CODED, LARGEST_POOLING, TokenCodec
-from index.token_vectors.sign_codebook import sign_codebook
+from index.token_codecs import CODED, LARGEST_POOLING, Codebook, TokenCodec, sign_codebook
 from index.windows.settings import WindowSettings
 from models.representations import LexicalKind
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from index.documents.datetimes import microseconds_of
 from index.documents.declared import unsuited
-from index.documents.fields import FieldType
 from index.documents.filters import Filter, check_filter, parse_filter
+from index.documents.metadata import FieldType
 from index.errors import InvalidQueryError
 from models.representations import Float64
 

@@ -18,7 +18,6 @@ from functools import reduce
 import numpy as np
 
 from index.documents.datetimes import microseconds_of
-from index.documents.fields import FieldType
 from index.documents.filters import (
     And,
     Comparison,
@@ -31,6 +30,7 @@ from index.documents.filters import (
     Value,
 )
 from index.documents.intervals import Intervals, Numbers
+from index.documents.metadata import FieldType
 from index.documents.numbers import INT64, exact_number
 from index.files.packed_bytes import PackedBytes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from index.documents.fields import FieldType
+from index.documents.metadata import FieldType
 
 SHOWN_CHARACTERS = 80
 

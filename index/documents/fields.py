@@ -21,13 +21,13 @@ import numpy.typing as npt
 
 from index.documents.datetimes import microseconds_of
 from index.documents.intervals import counted
+from index.documents.metadata import FieldType
 from index.documents.numbers import exact_integer, exact_number
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.arrays import ArraySource, open_rows
 from index.files.packed_bytes import PackedBytes
 from models.representations import Bool, Int32, Int64
 
-FieldType = Literal["keyword", "integer", "number", "boolean", "datetime"]
 ScalarType = Literal["integer", "number", "boolean", "datetime"]
 MAX_KEYWORD_BYTES = 1024
 SCALAR_DTYPES: dict[ScalarType, npt.DTypeLike] = {

@@ -9,11 +9,11 @@ import numpy as np
 from index.documents.fields import (
     SCALAR_DTYPES,
     Column,
-    FieldType,
     KeywordColumn,
     ScalarColumn,
     ScalarType,
 )
+from index.documents.metadata import FieldType
 from index.files.arrays import ArrayStream, ArrayTarget
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter
 

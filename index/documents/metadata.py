@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from index.documents.numbers import require_json_integer
 from index.errors import InvalidDocumentError
+
+FieldType = Literal["keyword", "integer", "number", "boolean", "datetime"]
+"""Of a declared field; `index.documents.fields` says what each holds."""
 
 MAX_METADATA_LEVELS = 64
 

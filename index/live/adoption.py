@@ -7,7 +7,6 @@ stays written and deleted.
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,18 +16,18 @@ from typing import Literal
 import numpy as np
 
 from index.catalog.layout import CollectionLayout
-from index.catalog.manifest import Manifest, SegmentEntry, segment_id
+from index.catalog.manifest import Manifest, SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.errors import CollectionBusyError, DamagedIndexError, FingerprintMismatchError
 from index.files.content import missing
-from index.files.directory import force, link_folder
+from index.files.directory import link_folder
 from index.files.packed_bytes import PackedBytes
 from index.live.committer import Committer
 from index.live.flush import Flush
 from index.live.operations import Nothing
-from index.live.publisher import Publisher
 from index.live.state import LiveState
-from index.segments.deletes import read_deletes, write_deletes
+from index.publisher import Publisher
+from index.segments.deletes import read_deletes
 from index.segments.later_columns import with_later_columns
 from index.segments.segment import Segment
 from models.representations import Bool, Int64
@@ -123,7 +122,7 @@ class Adoption:
     def _adopt(self, build: Build, source: CollectionLayout, mode: AdoptionMode, mark: str | None) -> str:
         publisher = self._publisher
         found, entries = _entries_of(source, publisher.settings)
-        with self._linked(source, found, entries, mark or secrets.token_hex(4)) as linked:
+        with self._linked(source, found, entries, mark) as linked:
             opened = [_opened(publisher, source, *pair) for pair in zip(linked, entries, strict=True)]
             with publisher.lock:
                 flushed = self._flush.run_locked()
@@ -161,19 +160,13 @@ class Adoption:
         source: CollectionLayout,
         found: CollectionSettings,
         entries: Sequence[SegmentEntry],
-        mark: str,
+        mark: str | None,
     ) -> Iterator[list[SegmentEntry]]:
         """The segments under new names in this collection, with columns of all its fields; their files stay
         while the context lasts. found: the settings that they were made with.
         """
-        publisher = self._publisher
-        ids = [segment_id(publisher.next_name, number, mark) for number in range(len(entries))]
-        with publisher.keeping(ids):
-            linked = [
-                self._linked_one(source, found, entry, id) for id, entry in zip(ids, entries, strict=True)
-            ]
-            force(publisher.layout.segments)
-            yield linked
+        with self._publisher.naming(len(entries), mark) as ids:
+            yield [self._linked_one(source, found, entry, id) for id, entry in zip(ids, entries, strict=True)]
 
     def _linked_one(
         self, source: CollectionLayout, found: CollectionSettings, entry: SegmentEntry, id: str
@@ -210,15 +203,11 @@ class Adoption:
     def _publish(self, formers: Sequence[_Former], adopted: Sequence[_Adopted], flushed: int) -> None:
         segments = [(each.entry, each.marks) for each in formers]
         segments += [(each.entry, each.marks) for each in adopted]
-        entries = [self._marked(entry, marks) for entry, marks in segments if not marks.all()]
-        self._publisher.publish(entries, flushed)
-
-    def _marked(self, entry: SegmentEntry, marks: Bool) -> SegmentEntry:
-        """The entry with these delete marks, in a new file where they are more than it has."""
-        if int(marks.sum()) == entry.documents - entry.documents_kept:
-            return entry
-        layout, name = self._publisher.layout, self._publisher.next_name
-        return replace(entry, deletes=write_deletes(layout, entry.id, name, np.flatnonzero(marks)))
+        publisher = self._publisher
+        entries = [
+            publisher.marked(entry, np.flatnonzero(marks)) for entry, marks in segments if not marks.all()
+        ]
+        publisher.publish(entries, flushed)
 
 
 def _watched(state: LiveState) -> LiveState:

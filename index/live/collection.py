@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from index.candidates import Document
-from index.catalog.layout import CollectionLayout
+from index.catalog.layout import EMPTY_NAME, CollectionLayout
 from index.catalog.manifest import Manifest
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.dense.kinds import Device
 from index.documents.conditions import condition_of
-from index.documents.fields import FieldType
 from index.documents.filters import Filter, check_filter
-from index.documents.metadata import MetadataChange, require_metadata
+from index.documents.metadata import FieldType, MetadataChange, require_metadata
 from index.documents.store import encode_id
 from index.errors import (
     CollectionBusyError,
@@ -29,6 +28,7 @@ from index.errors import (
     InvalidDocumentError,
     WriteTooLargeError,
 )
+from index.files.directory import remove_folder
 from index.files.lock import ExclusiveLock
 from index.files.packed_bytes import PackedBytes
 from index.ledger.ledger import Ledger
@@ -48,16 +48,16 @@ from index.live.operations import (
     matching_ids,
     replay,
 )
-from index.live.publisher import Publisher
-from index.live.records import LiveLimits, LiveObserver, NoObserver, WriteKey, Written
+from index.live.records import LiveLimits, LiveObserver, WriteKey, Written
 from index.live.state import LiveState
 from index.live.statistics import CollectionCounts, CollectionStatistics, live_counts, live_statistics
 from index.live.threads import LiveThreads
 from index.live.upkeep import Upkeep
+from index.publisher import Publisher
 from index.segments.checks import check_batch
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
-from index.snapshot import EMPTY_NAME, Snapshot
+from index.snapshot import Snapshot
 from index.windows.store import DocumentWindows
 from models.representations import Representations
 
@@ -105,7 +105,7 @@ class LiveCollection:
         self._collection = collection
         self._settings = collection.settings
         self._limits = limits
-        self._observer = observer or NoObserver()
+        self._observer = observer or LiveObserver()
         self._device: Device = device
         self._lock = ExclusiveLock(collection.layout.lock, f"collection {collection.settings.name!r}")
         self._parts: _Parts | None = None
@@ -129,6 +129,7 @@ class LiveCollection:
             for position, entry in ledger.entries(state.position):
                 state = replay(state, entry, position)
             publisher = Publisher(self._collection.layout, self._settings, manifest, self._device)
+            remove_folder(self._collection.layout.builds)  # none of which can be adopted any more
             committer = Committer(ledger, state, threads.committers, self._observer)
             opened.callback(committer.close)
             flush = Flush(publisher, committer, ledger, self._observer)

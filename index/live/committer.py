@@ -13,7 +13,7 @@ from index.errors import SearchIndexError
 from index.ledger.ledger import Ledger
 from index.ledger.records import LedgerEntry
 from index.live.operations import Operation, unchanged
-from index.live.records import LiveObserver, NoObserver, WriteKey, Written
+from index.live.records import LiveObserver, WriteKey, Written
 from index.live.state import LiveState
 from index.live.threads import Workers
 
@@ -54,7 +54,7 @@ class Committer:
         """workers: of which one at a time carries out what waits."""
         self._ledger = ledger
         self._workers = workers
-        self._observer = observer or NoObserver()
+        self._observer = observer or LiveObserver()
         self._state = state
         self.written_documents = 0
         self.busy_seconds = 0.0  # that operations have taken so far, with the waits for the disk

@@ -8,23 +8,21 @@ lets readers of other processes notice. After a crash before `fields.json` nothi
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
-from index.catalog.manifest import SegmentEntry, segment_id
+from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
-from index.documents.fields import FieldType
+from index.documents.metadata import FieldType
 from index.errors import CollectionBusyError, UnforcedPublicationError
-from index.files.directory import force
 from index.live.committer import Committer
 from index.live.flush import Flush
-from index.live.publisher import Publisher
 from index.live.state import LiveState
-from index.segments.deletes import read_deletes, write_deletes
+from index.publisher import Publisher
+from index.segments.deletes import read_deletes
 from index.segments.later_columns import with_columns, with_later_columns
 from index.segments.segment import Segment
 
@@ -57,15 +55,12 @@ class Declaration:
 
     def _declare(self, new: CollectionSettings) -> None:
         publisher, former, state = self._publisher, self._publisher.settings, self._committer.state
-        mark, name = secrets.token_hex(4), publisher.next_name
-        ids = [segment_id(name, number, mark) for number in range(len(state.published))]
-        with publisher.keeping(ids):
+        with publisher.naming(len(state.published)) as ids:
             # Of the same documents, in the same order, as flushes and merges wait.
             entries = [
                 self._successor(entry, segment, id, former, new)
                 for entry, segment, id in zip(publisher.manifest.segments, state.published, ids, strict=True)
             ]
-            force(publisher.layout.segments)
             publisher.settings = new
             try:
                 opened = [publisher.open(entry) for entry in entries]
@@ -94,10 +89,7 @@ class Declaration:
         """The entry of the segment with the new columns, and the delete marks that it had."""
         layout = self._publisher.layout
         made = with_later_columns(layout, entry, segment, former, layout, id, new)
-        if entry.deletes is None:
-            return made
-        deleted = read_deletes(layout, entry)
-        return replace(made, deletes=write_deletes(layout, id, self._publisher.next_name, deleted))
+        return self._publisher.marked(made, read_deletes(layout, entry))
 
 
 def _declared(state: LiveState, new: CollectionSettings, opened: Sequence[Segment], name: str) -> LiveState:

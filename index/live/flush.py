@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 
-import numpy as np
-
-from index.catalog.manifest import SegmentEntry, dense_vectors
+from index.catalog.manifest import dense_vectors
 from index.dense.kinds import FLAT_VECTORS
 from index.ledger.ledger import Ledger
 from index.live.committer import Committer
-from index.live.publisher import Publisher
 from index.live.records import LiveObserver
 from index.live.state import LiveState
-from index.segments.deletes import write_deletes
+from index.publisher import Publisher
 from index.segments.parts import rows_in_parts
 from index.segments.segment import Segment
 
@@ -83,7 +79,7 @@ class Flush:
         """Publishes a state; returns the segment of what was set aside in it, None where that was nothing."""
         former = self._publisher.manifest.segments
         entries = [
-            self._marked(entry, segment)
+            self._publisher.marked(entry, segment.rows_deleted())
             for entry, segment in zip(former, start.published, strict=True)
             if segment.documents_kept
         ]
@@ -97,10 +93,3 @@ class Flush:
             entries.append(entry)
         self._publisher.publish(entries, start.position)
         return written
-
-    def _marked(self, entry: SegmentEntry, segment: Segment) -> SegmentEntry:
-        """The entry of a published segment with all its delete marks."""
-        if segment.kept is None or segment.documents_kept == entry.documents_kept:
-            return entry
-        layout, name = self._publisher.layout, self._publisher.next_name
-        return replace(entry, deletes=write_deletes(layout, entry.id, name, np.flatnonzero(~segment.kept)))

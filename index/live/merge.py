@@ -11,8 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,9 +19,9 @@ from index.catalog.manifest import SegmentEntry, dense_vectors
 from index.dense.kinds import INDEXED_VECTORS, Vectors
 from index.errors import SearchIndexError
 from index.live.committer import Committer
-from index.live.publisher import Publisher
 from index.live.records import LiveObserver
-from index.segments.deletes import read_deletes, write_deletes
+from index.publisher import Publisher
+from index.segments.deletes import read_deletes
 from index.segments.parts import rows_in_parts
 from index.segments.rows import DocumentRows
 from index.segments.segment import Segment
@@ -58,8 +57,8 @@ class MergeStoppedError(SearchIndexError):
     """The collection is about to be closed; all is as before the merge."""
 
 
-class Pace(Protocol):
-    """How fast a merge goes on, and whether it does."""
+class Pace:
+    """How fast a merge goes on, and whether it does: here without a rest, to the end."""
 
     def rest(self) -> None:
         """Called between pieces of the work, with no lock. Raises MergeStoppedError to end it."""
@@ -68,17 +67,7 @@ class Pace(Protocol):
         """Called at the publication, for which flushes wait. Raises MergeStoppedError to end it."""
 
 
-class FullPace:
-    """Without a rest to the end."""
-
-    def rest(self) -> None:
-        """Goes on."""
-
-    def require_going(self) -> None:
-        """Goes on."""
-
-
-FULL_PACE = FullPace()
+FULL_PACE = Pace()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +154,7 @@ class Merge:
         entries = [each for place, each in enumerate(manifest.segments) if place not in places]
         if joined is not None:
             deleted = [self._deleted_now(*each) for each in zip(sources, places, strict=True)]
-            entries.append(self._marked(joined[0], np.concatenate(deleted)))
+            entries.append(publisher.marked(joined[0], np.flatnonzero(np.concatenate(deleted))))
         publisher.publish(entries, manifest.ledger_position)
         name, rows = publisher.manifest.name, [source.rows for source in sources]
         written = None if joined is None else joined[1]
@@ -178,12 +167,6 @@ class Merge:
             return np.ones(len(source.rows), np.bool_)
         entry = self._publisher.manifest.segments[place]
         return np.isin(source.rows, read_deletes(self._publisher.layout, entry))
-
-    def _marked(self, entry: SegmentEntry, deleted: Bool) -> SegmentEntry:
-        if not deleted.any():
-            return entry
-        layout, name = self._publisher.layout, self._publisher.next_name
-        return replace(entry, deletes=write_deletes(layout, entry.id, name, np.flatnonzero(deleted)))
 
 
 def _rows_of(sources: Sequence[_Source]) -> Iterator[DocumentRows]:

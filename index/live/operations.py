@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from index.documents.conditions import Condition
-from index.documents.fields import FieldType, columns_of
-from index.documents.metadata import MetadataChange
+from index.documents.fields import columns_of
+from index.documents.metadata import FieldType, MetadataChange
 from index.documents.store import encode_document
 from index.errors import DocumentChangedError, DocumentNotFoundError
 from index.files.packed_bytes import PackedBytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from index.errors import IdempotencyMismatchError
 from index.ledger.records import IdempotencyKey, StoredAnswer
@@ -68,8 +68,8 @@ class LiveLimits:
     merge_width: int = 8
 
 
-class LiveObserver(Protocol):
-    """Is told what a live collection does; from its threads, so calls must be short."""
+class LiveObserver:
+    """Is told what a live collection does; from its threads, so calls must be short. This one ignores it."""
 
     def wrote(self, stage: WriteStage, seconds: float) -> None:
         """A stage of a group of writes: `log` forces them to the disk, `apply` makes them searchable."""
@@ -82,19 +82,3 @@ class LiveObserver(Protocol):
 
     def failed(self, error: Exception) -> None:
         """A flush or merge in the background failed; it is tried again."""
-
-
-class NoObserver:
-    """A `LiveObserver` that listens to nothing."""
-
-    def wrote(self, stage: WriteStage, seconds: float) -> None:
-        """Ignored."""
-
-    def flushed(self, documents: int, seconds: float) -> None:
-        """Ignored."""
-
-    def merged(self, documents: int, seconds: float) -> None:
-        """Ignored."""
-
-    def failed(self, error: Exception) -> None:
-        """Ignored."""

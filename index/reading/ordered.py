@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from index.documents.conditions import Condition
 from index.documents.declared import undeclared
-from index.documents.fields import Column, FieldType, KeywordColumn
+from index.documents.fields import Column, KeywordColumn
+from index.documents.metadata import FieldType
 from index.errors import InvalidQueryError
 from index.files.packed_bytes import first_not_below
 from index.reading.pages import rows_from, starts_behind

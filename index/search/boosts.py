@@ -8,7 +8,8 @@ import numpy as np
 
 from index.documents.boosts import Boost, Curve, FilterBoost
 from index.documents.conditions import condition_of
-from index.documents.fields import FieldType, ScalarColumn
+from index.documents.fields import ScalarColumn
+from index.documents.metadata import FieldType
 from index.runs import runs
 from index.scoring import DECIMALS
 from index.segments.segment import Segment

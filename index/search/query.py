@@ -14,7 +14,7 @@ from index.bm25.query import Bm25Query
 from index.candidates import CandidateLimits, DenseOptions, Page, Weights
 from index.catalog.settings import CollectionSettings
 from index.documents.declared import unsuited
-from index.documents.fields import FieldType
+from index.documents.metadata import FieldType
 from index.errors import InvalidQueryError
 from index.fusion import Fusion
 from index.token_vectors.query import QueryTokens

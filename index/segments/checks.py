@@ -16,11 +16,13 @@ from index.documents.store import encode_document
 from index.errors import InvalidDocumentError
 from index.files.packed_bytes import PackedBytes
 from index.segments.rows import DocumentRows, Float16
-from index.token_vectors.codecs import CODED, LARGEST_VALUE
+from index.token_codecs import CODED
 from index.token_vectors.pooling import pooled
 from index.token_vectors.store import TokenVectorStore, code_dtype
 from index.windows.store import DocumentWindows
 from models.representations import UNIT_ERROR, Int64, Representations, SparseRows, TokenVectors
+
+LARGEST_VALUE = 1e6  # of a token vector; beyond it sums in float32 could overflow
 
 
 def check_batch(

@@ -17,8 +17,9 @@ from index.catalog.layout import CollectionLayout
 from index.catalog.manifest import SegmentEntry
 from index.catalog.settings import CollectionSettings
 from index.documents.field_indexes import STORED_DOCUMENTS, write_indexes
-from index.documents.fields import Column, FieldType, columns_of, field_stems, open_columns
+from index.documents.fields import Column, columns_of, field_stems, open_columns
 from index.documents.fields_writer import FieldsWriter
+from index.documents.metadata import FieldType
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
 from index.files.directory import force, link_or_copy, rename

@@ -109,7 +109,7 @@ class Segment:
             return None
         if self.entry == entry and self.documents_kept == entry.documents_kept:
             return self
-        marks, deleted = read_deletes(layout, entry), np.setdiff1d(np.arange(len(self)), self.rows_kept())
+        marks, deleted = read_deletes(layout, entry), self.rows_deleted()
         if len(np.setdiff1d(deleted, marks)):  # rows that are there again: of a former manifest, put back
             return None
         return replace(self.without(np.setdiff1d(marks, deleted)), entry=entry)
@@ -204,6 +204,10 @@ class Segment:
     def rows_kept(self) -> Int64:
         """The rows that are not deleted, ascending."""
         return np.arange(len(self)) if self.kept is None else np.flatnonzero(self.kept)
+
+    def rows_deleted(self) -> Int64:
+        """The others, ascending."""
+        return np.empty(0, np.int64) if self.kept is None else np.flatnonzero(~self.kept)
 
     def lexical_of_last(self, count: int) -> SparseRows:
         """The lexical rows of the last documents."""

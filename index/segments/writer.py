@@ -14,56 +14,26 @@ from index.dense.building import build_dense
 from index.dense.kinds import DenseKind
 from index.files.array_folder import ArrayFolder
 from index.files.content import sha256_of
-from index.files.directory import force, put_in_place
+from index.files.directory import force, rename
 from index.segments.builder import DENSE, SegmentBuilder
 from index.segments.files import pack_small
-from index.segments.rows import DocumentRows
 
 
-class SegmentWriter:
+class SegmentWriter(SegmentBuilder):
     """Streams documents into `<id>.partial`, which `FilledSegment.finish` completes and renames to `<id>`."""
 
     def __init__(self, segments: Path, identifier: str, settings: CollectionSettings) -> None:
-        self._segments = segments
-        self._identifier = identifier
-        self._settings = settings
         folder = partial_folder(segments, identifier)
         folder.mkdir()
-        self._builder = SegmentBuilder(ArrayFolder(folder), settings)
-
-    @property
-    def encodings(self) -> int:
-        """Encoded texts so far: windows, or documents in a collection without them."""
-        return self._builder.encodings
-
-    @property
-    def within_document(self) -> bool:
-        """Whether further windows of the last document are to come."""
-        return self._builder.within_document
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes of the streamed files so far, without token vectors and the indexes built at the end."""
-        return self._builder.total_bytes
-
-    @property
-    def held_bytes(self) -> int:
-        """About how much memory waits for the end of the segment."""
-        return self._builder.held_bytes
-
-    def append(self, rows: DocumentRows) -> None:
-        """Adds documents; one that continues has its row once its last window is here."""
-        self._builder.append(rows)
+        super().__init__(ArrayFolder(folder), settings)
+        self._segments = segments
+        self._identifier = identifier
 
     def end(self) -> FilledSegment:
         """Ends the documents: builds what needs no choice, and lets go of the memory that waited for it."""
-        self._builder.finish()
-        counts = self._builder.documents, self._builder.tokens, self._builder.encodings
+        self.finish()
+        counts = self.documents, self.tokens, self.encodings
         return FilledSegment(self._segments, self._identifier, self._settings, *counts)
-
-    def close(self) -> None:
-        """Closes what is open; the folder stays for the cleaner."""
-        self._builder.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +50,8 @@ class FilledSegment:
     def finish(self, kind: DenseKind, inserted: Callable[[int], None] = lambda _: None) -> SegmentEntry:
         """Builds the dense index, forces every file to the disk, and describes the finished segment.
 
+        Its folder's name is still to be forced.
+
         inserted: is told now and then of so many more vectors in the index, and may raise to end that.
         """
         folder = partial_folder(self.segments, self.identifier)
@@ -92,7 +64,7 @@ class FilledSegment:
             inserted(0)
             files[path.name] = complete_file(path)
         force(folder)
-        put_in_place(folder, self.segments / self.identifier)
+        rename(folder, self.segments / self.identifier)
         windows = None if self.settings.window is None else self.encodings
         fields = tuple(sorted(self.settings.fields)) if self.settings.later_fields else None
         counts = self.documents, self.tokens

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from index.native.kernels import centroid_maxsim, centroid_products
-from index.token_vectors.codebook import TILE, Codebook
+from index.token_codecs import TILE, Codebook
 from index.token_vectors.integer_query import IntegerQuery
 from index.token_vectors.texts import StoredTexts
 from models.representations import Float64

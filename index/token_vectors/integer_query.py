@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from index.token_codecs import OFFSET, VALUES_AT_ONCE
 from models.representations import Float32, Float64
 
 # As `index/native/byte_products.h` has them.
 LANES = 16  # query tokens that are multiplied together
 STEP = 4  # values that a lane takes at a time
-OFFSET = 128  # is added to documents' values, since the instructions take that side without sign
-VALUES_AT_ONCE = STEP * LANES  # tokens have a multiple of these
 
 LARGEST = 127
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.blas import one_blas_thread
-from index.token_vectors.codebook import Codebook
-from index.token_vectors.codecs import TokenCodec
+from index.token_codecs import Codebook, TokenCodec
 from index.token_vectors.integer_query import IntegerQuery
 from models.representations import Float32
 

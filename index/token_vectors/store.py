@@ -2,7 +2,7 @@
 dimension.
 
 Codes are float16[T, C]; or int8[T, C] with `token_scales.npy` float32[T] (vector = code x scale); or
-uint8[T, P] with `token_centroids.npy` uint16[T], by the collection's codebook (`codebook.py`), without the
+uint8[T, P] with `token_centroids.npy` uint16[T], by the collection's codebook (`coding.py`), without the
 latter where it has a single centroid.
 """
 
@@ -20,8 +20,8 @@ from index.files.float16 import rows_as_float32
 from index.files.packed_bytes import open_offsets
 from index.files.pieces import Pieces
 from index.native.kernels import Record, token_store, unpack_int8
-from index.token_vectors.codebook import Codebook, UInt16
-from index.token_vectors.codecs import CODED, TokenCodec
+from index.token_codecs import CODED, Codebook, TokenCodec
+from index.token_vectors.coding import UInt16, decode, encode
 from models.representations import Float32, Int64, TokenVectors, offsets_of, ragged_positions
 
 Int8 = npt.NDArray[np.int8]
@@ -84,7 +84,7 @@ class TokenVectorStore:
     def encode(batch: TokenVectors, codec: TokenCodec, codebook: Codebook | None = None) -> TokenVectorStore:
         """The stored form of vectors; the codec is not none."""
         if codebook is not None:
-            codes, centroids = codebook.encode(batch.vectors)
+            codes, centroids = encode(codebook, batch.vectors)
             return TokenVectorStore(codes, None, batch.offsets, centroids, codebook)
         if codec == "int8":
             return TokenVectorStore(*quantize_int8(batch.vectors), batch.offsets)
@@ -104,7 +104,7 @@ class TokenVectorStore:
     def vectors(self, positions: Int64) -> Float32:
         """The token vectors at these positions, float32[n, C]; positions come from `offsets`."""
         if self.codebook is not None and self.centroids is not None:
-            return self.codebook.decode(self.codes[positions], self.centroids[positions])
+            return decode(self.codebook, self.codes[positions], self.centroids[positions])
         if self.scales is None:
             return rows_as_float32(self.codes, positions)
         vectors = np.empty((len(positions), self.codes.shape[1]), np.float32)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from index.candidates import Document
-from index.documents.fields import FieldType, field_values
+from index.documents.fields import field_values
+from index.documents.metadata import FieldType
 from index.documents.store import encode_document
 from index.errors import DuplicateDocumentError, InvalidDocumentError
 from ingest.errors import SourceError

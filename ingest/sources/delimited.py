@@ -12,8 +12,8 @@ from typing import Any, Literal, TextIO
 
 import orjson
 
-from index.documents.fields import FieldType
 from index.documents.json_values import loads
+from index.documents.metadata import FieldType
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
 from ingest.sources.cells import cell_value

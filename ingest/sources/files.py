@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from index.documents.fields import FieldType
+from index.documents.metadata import FieldType
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
 from ingest.sources.columns import METADATA

@@ -26,7 +26,8 @@ from typing import Any, Literal
 from index.candidates import Document
 from index.catalog.settings import MAX_FIELDS, is_field_name
 from index.documents.datetimes import microseconds_of
-from index.documents.fields import MAX_KEYWORD_BYTES, FieldType
+from index.documents.fields import MAX_KEYWORD_BYTES
+from index.documents.metadata import FieldType
 from index.documents.numbers import EXACT, INT64
 from ingest.sources.files import Source, paths_of
 from ingest.sources.reader import DocumentReader, Reading

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from index.documents.fields import FieldType
+from index.documents.metadata import FieldType
 from index.errors import InvalidDocumentError
 from ingest.errors import SourceError
 from ingest.sources.cells import cell_value

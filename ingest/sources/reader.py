@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.candidates import Document
-from index.documents.fields import FieldType
+from index.documents.metadata import FieldType
 from index.errors import DuplicateDocumentError, InvalidDocumentError
 from ingest.errors import SourceError
 from ingest.passages.measure import TokenMeasure

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from index.candidates import Document
-from index.documents.fields import FieldType
 from index.documents.filters import Filter
+from index.documents.metadata import FieldType
 from index.documents.store import encode_id
 from index.errors import InvalidDocumentError, InvalidQueryError
 from index.reading.ordered import Order, Place, PlacedDocument, check_order

@@ -9,7 +9,7 @@ from fastapi import Depends, Path, Request, Response
 
 from index.bm25.languages import DEFAULT_LANGUAGE
 from index.catalog.settings import check_title
-from index.documents.fields import FieldType
+from index.documents.metadata import FieldType
 from index.errors import InvalidDocumentError, InvalidFieldError, InvalidNameError
 from index.windows.settings import WindowChoice, WindowSettings, default_overlap
 from ingest.document_windows import cutter_for

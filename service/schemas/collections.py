@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from index.bm25.languages import Bm25Language
 from index.catalog.settings import FEWER_FIELDS, MAX_FIELDS, MAX_TITLE
 from index.dense.kinds import DenseKind
-from index.documents.fields import FieldType
-from index.token_vectors.codecs import LARGEST_POOLING, TokenCodec
+from index.documents.metadata import FieldType
+from index.token_codecs import LARGEST_POOLING, TokenCodec
 from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
 from service.schemas.base import WHOLE, AdapterName, ModelName, NextPage, Request, at_most, former

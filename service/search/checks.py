@@ -8,8 +8,8 @@ from dataclasses import asdict
 from index.candidates import CandidateLimits, Weights
 from index.catalog.settings import CollectionSettings
 from index.documents.boosts import Boost, check_boost
-from index.documents.fields import FieldType
 from index.documents.filters import Filter, check_filter
+from index.documents.metadata import FieldType
 from index.errors import InvalidQueryError
 from index.search.query import check_bm25, check_facets, check_group_by
 from service.exceptions import InvalidRequestError

@@ -10,8 +10,8 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from index import scoring
 from index.blas import one_blas_thread
+from index.token_codecs import sign_codebook
 from index.token_vectors.query import QueryTokens
-from index.token_vectors.sign_codebook import sign_codebook
 from index.token_vectors.store import TokenVectorStore
 
 

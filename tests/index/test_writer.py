@@ -165,7 +165,7 @@ def test_what_was_published_stays_so_when_interrupted_afterwards(
     collection = build(three)
     with collection.writer() as writer:
         writer.add(*three)
-        monkeypatch.setattr("index.writer.remove_all_but", interrupted)
+        monkeypatch.setattr("index.publisher.remove_all_but", interrupted)
         assert writer.publish() == "000002"
     assert collection.current() == "000002"
 

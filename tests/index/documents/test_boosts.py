@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from index.documents.boosts import Curve, DecayBoost, FilterBoost, check_boosts
-from index.documents.fields import FieldType
 from index.documents.filters import parse_filter
+from index.documents.metadata import FieldType
 from index.errors import InvalidQueryError
 
 DAY = 86_400e6  # microseconds

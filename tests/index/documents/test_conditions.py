@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from index.documents.conditions import EVERYTHING, NOTHING, condition_of
-from index.documents.fields import FieldType
 from index.documents.filters import check_filter, parse_filter
+from index.documents.metadata import FieldType
 
 FIELDS: dict[str, FieldType] = {
     "tags": "keyword",

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.documents.fields import FieldType, field_stems, field_values, open_columns
+from index.documents.fields import field_stems, field_values, open_columns
 from index.documents.fields_writer import FieldsWriter
+from index.documents.metadata import FieldType
 from index.errors import DamagedIndexError, InvalidDocumentError
 from index.files.array_folder import ArrayFolder
 

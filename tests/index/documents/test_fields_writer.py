@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from index.documents.fields import FieldType, KeywordColumn, ScalarColumn, field_stems, open_columns
+from index.documents.fields import KeywordColumn, ScalarColumn, field_stems, open_columns
 from index.documents.fields_writer import FieldsWriter
+from index.documents.metadata import FieldType
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
 

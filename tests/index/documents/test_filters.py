@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from index.documents.conditions import condition_of
 from index.documents.field_indexes import FieldIndexes, write_indexes
-from index.documents.fields import Column, FieldType, column_of, field_stems, field_values, open_columns
+from index.documents.fields import Column, column_of, field_stems, field_values, open_columns
 from index.documents.fields_writer import FieldsWriter
 from index.documents.filters import And, Exists, In, Not, Or, Range, check_filter, parse_filter
 from index.documents.matching import Matching
+from index.documents.metadata import FieldType
 from index.errors import InvalidQueryError
 from index.files.array_folder import ArrayFolder
 

@@ -13,9 +13,10 @@ from index.documents import field_indexes, matching
 from index.documents.bitmaps import bitmap_of_mask, packed_of
 from index.documents.conditions import Condition, condition_of
 from index.documents.field_indexes import FieldIndexes, write_indexes
-from index.documents.fields import Column, FieldType, KeywordColumn, column_of, field_stems
+from index.documents.fields import Column, KeywordColumn, column_of, field_stems
 from index.documents.filters import parse_filter
 from index.documents.matching import Matching
+from index.documents.metadata import FieldType
 from index.documents.postings import Postings
 from index.documents.row_set import RowSet
 from index.documents.sorted_values import SortedValues

@@ -18,8 +18,8 @@ from index.catalog.publication import Publication
 from index.catalog.settings import CollectionSettings
 from index.collection import Collection, staged_build
 from index.documents import field_indexes
-from index.documents.fields import FieldType
 from index.documents.filters import parse_filter
+from index.documents.metadata import FieldType
 from index.errors import (
     CollectionBusyError,
     InvalidDocumentError,
@@ -29,11 +29,11 @@ from index.errors import (
 )
 from index.live import declaration
 from index.live.collection import LiveCollection
-from index.live.merge import FullPace
+from index.live.merge import Pace
 from index.live.operations import Put
-from index.live.publisher import Publisher
 from index.live.records import LiveLimits
 from index.live.state import LiveState
+from index.publisher import Publisher
 from index.segments import files as segment_files
 from index.segments import later_columns
 from index.snapshot import Snapshot
@@ -324,7 +324,7 @@ def test_a_merge_that_began_before_is_left_out(root: Path, collection: Collectio
             live.flush()
         merge = live._running().merge
 
-        class Between(FullPace):
+        class Between(Pace):
             declared = False
 
             def rest(self) -> None:

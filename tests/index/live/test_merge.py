@@ -15,7 +15,7 @@ from index.catalog.manifest import DeletesEntry, SegmentEntry
 from index.catalog.publication import Publication
 from index.collection import Collection
 from index.live.collection import LiveCollection
-from index.live.merge import FullPace, MergeStoppedError, to_merge
+from index.live.merge import MergeStoppedError, Pace, to_merge
 from index.segments.writer import FilledSegment
 from index.verify import verify
 
@@ -137,7 +137,7 @@ def test_flushes_publish_during_a_merge(
 
 
 def test_a_merge_holds_up_no_flush_while_it_rests(collection: Collection, random_texts: Any) -> None:
-    class Noting(FullPace):
+    class Noting(Pace):
         rests = 0
 
         def rest(self) -> None:
@@ -200,7 +200,7 @@ def test_a_merge_that_fails_leaves_all_as_it_was(
     assert verify(root, "demo") == []
 
 
-class Stopped(FullPace):
+class Stopped(Pace):
     """Goes on until something is to be published."""
 
     def require_going(self) -> None:
@@ -228,7 +228,7 @@ def test_a_merge_that_is_stopped_at_the_end_publishes_nothing(
 def test_a_merge_that_is_stopped_with_nothing_to_write_publishes_nothing(
     collection: Collection, root: Path, random_texts: Any
 ) -> None:
-    class Deleting(FullPace):
+    class Deleting(Pace):
         deleted = False
 
         def rest(self) -> None:
@@ -271,19 +271,20 @@ def test_a_segment_that_is_begun_while_others_are_removed_stays(
     with LiveCollection(collection) as live, ExitStack() as held:
         put(live, random_texts, ["a"], 1)
         publisher = live._running().publisher
-        begun = collection.layout.segment("000009-0000-0a.partial")
+        begun: list[Path] = []
         real = remains_module.remove_files
 
         def begin_meanwhile(paths: Any) -> None:
             monkeypatch.setattr(remains_module, "remove_files", real)
-            held.enter_context(publisher.keeping(["000009-0000-0a"]))  # as another thread, without the lock
-            begun.mkdir()
+            (id,) = held.enter_context(publisher.naming(1))  # as another thread, without the lock
+            begun.append(collection.layout.segment(f"{id}.partial"))
+            begun[0].mkdir()
             real(paths)
 
         monkeypatch.setattr(remains_module, "remove_files", begin_meanwhile)
         live.flush()
-        assert begun.is_dir()
+        assert begun[0].is_dir()
         held.close()
         put(live, random_texts, ["b"], 2)
         live.flush()
-        assert not begun.exists()
+        assert not begun[0].exists()

@@ -23,7 +23,7 @@ from index.ledger.ledger import Ledger
 from index.live import upkeep as upkeep_module
 from index.live.collection import LiveCollection
 from index.live.merge import Merge, MergeStoppedError
-from index.live.records import LiveLimits, NoObserver, WriteStage
+from index.live.records import LiveLimits, LiveObserver, WriteStage
 from index.live.threads import MERGE_NICENESS
 from index.segments.writer import FilledSegment, SegmentWriter
 from index.verify import verify
@@ -31,7 +31,7 @@ from index.verify import verify
 SECONDS = 30.0
 
 
-class Noted(NoObserver):
+class Noted(LiveObserver):
     """Keeps what it is told."""
 
     def __init__(self) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from index.candidates import Document
 from index.collection import Collection
-from index.documents.fields import FieldType
 from index.documents.filters import parse_filter
+from index.documents.metadata import FieldType
 from index.errors import InvalidQueryError
 from index.live.collection import LiveCollection
 from index.reading.ordered import Order

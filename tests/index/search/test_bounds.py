@@ -17,10 +17,8 @@ from index.collection import Collection
 from index.search import bounds
 from index.search.late_interaction import FirstScores
 from index.snapshot import Snapshot
-from index.token_vectors.codebook import Codebook
+from index.token_codecs import CODED, RESIDUAL_BITS, Codebook, TokenCodec, sign_codebook
 from index.token_vectors.codebook_training import train_codebook
-from index.token_vectors.codecs import CODED, RESIDUAL_BITS, TokenCodec
-from index.token_vectors.sign_codebook import sign_codebook
 from models.representations import Float32, Float64
 from tests.index.search.test_ranking import ALL, LATE, ids_of, named, of_tokens
 

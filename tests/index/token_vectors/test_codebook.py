@@ -9,8 +9,9 @@ from index.catalog.settings import CODEBOOK_FILE, CollectionSettings
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
 from index.scoring import near_packed_maxsim, packed_maxsim
-from index.token_vectors.codebook import Codebook
+from index.token_codecs import Codebook
 from index.token_vectors.codebook_training import kept_dimensions, train_codebook
+from index.token_vectors.coding import decode, encode
 from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenVectorStore, TokenVectorWriter
 from index.token_vectors.texts import StoredTexts
@@ -40,17 +41,17 @@ def test_a_vector_is_its_centroid_and_an_entry_made_one_long() -> None:
     book = by_hand()
     # Turned (0.5, 0.1) and (-0.05, 0.3), centroids (0.4, 0) and (0, 0.4), rests (0.1, 0.1) and (-0.05, -0.1).
     vectors = np.array([[0.1, 0.5], [0.3, -0.05]], np.float32)
-    codes, nearest = book.encode(vectors)
+    codes, nearest = encode(book, vectors)
     assert (codes.tolist(), nearest.tolist()) == ([[1], [2]], [0, 1])
     expected = np.array([[0.1, 0.5], [0.3, -0.1]]) / np.sqrt([[0.26], [0.10]])
-    np.testing.assert_allclose(book.decode(codes, nearest), expected, atol=1e-6)
+    np.testing.assert_allclose(decode(book, codes, nearest), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4])
 def test_codes_are_those_of_the_nearest_centroid_and_entries(bits: int) -> None:
     book = train_codebook(clustered(3000, 16), bits)
     vectors = clustered(50, 16, seed=1)
-    codes, nearest = book.encode(vectors)
+    codes, nearest = encode(book, vectors)
     turned = vectors @ book.rotation.T / book.step
     centroids, tables = book.centroids.astype(float) - 64, book.tables.astype(float) - 64
     distances = np.square(turned[:, None] - centroids).sum(axis=2)
@@ -67,7 +68,7 @@ def test_more_bits_come_nearer_and_the_rotation_has_right_angles() -> None:
         book = train_codebook(clustered(4000, 32), bits)
         np.testing.assert_allclose(book.rotation @ book.rotation.T, np.eye(32), atol=1e-5)
         assert book.code_bytes == 32 * bits // 8
-        off.append(float(np.square(book.decode(*book.encode(vectors)) - vectors).sum(axis=1).mean()))
+        off.append(float(np.square(decode(book, *encode(book, vectors)) - vectors).sum(axis=1).mean()))
     assert off[0] > 2 * off[1] > 4 * off[2]
     assert off[0] < 0.3
 
@@ -78,7 +79,7 @@ def test_long_vectors_lose_dimensions_and_keep_their_main_directions() -> None:
     plane[:, 100:164] = clustered(2000, 64)
     book = train_codebook(plane, 4)
     assert book.rotation.shape == (176, 384)
-    vectors = book.decode(*book.encode(plane[:100]))
+    vectors = decode(book, *encode(book, plane[:100]))
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
     assert (vectors * plane[:100]).sum(axis=1).min() > 0.95
 

@@ -11,7 +11,8 @@ import pytest
 from index.candidates import Weights
 from index.catalog.settings import CODEBOOK_FILE, CollectionSettings
 from index.live.collection import LiveCollection
-from index.token_vectors.sign_codebook import sign_codebook
+from index.token_codecs import sign_codebook
+from index.token_vectors.coding import decode, encode
 from index.verify import verify
 from models.representations import Float32
 from tests.index.search.test_ranking import ALL, ids_of, named, of_tokens
@@ -26,12 +27,12 @@ def unit(*shape: int) -> Float32:
 
 def test_a_code_has_the_signs_of_the_turned_vector() -> None:
     book, vectors = sign_codebook(DIMENSION), unit(50, DIMENSION)
-    codes, centroids = book.encode(vectors)
+    codes, centroids = encode(book, vectors)
     positive = vectors @ book.rotation.T > 0
     np.testing.assert_array_equal(codes, np.packbits(positive, axis=1))
     assert not centroids.any()
     signs = np.where(positive, 1, -1) / DIMENSION**0.5
-    np.testing.assert_allclose(book.decode(codes, centroids), signs @ book.rotation, atol=1e-6)
+    np.testing.assert_allclose(decode(book, codes, centroids), signs @ book.rotation, atol=1e-6)
     np.testing.assert_allclose(book.rotation @ book.rotation.T, np.eye(DIMENSION), atol=1e-6)
 
 
@@ -40,7 +41,7 @@ def test_a_collection_needs_no_sample_and_stores_no_centroids(build: Any) -> Non
     collection = build((named(DOCUMENTS, 1), of_tokens(tokens)), segment=15, token_codec="sign")
     snapshot = collection.snapshot()
     book = sign_codebook(DIMENSION)
-    decoded = book.decode(*book.encode(tokens.reshape(-1, DIMENSION))).reshape(tokens.shape)
+    decoded = decode(book, *encode(book, tokens.reshape(-1, DIMENSION))).reshape(tokens.shape)
     expected = (decoded @ query.T).max(axis=1).mean(axis=1)
     ids, scores = snapshot.score_all(of_tokens(query[None]))
     np.testing.assert_allclose(scores[:, 2], expected, atol=1e-5)

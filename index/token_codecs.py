@@ -1,9 +1,10 @@
-"""Codebooks: token vectors as a centroid and a few bytes, each of which stands for some values of the rest.
+"""How token vectors are stored, by name, and the codebook that some of these codecs have.
 
-A vector x is turned by a rotation R, which may leave out dimensions; its centroid c is the nearest one; the
-rest R x - c is cut into pieces, each coded as the nearest of the 256 entries of its table (product
-quantization of residuals: Jégou, Douze and Schmid 2011, section 4; R as Ge et al. 2013). What is stored
-stands for `R^T (c + entries)`, scaled to length 1, which token vectors have.
+A codebook stands for a vector x by a centroid and a few bytes, each for some values of the rest. x is turned
+by a rotation R, which may leave out dimensions; its centroid c is the nearest one; the rest R x - c is cut
+into pieces, each coded as the nearest of the 256 entries of its table (product quantization of residuals:
+Jégou, Douze and Schmid 2011, section 4; R as Ge et al. 2013). What is stored stands for `R^T (c + entries)`,
+scaled to length 1, which token vectors have. `index.token_vectors.coding` codes by it.
 
 Centroids and entries are bytes of one step, so small that their sums fit a byte: what is added up are the
 very values that inner products are taken with.
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,20 +24,30 @@ from safetensors.numpy import load, save
 
 from index.errors import DamagedIndexError
 from index.files.arrays import frozen
-from index.native.kernels import decode_pieces, encode_pieces, nearest_centroids
-from index.token_vectors.integer_query import OFFSET, VALUES_AT_ONCE, IntegerQuery
 from models.representations import Float32
 
+TokenCodec = Literal["float16", "int8", "residual4", "residual2", "residual1", "sign", "none"]
+"""`residual4`, `2` and `1` keep so many bits of each value's distance to a centroid, by a codebook that is
+learned; `sign` keeps the sign of each value, by one that is the same for all vectors.
+"""
+
+RESIDUAL_BITS: dict[TokenCodec, int] = {"residual1": 1, "residual2": 2, "residual4": 4}
+CODED: frozenset[TokenCodec] = frozenset((*RESIDUAL_BITS, "sign"))  # which have a codebook
+LARGEST_POOLING = 4  # tokens that may share a vector
+
 UInt8 = npt.NDArray[np.uint8]
-UInt16 = npt.NDArray[np.uint16]
 
 ENTRIES = 256
-TILE = 8  # centroids that are multiplied together
 HALF_OFFSET = 64  # added to values of centroids and of entries alike
 LARGEST_HALF = HALF_OFFSET - 1
 MAX_CENTROIDS = 65_536
-VECTORS_AT_ONCE = 4_096
 WIDTHS = (2, 4, 8)  # values that are added up as one number
+SIGNS = 8  # of a code's byte
+
+# As `index/native/byte_products.h` has them.
+OFFSET = 128  # is added to values of the side that the instructions take without sign
+VALUES_AT_ONCE = 64  # vectors have a multiple of these
+TILE = 8  # centroids that are multiplied together
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,7 +139,7 @@ class Codebook:
     @cached_property
     def longest_centroid(self) -> float:
         """The length of the longest centroid, in steps."""
-        return float(np.sqrt(np.square(self._halves[0]).sum(axis=1).max()))
+        return float(np.sqrt(np.square(self.halves[0]).sum(axis=1).max()))
 
     @cached_property
     def centroid_tiles(self) -> UInt8:
@@ -139,39 +151,36 @@ class Codebook:
         return frozen(tiles.reshape(-1, TILE, values))
 
     @cached_property
-    def _halves(self) -> tuple[Float32, Float32]:
+    def halves(self) -> tuple[Float32, Float32]:
         """Centroids float32[M, R] and tables float32[P, R/P, 256], in steps."""
         centroids = self.centroids.astype(np.float32) - np.float32(HALF_OFFSET)
         tables = self.tables.astype(np.float32) - np.float32(HALF_OFFSET)
         return centroids, np.ascontiguousarray(tables.transpose(0, 2, 1))
 
     @cached_property
-    def _half_lengths(self) -> tuple[UInt8, Float32]:
-        """Centroids as tiles, and half of each one's squared length, without end behind the last."""
+    def half_lengths(self) -> Float32:
+        """Half of the squared length of each centroid of the tiles, without end behind the last."""
         halves = np.full(len(self.centroid_tiles) * TILE, np.inf, np.float32)
-        halves[: len(self.centroids)] = np.square(self._halves[0]).sum(axis=1) / 2
-        return self.centroid_tiles, frozen(halves)
+        halves[: len(self.centroids)] = np.square(self.halves[0]).sum(axis=1) / 2
+        return frozen(halves)
 
-    def encode(self, vectors: Float32) -> tuple[UInt8, UInt16]:
-        """Codes uint8[T, P] and numbers of centroids uint16[T] of vectors float32[T, C].
 
-        Which centroid is nearest is found with the vectors as bytes; of two nearly as near it may be either.
-        """
-        centroids, tables = self._halves
-        codes = np.empty((len(vectors), self.code_bytes), np.uint8)
-        nearest = np.empty(len(vectors), np.uint16)
-        for first in range(0, len(vectors), VECTORS_AT_ONCE):
-            part = slice(first, first + VECTORS_AT_ONCE)
-            turned = (vectors[part] @ self.rotation.T) / np.float32(self.step)
-            packed, sums, scales, _, _ = IntegerQuery.of(turned).arguments
-            nearest_centroids(packed, sums, scales, *self._half_lengths, nearest[part])
-            encode_pieces(turned - centroids[nearest[part]], tables, codes[part])
-        return codes, nearest
+@cache
+def sign_codebook(dimension: int) -> Codebook:
+    """That of the codec `sign`, of one bit a value, with nothing to learn: one centroid, which is 0, and the
+    same table for all pieces. Raises ValueError for a dimension that is no multiple of 8.
 
-    def decode(self, codes: UInt8, nearest: UInt16) -> Float32:
-        """The vectors float32[T, C] that codes uint8[T, P] and numbers of centroids uint16[T] stand for."""
-        values = np.empty((len(codes), len(self.rotation)), np.float32)
-        decode_pieces(codes, nearest, self.centroids, self.tables, values)
-        lengths = np.sqrt(np.square(values).sum(axis=1, keepdims=True))
-        vectors: Float32 = values / np.maximum(lengths, np.float32(1)) @ self.rotation
-        return vectors
+    Vectors are turned by a rotation drawn at random, which spreads over all values what some of them would
+    hold alone; a byte then holds the signs of eight values (random hyperplanes: Charikar 2002, section 3).
+    """
+    if dimension <= 0 or dimension % SIGNS:
+        raise ValueError(f"vectors of {dimension} values cannot be cut into pieces of {SIGNS}; use int8")
+    rotation, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((dimension, dimension)))
+    positive = np.unpackbits(np.arange(ENTRIES, dtype=np.uint8)[:, None], axis=1).astype(np.bool_)
+    table = np.where(positive, HALF_OFFSET + LARGEST_HALF, HALF_OFFSET - LARGEST_HALF).astype(np.uint8)
+    return Codebook(
+        np.ascontiguousarray(rotation, np.float32),
+        np.full((1, dimension), HALF_OFFSET, np.uint8),
+        np.repeat(table[None], dimension // SIGNS, axis=0),
+        1 / (LARGEST_HALF * dimension**0.5),
+    )
