@@ -75,13 +75,13 @@ def test_a_dense_search_asks_no_other_side_which_could_find_nothing_better(
 ) -> None:
     snapshot, query, dense = build(random_corpus(300, 7)).snapshot(), random_texts(1, 8), Weights(1, 0, 0)
     asked: list[int] = []
-    real = retrieval.LexicalParts
+    real = retrieval.LexicalSearch
 
     def noted(*arguments: Any) -> Any:
         asked.append(1)
         return real(*arguments)
 
-    monkeypatch.setattr(retrieval, "LexicalParts", noted)
+    monkeypatch.setattr(retrieval, "LexicalSearch", noted)
     few, enough = CandidateLimits(9, 100), CandidateLimits(10, 100)
     hits = described(snapshot.search(query, weights=dense, candidates=enough))
     assert hits == described(snapshot.search(query, weights=dense, candidates=ALL))
