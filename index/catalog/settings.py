@@ -31,6 +31,12 @@ FEWER_FIELDS = "declare those that are filtered by; metadata need no field to be
 MAX_FIELD_NAME = 64  # characters
 MAX_TITLE = 200  # characters
 _COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_CHOICES = {
+    "dense_kind": get_args(DenseKind),
+    "token_codec": get_args(TokenCodec),
+    "lexical": get_args(LexicalKind),
+    "bm25_language": get_args(Bm25Language),
+}
 # Settings that `collection.json` has only where they are not these, so that collections without them keep
 # their bytes and their checksum.
 _UNWRITTEN: Mapping[str, object] = {
@@ -113,10 +119,9 @@ class CollectionSettings:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < limit:
                 raise ValueError(f"{name} is {value!r}; use an integer of at least {limit}")
-        if self.dense_kind not in get_args(DenseKind):
-            raise ValueError(f"dense_kind is {self.dense_kind!r}; use one of {get_args(DenseKind)}")
-        if self.token_codec not in get_args(TokenCodec):
-            raise ValueError(f"token_codec is {self.token_codec!r}; use one of {get_args(TokenCodec)}")
+        for name, kinds in _CHOICES.items():
+            if getattr(self, name) not in kinds:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; use one of {kinds}")
         if self.token_codec != "none" and self.colbert_dimension == 0:  # noqa: S105  # no secret
             raise ValueError(
                 "colbert_dimension is 0; use token_codec none for an encoder without token vectors"
@@ -126,12 +131,8 @@ class CollectionSettings:
         if self.token_codec == "sign" and self.codebook is None:  # noqa: S105  # no secret
             object.__setattr__(self, "codebook", sign_codebook(self.colbert_dimension))
         self._check_codebook()
-        if self.lexical not in get_args(LexicalKind):
-            raise ValueError(f"lexical is {self.lexical!r}; use one of {get_args(LexicalKind)}")
         if not isinstance(self.bm25, bool):
             raise ValueError(f"bm25 is {self.bm25!r}; use true or false")
-        if self.bm25_language not in get_args(Bm25Language):
-            raise ValueError(f"bm25_language is {self.bm25_language!r}; use one of {get_args(Bm25Language)}")
         if not self.bm25 and self.bm25_language != DEFAULT_LANGUAGE:
             raise ValueError(f"bm25_language is {self.bm25_language!r}, but bm25 is false; make it true")
         if self.bm25_reading not in READINGS or isinstance(self.bm25_reading, bool):

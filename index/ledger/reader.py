@@ -67,12 +67,6 @@ class LedgerReader:
         return int(self._row("SELECT trimmed FROM state")[0])
 
     @property
-    def length(self) -> int:
-        """Entries kept."""
-        last, trimmed = self._row(f"SELECT ({LAST_POSITION}), trimmed FROM state")  # noqa: S608 - constant
-        return int(last - trimmed)
-
-    @property
     def total_bytes(self) -> int:
         """Bytes on disk: the file, its log, and the index of the log."""
         total = 0

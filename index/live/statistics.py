@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from index.catalog.manifest import Manifest, SegmentEntry
 from index.collection import Collection
@@ -15,33 +15,31 @@ from index.live.state import LiveState
 from index.segments.files import open_arrays
 from index.segments.segment import Segment
 
+NO_MANIFEST = Manifest("", "", ())
+
 
 @dataclass(frozen=True, slots=True)
 class CollectionCounts:
-    """What metrics tell of a collection: fields as of `CollectionStatistics`."""
-
-    documents: int
-    deleted: int
-    segments: int
-    memory_documents: int
-    ledger_entries: int
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionStatistics:
     """documents: those that searches find; deleted: rows of segments that a merge will drop; segments:
-    published ones, and part_bytes what each part of the index takes in them; memory: what no segment has yet;
-    ledger: entries that no segment has, and the bytes of its files. position: of the last write;
-    flushed_position: of the last that segments hold. flushing, merging: under way now.
+    published ones; memory_documents: what no segment has yet; ledger_entries: those that no segment has.
     """
 
     documents: int
     deleted: int
     segments: int
-    part_bytes: Mapping[str, int]
     memory_documents: int
-    memory_bytes: int
     ledger_entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionStatistics(CollectionCounts):
+    """And part_bytes: what each part of the index takes in published segments; bytes of memory, and of the
+    ledger's files. position: of the last write; flushed_position: of the last that segments hold. flushing,
+    merging: under way now.
+    """
+
+    part_bytes: Mapping[str, int]
+    memory_bytes: int
     ledger_bytes: int
     position: int
     flushed_position: int
@@ -62,23 +60,15 @@ def published_statistics(collection: Collection) -> CollectionStatistics:
         )
         return manifest, all_part_bytes(opened)
 
-    manifest, sizes = collection.of_current(of_manifest) or (Manifest("", "", ()), {})
-    position, entries, ledger_bytes = manifest.ledger_position, 0, 0
-    if collection.layout.ledger.exists():
-        with LedgerReader.open(collection.layout.ledger) as ledger:
-            position, ledger_bytes = ledger.last_position, ledger.total_bytes
-            entries = position - manifest.ledger_position
+    manifest, sizes = collection.of_current(of_manifest) or (NO_MANIFEST, {})
+    position, ledger_bytes = _ledger(collection, manifest)
     return CollectionStatistics(
-        manifest.documents,
-        sum(entry.documents - entry.documents_kept for entry in manifest.segments),
-        len(manifest.segments),
-        sizes,
-        0,
-        0,
-        entries,
-        ledger_bytes,
-        position,
-        manifest.ledger_position,
+        **asdict(_counts(manifest, position)),
+        part_bytes=sizes,
+        memory_bytes=0,
+        ledger_bytes=ledger_bytes,
+        position=position,
+        flushed_position=manifest.ledger_position,
         flushing=False,
         merging=False,
     )
@@ -89,16 +79,12 @@ def live_statistics(
 ) -> CollectionStatistics:
     """Of one moment of a collection that this process writes: asks neither the disk nor for a lock."""
     return CollectionStatistics(
-        state.documents,
-        sum(len(segment) - segment.documents_kept for segment in state.published),
-        len(state.published),
-        all_part_bytes((entry, arrays) for entry, arrays in map(_on_disk, state.published)),
-        sum(segment.documents_kept for segment in state.aside + state.memory),
-        state.memory_bytes,
-        state.position - state.held,
-        ledger_bytes,
-        state.position,
-        state.held,
+        **asdict(live_counts(state)),
+        part_bytes=all_part_bytes(map(_on_disk, state.published)),
+        memory_bytes=state.memory_bytes,
+        ledger_bytes=ledger_bytes,
+        position=state.position,
+        flushed_position=state.held,
         flushing=flushing,
         merging=merging,
     )
@@ -117,18 +103,26 @@ def live_counts(state: LiveState) -> CollectionCounts:
 
 def published_counts(collection: Collection) -> CollectionCounts:
     """Of a collection that this process does not write. Raises as `published_statistics` does."""
-    manifest = collection.manifest() or Manifest("", "", ())
-    last = manifest.ledger_position
-    if collection.layout.ledger.exists():
-        with LedgerReader.open(collection.layout.ledger) as ledger:
-            last = ledger.last_position
+    manifest = collection.manifest() or NO_MANIFEST
+    return _counts(manifest, _ledger(collection, manifest)[0])
+
+
+def _counts(manifest: Manifest, position: int) -> CollectionCounts:
     return CollectionCounts(
         manifest.documents,
         sum(entry.documents - entry.documents_kept for entry in manifest.segments),
         len(manifest.segments),
         0,
-        last - manifest.ledger_position,
+        position - manifest.ledger_position,
     )
+
+
+def _ledger(collection: Collection, manifest: Manifest) -> tuple[int, int]:
+    """The last position, and the bytes of the ledger's files."""
+    if not collection.layout.ledger.exists():
+        return manifest.ledger_position, 0
+    with LedgerReader.open(collection.layout.ledger) as ledger:
+        return ledger.last_position, ledger.total_bytes
 
 
 def all_part_bytes(segments: Iterable[tuple[SegmentEntry, ArraySource]]) -> dict[str, int]:

@@ -33,6 +33,11 @@ def say(*words: object) -> None:
     sys.stdout.flush()
 
 
+def kept(ledger: LedgerReader) -> int:
+    """Entries that are not trimmed."""
+    return ledger.last_position - ledger.trimmed_position
+
+
 def append(path: Path, first: int, count: int) -> None:
     """Appends batches, saying after each its number, its last position and the size of the log."""
     ledger = Ledger.open(path)
@@ -80,7 +85,7 @@ def full(folder: Path) -> None:
                 say("full", acknowledged, len(positions(path)), "no space left" in str(error))
                 break
         ballast.unlink()
-        say("freed", ledger.append([LedgerEntry("last", b"")]), ledger.length)
+        say("freed", ledger.append([LedgerEntry("last", b"")]), kept(ledger))
     say("reopened", len(positions(path)))
 
 
@@ -114,7 +119,7 @@ def main() -> None:
         read_only(Path(path))
     elif command == "stats":
         with LedgerReader.open(Path(path)) as reader:
-            say(reader.last_position, reader.length, len(list(reader.entries(reader.trimmed_position))))
+            say(reader.last_position, kept(reader), len(list(reader.entries(reader.trimmed_position))))
 
 
 if __name__ == "__main__":

@@ -54,6 +54,11 @@ def entry(payload: bytes = b"x", key: str | None = None) -> LedgerEntry:
     return LedgerEntry("put", payload, None if key is None else IdempotencyKey(key, DIGEST, f'"{key}"'))
 
 
+def kept(ledger: LedgerReader) -> int:
+    """Entries that are not trimmed."""
+    return ledger.last_position - ledger.trimmed_position
+
+
 def start(repository: Path, *arguments: object, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*before, sys.executable, str(SCRIPT), *map(str, arguments)],
@@ -85,7 +90,7 @@ def batches_of(found: list[str]) -> list[int]:
 
 
 def test_what_was_appended_is_read_in_order(ledger: Ledger) -> None:
-    assert (ledger.last_position, ledger.length) == (0, 0)
+    assert (ledger.last_position, kept(ledger)) == (0, 0)
     assert ledger.append([LedgerEntry("put", b"a"), LedgerEntry("delete", b"")]) == 2
     assert ledger.append([LedgerEntry("put", bytes(10_000))]) == 3
     assert list(ledger.entries(0)) == [
@@ -95,7 +100,7 @@ def test_what_was_appended_is_read_in_order(ledger: Ledger) -> None:
     ]
     assert [position for position, _ in ledger.entries(2)] == [3]
     assert list(ledger.entries(3)) == []
-    assert (ledger.last_position, ledger.length, ledger.trimmed_position) == (3, 3, 0)
+    assert (ledger.last_position, kept(ledger), ledger.trimmed_position) == (3, 3, 0)
     ledger.check()
     with pytest.raises(ValueError, match="at least one entry"):
         ledger.append([])
@@ -117,20 +122,20 @@ def test_positions_are_never_given_twice(path: Path) -> None:
         assert ledger.append([entry(), entry(), entry()]) == 3
         ledger.trim(2)
         assert [position for position, _ in ledger.entries(2)] == [3]
-        assert (ledger.length, ledger.trimmed_position) == (1, 2)
+        assert (kept(ledger), ledger.trimmed_position) == (1, 2)
         ledger.trim(1)
         assert ledger.trimmed_position == 2
         ledger.trim(3)
-        assert (ledger.length, ledger.last_position) == (0, 3)
+        assert (kept(ledger), ledger.last_position) == (0, 3)
     with Ledger.open(path) as ledger:
-        assert (ledger.length, ledger.last_position) == (0, 3)
+        assert (kept(ledger), ledger.last_position) == (0, 3)
         assert ledger.append([entry()]) == 4
 
 
 def test_a_lost_file_gives_no_position_again(ledger: Ledger) -> None:
     assert ledger.append([entry()], least_position=1) == 1
     assert ledger.append([entry(b"b"), entry(b"c")], least_position=58) == 59
-    assert (ledger.trimmed_position, ledger.length) == (57, 2)
+    assert (ledger.trimmed_position, kept(ledger)) == (57, 2)
     assert ledger.append([entry()], least_position=58) == 60
     assert [position for position, _ in ledger.entries(57)] == [58, 59, 60]
     ledger.trim(70)
@@ -313,7 +318,7 @@ def test_a_trim_that_was_cut_short_is_taken_up(path: Path, monkeypatch: pytest.M
             patch.setattr(Ledger, "_remove_step", lambda _: False)
             ledger.trim(3)
     with Ledger.open(path) as ledger:
-        assert (ledger.length, [position for position, _ in ledger.entries(3)]) == (2, [4, 5])
+        assert (kept(ledger), [position for position, _ in ledger.entries(3)]) == (2, [4, 5])
         ledger.trim(3)
         assert ledger._row("SELECT count(*) FROM entry") == (2,)
 
@@ -674,5 +679,5 @@ def test_a_torn_end_of_the_log_keeps_all_before_it(
         with Ledger.open(copy / path.name) as ledger:
             found = batches_of([each.kind for _, each in ledger.entries(0)])
             assert found == [number for number, end in ends.items() if end <= cut]
-            assert ledger.append([entry()]) == ledger.length
+            assert ledger.append([entry()]) == kept(ledger)
             ledger.check()
