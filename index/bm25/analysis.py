@@ -66,7 +66,8 @@ def _words() -> regex.Pattern[str]:
 
 
 @cache
-def _pairs() -> regex.Pattern[str]:
+def pairs() -> regex.Pattern[str]:
+    """Matches at each place where a term of paired letters begins: two of them, or one that stands alone."""
     alone = rf"(?<!{PAIRED_LETTER})[[{FIRST_LETTER}]&&[{PAIRED}]](?!{PAIRED_LETTER})"
     return regex.compile(rf"(?=({PAIRED_LETTER}{{2}}|{alone}))", regex.V1)
 
@@ -121,7 +122,7 @@ class Analyzer:
         if self._reading > 1:
             words += map(self._lowered, inner_words(composed))
             words += [folded(word, "") for word in words if not word.isascii() and self._keeps_marks(word)]
-        return words if lowered.isascii() else words + _pairs().findall(lowered)
+        return words if lowered.isascii() else words + pairs().findall(lowered)
 
     def _lowered(self, text: str) -> str:
         if self._dotless:  # Turkish has two letters i
@@ -182,6 +183,8 @@ def inner_words(text: str) -> Iterator[str]:
                 and _letters().match(text, start - 1, start).end() == start
             ):
                 start -= 1
+            while unicodedata.category(text[start]).startswith("M"):  # a word begins with a letter or digit
+                start += 1
             end = _letters().match(text, place).end()
             inside = [word for word in _beginnings().split(text[start:end]) if len(word) > 1]
             if len(inside) > 1:

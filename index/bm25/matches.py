@@ -19,6 +19,7 @@ from index.bm25.analysis import (
     PAIRED_LETTER,
     WORD_LETTER,
     Analyzer,
+    pairs,
 )
 from index.bm25.languages import Bm25Language
 
@@ -75,11 +76,9 @@ class QueryWords:
     def _pairs(self, stretch: str, first: int) -> Iterator[Span]:
         """Those of a stretch of paired letters, which begins at this character."""
         letters, starts, ends = _read(stretch)
-        if len(letters) == 1 and letters in self._terms:
-            yield first + starts[0], first + ends[0]
-        for place in range(len(letters) - 1):
-            if letters[place : place + 2] in self._terms:
-                yield first + starts[place], first + ends[place + 1]
+        for term in pairs().finditer(letters):
+            if term[1] in self._terms:
+                yield first + starts[term.start(1)], first + ends[term.end(1) - 1]
 
 
 def _read(stretch: str) -> tuple[str, list[int], list[int]]:

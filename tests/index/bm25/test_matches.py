@@ -34,6 +34,8 @@ def marked(query: str, text: str, language: str = "english") -> str:
         ("绿茶的", "绿茶的茶", "[绿茶的]茶"),
         ("茶", "a 茶 and 茶道", "a [茶] and 茶道"),
         ("ガス", "ｶﾞｽとガス", "[ｶﾞｽ]と[ガス]"),
+        ("緑", "緑ﾞ กﾞ緑", "[緑ﾞ] กﾞ[緑]"),  # a mark of voicing where there is no voiced form
+        ("a", "\u0301aÉ1", "\u0301aÉ1"),  # single letters inside words are none
         ("한국", "\u1112\u1161\u11ab\u1100\u116e\u11a8은", "[\u1112\u1161\u11ab\u1100\u116e\u11a8]은"),
         ("tea", "", ""),
         ("?!", "tea?!", "tea?!"),
