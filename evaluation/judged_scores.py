@@ -79,14 +79,18 @@ def ndcg_table(judged: JudgedScores, weights: Float64) -> Float64:
     """nDCG@10 with linear gains, of each number of candidates under each of weights float64[G, 3].
 
     Returns float64[C, G]. DCG = sum over ranks of grade / log2(rank + 1) (Järvelin and Kekäläinen 2002), as
-    ir-measures computes it. Candidates are ranked as a search ranks them, ties in order of id.
+    ir-measures computes it. Candidates are ranked as a search ranks them, ties in order of id; one
+    of which no side with a weight says anything is no hit.
     """
+    told = ((weights[:, None] != 0) & (judged.components[None, :, : weights.shape[1]] != 0)).any(
+        axis=2
+    )  # (G, K)
     sums = relative_sums(judged.components, weights)
     order = np.argsort(-sums, axis=1, kind="stable")  # (G, K)
     gains = judged.grades[order].astype(np.float64)
     table = np.empty((len(judged.proposed), len(weights)))
     for row, proposed in enumerate(judged.proposed):
-        present = proposed[order]  # (G, K)
+        present = np.take_along_axis(proposed & told, order, axis=1)  # (G, K)
         ranks = np.cumsum(present, axis=1)
         counted = present & (ranks <= DEPTH) & (gains > 0)
         discounted = np.divide(gains, np.log2(ranks + 1), out=np.zeros_like(gains), where=counted)
