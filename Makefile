@@ -6,7 +6,7 @@ BIN := .venv/bin
 KERNELS := setup.py $(wildcard index/native/*.[ch])
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo serve setup test outside images lint check format bench docs
+.PHONY: demo serve setup test sanitize outside images lint check format bench docs
 
 demo: .venv/.installed-cpu
 	$(BIN)/tercet demo --port $(PORT)
@@ -19,6 +19,20 @@ setup: .venv/.installed-dev
 # Tests of one file share a process and its fixtures; one thread each, as processes that share CPUs slow down others.
 test: setup
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+# Tests of the index, and damaged inputs, with kernels that GCC's sanitizers of addresses and undefined behaviour watch, in
+# a copy of the tree. TESTS: some of them; INPUTS: damaged ones for each kernel.
+SANITIZED := build/sanitized
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g -O1
+sanitize: setup
+	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
+	git ls-files --cached --others --exclude-standard -z | tar --null --files-from - --create | tar --extract --directory $(SANITIZED)
+	ln -s $(abspath .venv) $(SANITIZED)/.venv
+	cd $(SANITIZED) && export PYTHONPATH=. && CC=gcc CFLAGS="$(SANITIZERS)" .venv/bin/python setup.py --quiet build_ext --inplace \
+		&& export OMP_NUM_THREADS=1 PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
+			LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+		&& .venv/bin/pytest --numprocesses logical --maxprocesses 8 --dist loadfile $(or $(TESTS),tests/index) \
+		&& .venv/bin/python -m tests.index.native.try_damage --inputs $(or $(INPUTS),10000)
 
 # The packages for other frameworks, each in an environment of its own below .venv-outside. OUTSIDE: names, or all of them.
 outside: .venv/.installed-cpu
