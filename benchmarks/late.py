@@ -28,9 +28,10 @@ from threadpoolctl import threadpool_limits
 
 from index.candidates import CandidateLimits, Document
 from index.catalog.settings import CollectionSettings
+from index.codebook import TILE
 from index.collection import Collection
 from index.native.kernels import centroid_products
-from index.token_codecs import RESIDUAL_BITS, TILE, TokenCodec
+from index.token_codecs import RESIDUAL_BITS, TokenCodec
 from index.token_vectors.codebook_training import train_codebook
 from index.token_vectors.integer_query import LANES
 from models.representations import Float32, Representations, SparseRows, TokenVectors

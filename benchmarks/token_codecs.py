@@ -30,9 +30,10 @@ from evaluation.metrics import measure
 from evaluation.rankings import ranking
 from index.candidates import Weights
 from index.catalog.settings import CollectionSettings
+from index.codebook import Codebook, sign_codebook
 from index.collection import Collection
 from index.fusion import weighted_sum
-from index.token_codecs import RESIDUAL_BITS, Codebook, TokenCodec, sign_codebook
+from index.token_codecs import RESIDUAL_BITS, TokenCodec
 from index.token_vectors.codebook_training import MOST_VECTORS, train_codebook
 from index.token_vectors.pooling import pooled
 from index.token_vectors.store import TokenVectorStore

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from index.candidates import Document
-from index.token_codecs import RESIDUAL_BITS, Codebook, TokenCodec
+from index.codebook import Codebook
+from index.token_codecs import RESIDUAL_BITS, TokenCodec
 from index.token_vectors.codebook_training import FEWEST_VECTORS, MOST_VECTORS, train_codebook
 from ingest.document_encoders import DocumentEncoder
 from ingest.document_windows import encoded_texts

@@ -43,6 +43,7 @@ INDEX_ORDER = [
     "blas",
     "candidates",
     "token_codecs",
+    "codebook",
     "documents",
     "dense",
     "sparse",

@@ -14,12 +14,13 @@ from typing import Any, get_args
 from index.bm25.analysis import NEWEST_READING, READINGS
 from index.bm25.languages import DEFAULT_LANGUAGE, Bm25Language
 from index.catalog.records import check_keys, check_version
+from index.codebook import Codebook, sign_codebook
 from index.dense.kinds import DenseKind, Vectors, collection_kind
 from index.documents.metadata import FieldType
 from index.errors import DamagedIndexError, InvalidFieldError, InvalidNameError
 from index.files.content import json_bytes, missing, read_json_object
 from index.files.directory import write_atomically, write_json_atomically
-from index.token_codecs import CODED, LARGEST_POOLING, Codebook, TokenCodec, sign_codebook
+from index.token_codecs import CODED, LARGEST_POOLING, TokenCodec
 from index.windows.settings import WindowSettings
 from models.representations import LexicalKind
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from index.codebook import TILE, Codebook
 from index.native.kernels import centroid_maxsim, centroid_products
-from index.token_codecs import TILE, Codebook
 from index.token_vectors.integer_query import IntegerQuery
 from index.token_vectors.texts import StoredTexts
 from models.representations import Float64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from index.codebook import ENTRIES, HALF_OFFSET, LARGEST_HALF, Codebook, UInt8
 from index.dense.library import faiss
-from index.token_codecs import ENTRIES, HALF_OFFSET, LARGEST_HALF, Codebook, UInt8
 from models.representations import Float32, Int64
 
 WIDTH = {1: 8, 2: 4, 4: 2}  # values of a piece, by the bits that each of them gets

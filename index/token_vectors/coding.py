@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from index.codebook import Codebook, UInt8
 from index.native.kernels import decode_pieces, encode_pieces, nearest_centroids
-from index.token_codecs import Codebook, UInt8
 from index.token_vectors.integer_query import IntegerQuery
 from models.representations import Float32
 

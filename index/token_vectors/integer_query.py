@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from index.token_codecs import OFFSET, VALUES_AT_ONCE
+from index.codebook import OFFSET, VALUES_AT_ONCE
 from models.representations import Float32, Float64
 
 # As `index/native/byte_products.h` has them.

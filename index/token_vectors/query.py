@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.blas import one_blas_thread
-from index.token_codecs import Codebook, TokenCodec
+from index.codebook import Codebook
+from index.token_codecs import TokenCodec
 from index.token_vectors.integer_query import IntegerQuery
 from models.representations import Float32
 

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from index.codebook import Codebook
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource, ArrayStream, ArrayTarget
 from index.files.float16 import rows_as_float32
 from index.files.packed_bytes import open_offsets
 from index.files.pieces import Pieces
 from index.native.kernels import Record, token_store, unpack_int8
-from index.token_codecs import CODED, Codebook, TokenCodec
+from index.token_codecs import CODED, TokenCodec
 from index.token_vectors.coding import UInt16, decode, encode
 from models.representations import Float32, Int64, TokenVectors, offsets_of, ragged_positions
 

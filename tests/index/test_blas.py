@@ -10,7 +10,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from index import scoring
 from index.blas import one_blas_thread
-from index.token_codecs import sign_codebook
+from index.codebook import sign_codebook
 from index.token_vectors.query import QueryTokens
 from index.token_vectors.store import TokenVectorStore
 

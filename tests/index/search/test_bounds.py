@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from index.candidates import CandidateLimits, Document, Page, Weights
 from index.catalog.settings import CollectionSettings
+from index.codebook import Codebook, sign_codebook
 from index.collection import Collection
 from index.search import bounds
 from index.search.late_interaction import FirstScores
 from index.snapshot import Snapshot
-from index.token_codecs import CODED, RESIDUAL_BITS, Codebook, TokenCodec, sign_codebook
+from index.token_codecs import CODED, RESIDUAL_BITS, TokenCodec
 from index.token_vectors.codebook_training import train_codebook
 from models.representations import Float32, Float64
 from tests.index.search.test_ranking import ALL, LATE, ids_of, named, of_tokens

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from index.catalog.settings import CODEBOOK_FILE, CollectionSettings
+from index.codebook import Codebook
 from index.errors import DamagedIndexError
 from index.files.array_folder import ArrayFolder
 from index.scoring import near_packed_maxsim, packed_maxsim
-from index.token_codecs import Codebook
 from index.token_vectors.codebook_training import kept_dimensions, train_codebook
 from index.token_vectors.coding import decode, encode
 from index.token_vectors.query import QueryTokens

@@ -10,8 +10,8 @@ import pytest
 
 from index.candidates import Weights
 from index.catalog.settings import CODEBOOK_FILE, CollectionSettings
+from index.codebook import sign_codebook
 from index.live.collection import LiveCollection
-from index.token_codecs import sign_codebook
 from index.token_vectors.coding import decode, encode
 from index.verify import verify
 from models.representations import Float32
