@@ -1,5 +1,6 @@
 """What one key may take of a server."""
 
+import re
 from typing import Any
 
 import httpx
@@ -21,7 +22,9 @@ async def test_requests_a_second_are_counted_for_each_key(make_client: Any) -> N
     async with make_client(**KEYS, key_requests_per_second=0.5) as client:
         assert (await client.post("/embed", json=TEA, headers=READER)).status_code == 200
         told = refusal(await client.post("/embed", json=TEA, headers=READER))
-        assert "limit is 0.5 (setting key_requests_per_second): try again in 2 s" in told
+        assert re.search(r"limit is 0\.5 \(setting key_requests_per_second\): try again in [12] s", told), (
+            told
+        )
         assert (await client.post("/embed", json=TEA, headers=WRITER)).status_code == 200
         assert (await client.get("/health", headers=READER)).status_code == 200
 
