@@ -22,7 +22,7 @@ PIECE = 2**16
 
 
 def warm_up() -> None:
-    """Loads what writing and searching compile, so that no forked process does it again.
+    """Loads what writing and searching import, so that no forked process does it again.
 
     OpenMP gets one thread, and so starts none: the threads of a pool are not there after a fork.
     """
