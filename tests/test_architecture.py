@@ -38,10 +38,8 @@ TRAINING_ARROWS = {
 INDEX_ORDER = [
     "errors",
     "native",
-    "selection",
     "runs",
     "files",
-    "instructions",
     "blas",
     "candidates",
     "documents",
