@@ -13,7 +13,6 @@ import platform
 import shlex
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,7 +21,6 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCES = Path(__file__).resolve().parent / "index" / "native"
-LIMITED_API = "0x030B0000"  # of Python 3.11: one module for it and all later versions
 OLDEST_GLIBC = "2.17"
 COMMON = ("binding.c", "layouts.c", "module.c", "processor.c")
 # No step of a sum is fused, so that every variant gives the same numbers; sums of damaged numbers wrap.
@@ -71,8 +69,6 @@ def build(target: Path, folder: Path) -> None:
     flags = (
         *FLAGS,
         *extra,
-        f"-I{sysconfig.get_path('include')}",
-        f"-DPy_LIMITED_API={LIMITED_API}",
         f"-DVARIANTS(EACH)={''.join(f' EACH({name})' for name in variants)}",
         f'-DSOURCES="{digest()}"',
     )

@@ -60,12 +60,12 @@ class Collection:
     @staticmethod
     def _create(layout: CollectionLayout, settings: CollectionSettings) -> None:
         name = settings.name
-        _require_new(layout, name)  # also while somebody writes it, who holds the lock
+        _require_missing(layout, name)  # before the lock, which whoever writes the collection holds
         layout.folder.mkdir(exist_ok=True)
         lock = ExclusiveLock(layout.lock, f"collection {name!r}")
         lock.acquire()
         try:
-            _require_new(layout, name)
+            _require_missing(layout, name)
             if layout.current.exists():
                 raise DamagedIndexError(
                     f"{layout.settings} is missing, but {layout.current} names a snapshot; "
@@ -224,12 +224,6 @@ class Collection:
         return SnapshotWriter(self.layout, self.settings, limits, mark, beside)
 
 
-def _require_new(layout: CollectionLayout, name: str) -> None:
-    """Raises CollectionExistsError."""
-    if layout.settings.exists():
-        raise CollectionExistsError(f"collection {name!r} exists already; delete it or choose another name")
-
-
 @contextmanager
 def staged_build(collection: Collection, mark: str) -> Iterator[Collection]:
     """A folder for a build beside a collection that is written meanwhile, for `LiveCollection.adopt`.
@@ -287,6 +281,12 @@ def delete_collection(root: Path, name: str) -> None:
             lock.release()
     for remains in root.glob(f"{_DELETED_PREFIX}*"):  # also those of a deletion that was killed
         remove_folder(remains)
+
+
+def _require_missing(layout: CollectionLayout, name: str) -> None:
+    """Raises CollectionExistsError."""
+    if layout.settings.exists():
+        raise CollectionExistsError(f"collection {name!r} exists already; delete it or choose another name")
 
 
 def _is_name(name: str) -> bool:

@@ -85,11 +85,25 @@ class FingerprintMismatchError(SearchIndexError):
 
 
 class InvalidFieldError(SearchIndexError):
-    """A field is declared already with another type, or its type or their number cannot be."""
+    """A field is declared already with another type, or its type or their number cannot be.
+
+    field: its name, where it is about one.
+    """
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class InvalidDocumentError(SearchIndexError):
-    """A document breaks a limit, has a wrong type or lacks a part."""
+    """A document breaks a limit, has a wrong type or lacks a part.
+
+    part: which of its parts is wrong, such as `metadata.year`, where that is known.
+    """
+
+    def __init__(self, message: str, part: str | None = None) -> None:
+        super().__init__(message)
+        self.part = part
 
 
 class DuplicateDocumentError(SearchIndexError):

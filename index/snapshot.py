@@ -38,6 +38,7 @@ from index.errors import (
     SearchIndexError,
 )
 from index.fusion import SIDES, Fusion
+from index.scoring import DECIMALS
 from index.search.boosts import boosts_at
 from index.search.by_id import ById, DocumentPlace
 from index.search.choice import Choice
@@ -240,7 +241,7 @@ class Snapshot:
         sides = self._sides
         if boosts:
             added = boosts_at(segments, found.segments, found.rows, boosts, self.settings.fields)
-            found, sides = replace(found, boost=added.sum(axis=0)), SIDES + 1
+            found, sides = replace(found, boost=np.round(added.sum(axis=0), DECIMALS)), SIDES + 1
         choice = Choice(segments, found, top_k, page, group_by, self._collections)
         ranking = rank_reciprocally if fusion == "rrf" else rank
         ranked = ranking(segments, found, checked, weights, sides, choice)

@@ -78,7 +78,6 @@ from service.exceptions import (
     UnauthenticatedError,
 )
 from service.http.asgi import Receive, Scope, Send
-from service.invalid_json import why_invalid
 from service.invalid_values import is_another_kind, message_of
 from service.schemas.base import TOKEN_IDS, TOO_MANY
 
@@ -272,10 +271,17 @@ def failure_of(error: Exception) -> Failure:
                 status,
                 _printable(str(error)),
                 getattr(error, "code", code),
-                _short_param(getattr(error, "param", PARAMS.get(kind))),
+                _short_param(_param(error, kind)),
                 _headers(error),
             )
     return INTERNAL
+
+
+def _param(error: Exception, kind: type[Exception]) -> str | None:
+    """The field that an error is about, where that is known."""
+    if isinstance(error, InvalidDocumentError):
+        return error.part
+    return getattr(error, "param", PARAMS.get(kind))
 
 
 def _storage_failure(error: StorageError) -> Failure:
@@ -344,9 +350,7 @@ def _invalid(error: RequestValidationError) -> Failure:
     detail = max(details, key=lambda detail: (len(_path(detail, error.body)), not is_another_kind(detail)))
     if detail["type"] == "json_invalid":
         reason = detail.get("ctx", {}).get("error", "it cannot be parsed")
-        return Failure(
-            400, f"the body is not valid JSON{why_invalid(reason, detail, error.body)}", "invalid_json"
-        )
+        return Failure(400, f"the body is not valid JSON: {reason}", "invalid_json")
     path = _path(detail, error.body)
     if not path and detail["type"] == "missing":
         return Failure(400, "the body is empty; send a JSON object", "empty_body")

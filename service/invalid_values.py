@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -52,6 +53,16 @@ OBJECTS: Mapping[str, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownField:
+    """What stands in the place of an unknown field's value until it is complained of.
+
+    near: the known field that was probably meant.
+    """
+
+    near: str | None
+
+
 def message_of(name: str, details: Sequence[Mapping[str, Any]]) -> str:
     """What is wrong with the value called so.
 
@@ -62,7 +73,8 @@ def message_of(name: str, details: Sequence[Mapping[str, Any]]) -> str:
     if detail["type"] == "missing":
         return f"{name} is missing; give it"
     if detail["type"] == "extra_forbidden":
-        return f"{name}: no such field; leave it out"
+        near = detail["input"].near if isinstance(detail["input"], UnknownField) else None
+        return f"{name}: no such field; {'leave it out' if near is None else f'did you mean {near}?'}"
     meant = [each for each in details if not is_another_kind(each)] or details
     for each in meant:
         if (

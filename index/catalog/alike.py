@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from index.catalog.settings import CollectionSettings
+from index.documents.declared import SharedFields
 from index.errors import UnlikeCollectionsError
 
 SHARED = (
@@ -43,12 +44,12 @@ def united_settings(alias: str, collections: Sequence[CollectionSettings]) -> Co
         for name in SHARED:
             if getattr(first, name) != getattr(other, name):
                 raise _unlike(alias, name, first, other, _shown(first, name), _shown(other, name))
-    fields = dict(first.fields)
+    kinds_of = dict(first.fields)
     for other in collections[1:]:
         for name, kind in other.fields.items():
-            if fields.setdefault(name, kind) != kind:
+            if kinds_of.setdefault(name, kind) != kind:
                 declaring = next(each for each in collections if name in each.fields)
-                raise _unlike(alias, f"field {name!r}", declaring, other, fields[name], kind)
+                raise _unlike(alias, f"field {name!r}", declaring, other, kinds_of[name], kind)
     kinds = {each.dense_kind for each in collections}
     return replace(
         first,
@@ -57,9 +58,7 @@ def united_settings(alias: str, collections: Sequence[CollectionSettings]) -> Co
         dense_kind=first.dense_kind if len(kinds) == 1 else "auto",
         dense_memory_bytes=None,
         checkpoint=next((each.checkpoint for each in collections if each.checkpoint is not None), None),
-        fields={
-            name: kind for name, kind in fields.items() if all(name in each.fields for each in collections)
-        },
+        fields=SharedFields.of({each.name: each.fields for each in collections}),
         later_fields=(),
     )
 
@@ -81,16 +80,17 @@ def _shown(settings: CollectionSettings, name: str) -> Any:
 def _unlike(
     alias: str, what: str, one: CollectionSettings, other: CollectionSettings, first: object, second: object
 ) -> UnlikeCollectionsError:
-    remedy = (
-        "build each with --token-codec int8"
-        if what in ("token_codec", "codebook")
-        else "build one of them again like the other"
-    )
     return UnlikeCollectionsError(
         f"alias {alias!r} cannot mean both collection {one.name!r} and {other.name!r}: their {what} is "
-        f"{_words(first)} in the one and {_words(second)} in the other; {remedy}, or leave one out of "
+        f"{_words(first)} in the one and {_words(second)} in the other; {_remedy(what)}, or leave one out of "
         "the alias"
     )
+
+
+def _remedy(what: str) -> str:
+    if what in ("token_codec", "codebook"):
+        return "build each with --token-codec int8, which has no codebook"
+    return "build one of them again like the other"
 
 
 def _words(value: object) -> str:

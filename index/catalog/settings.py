@@ -29,6 +29,7 @@ FORMAT_VERSION = 1
 CODEBOOK_FILE = "codebook.safetensors"
 FIELDS_FILE = "fields.json"
 MAX_FIELDS = 100
+FEWER_FIELDS = "declare those that are filtered by; metadata need no field to be stored"
 MAX_FIELD_NAME = 64  # characters
 MAX_TITLE = 200  # characters
 _COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -170,8 +171,7 @@ class CollectionSettings:
     def _check_fields(self) -> None:
         if len(self.fields) > MAX_FIELDS:
             raise ValueError(
-                f"{len(self.fields)} fields are declared; the limit is {MAX_FIELDS}: "
-                "leave out what no filter uses"
+                f"{len(self.fields)} fields are declared; the limit is {MAX_FIELDS}: {FEWER_FIELDS}"
             )
         for name, kind in self.fields.items():
             check_field_name(name)
@@ -191,7 +191,8 @@ class CollectionSettings:
             if self.fields.get(name, kind) != kind:
                 raise InvalidFieldError(
                     f"field {name!r} is declared as {self.fields[name]}, not {kind}; use another name, or "
-                    "build the collection again"
+                    "build the collection again",
+                    name,
                 )
         new = [name for name in fields if name not in self.fields]
         try:

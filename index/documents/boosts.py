@@ -20,7 +20,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from index.documents.datetimes import microseconds_of
-from index.documents.fields import FieldType, undeclared
+from index.documents.declared import unsuited
+from index.documents.fields import FieldType
 from index.documents.filters import Filter, check_filter, parse_filter
 from index.errors import InvalidQueryError
 from models.representations import Float64
@@ -38,8 +39,9 @@ _CALLED: dict[tuple[type, ...], str] = {
     _EITHER: "a string or a number",
 }
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-MAX_DIGITS = 9  # before the point, of a duration
-_DURATION = re.compile(rf"(\d{{1,{MAX_DIGITS}}}(?:\.\d{{1,6}})?)([smhdw])", re.ASCII)
+MAX_DIGITS, MAX_DECIMALS = 9, 6  # of a duration: before its point, and behind it
+_LONG_DURATION = re.compile(r"\d+(?:\.\d+)?[smhdw]", re.ASCII)
+_DURATION = re.compile(rf"(\d{{1,{MAX_DIGITS}}}(?:\.\d{{1,{MAX_DECIMALS}}})?)([smhdw])", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +169,8 @@ def check_boost(boost: Boost, fields: Mapping[str, FieldType]) -> None:
         check_filter(boost.filter, fields)
         return
     kind = fields.get(boost.field)
-    if kind is None:
-        raise InvalidQueryError(f"decay field {undeclared(boost.field, fields)}")
     if kind not in DECAYING:
-        suited = ", ".join(name for name in sorted(fields) if fields[name] in DECAYING) or "none"
-        raise InvalidQueryError(
-            f"a decay takes a field of type {' or '.join(DECAYING)}, but {boost.field[:80]!r} is {kind}; "
-            f"such fields: {suited}"
-        )
+        raise InvalidQueryError(f"a decay {unsuited(boost.field, fields, DECAYING)}")
     if boost.decay not in DECAYS:
         raise InvalidQueryError(f"decay is {boost.decay!r:.80}; use {', '.join(DECAYS)}")
     if not 0 < boost.at_scale < 1:
@@ -195,9 +191,13 @@ def _duration(name: str, value: str | float) -> float:
     """Microseconds."""
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if found is None:
+        if isinstance(value, str) and _LONG_DURATION.fullmatch(value):
+            raise InvalidQueryError(
+                f"{name} is {value!r:.80}; use at most {MAX_DIGITS} digits, and {MAX_DECIMALS} behind the "
+                "point: a larger unit for more"
+            )
         raise InvalidQueryError(
-            f"{name} is {value!r:.80}, but the field is datetime; use a number of at most "
-            f"{MAX_DIGITS} digits with s, m, h, d or w, as '30d'"
+            f"{name} is {value!r:.80}, but the field is datetime; use a number with s, m, h, d or w, as '30d'"
         )
     return float(found[1]) * _SECONDS[found[2]] * 1e6
 

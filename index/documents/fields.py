@@ -121,15 +121,6 @@ def _scalar(name: str, kind: ScalarType, value: object, *, rounded: bool) -> int
     )
 
 
-def undeclared(field: str, fields: Mapping[str, FieldType]) -> str:
-    """What to say of a field that is not declared, and how it can be."""
-    known = ", ".join(sorted(fields)) or "none"
-    return (
-        f"{field[:80]!r} is not declared in this collection; declared fields: {known}. "
-        "POST /collections/NAME/fields or tercet index fields declares one over what is stored"
-    )
-
-
 def _keyword(name: str, member: object) -> bytes:
     if not isinstance(member, str):
         raise InvalidDocumentError(
@@ -143,8 +134,8 @@ def _keyword(name: str, member: object) -> bytes:
         ) from error
     if len(encoded) > MAX_KEYWORD_BYTES:
         raise InvalidDocumentError(
-            f"field {name!r}: a keyword has {len(encoded)} bytes; the limit is {MAX_KEYWORD_BYTES}: "
-            "shorten it, or keep it as metadata that is no declared field"
+            f"field {name!r}: a keyword has {len(encoded)} bytes; the limit is {MAX_KEYWORD_BYTES}: shorten "
+            "it, or keep it in metadata under a name that is not declared"
         )
     return encoded
 
@@ -204,7 +195,7 @@ def columns_of(
             try:
                 values.append(field_values(name, kind, found.get(name), rounded=rounded))
             except InvalidDocumentError as error:
-                raise InvalidDocumentError(f"document {id!r:.80}: {error}") from error
+                raise InvalidDocumentError(f"document {id!r:.80}: {error}", f"metadata.{name}") from error
         columns[name] = column_of(kind, values)
     return columns
 

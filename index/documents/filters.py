@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
 from index.documents.datetimes import microseconds_of
-from index.documents.fields import FieldType, undeclared
+from index.documents.declared import undeclared
+from index.documents.fields import FieldType
 from index.documents.numbers import comparable_integer, exact_number, require_json_integer
 from index.errors import InvalidQueryError
 

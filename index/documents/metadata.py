@@ -19,11 +19,14 @@ def require_metadata(name: str, metadata: object) -> dict[str, Any]:
     other than strings or integers beyond 64 bits, and then says where.
     """
     if not isinstance(metadata, Mapping):
-        raise InvalidDocumentError(f"{name}: metadata is {type(metadata).__name__}; give an object")
+        raise InvalidDocumentError(
+            f"{name}: metadata is {type(metadata).__name__}; give an object", "metadata"
+        )
     fault = _fault(metadata, 1)
     if fault is not None:
         where, reason = fault
-        raise InvalidDocumentError(f"{name}: metadata{where[:200]} is wrong: {reason}")
+        part = f"metadata{where[:200]}"
+        raise InvalidDocumentError(f"{name}: {part} is wrong: {reason}", part)
     return dict(metadata)
 
 

@@ -44,16 +44,19 @@ def encode_document(document: Document) -> StoredDocument:
     identifier = encode_id(document.id)
     name = f"document {document.id!r}"
     if not isinstance(document.text, str):
-        raise InvalidDocumentError(f"{name}: text is {type(document.text).__name__}; give a string")
+        raise InvalidDocumentError(f"{name}: text is {type(document.text).__name__}; give a string", "text")
     if document.title is not None and not isinstance(document.title, str):
-        raise InvalidDocumentError(f"{name}: title is {type(document.title).__name__}; give a string or null")
+        raise InvalidDocumentError(
+            f"{name}: title is {type(document.title).__name__}; give a string or null", "title"
+        )
     metadata = require_metadata(name, document.metadata)
     fields = {"text": document.text, "title": document.title, "metadata": metadata}
     try:
         content = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
         raise InvalidDocumentError(
-            f"{name}: metadata is not JSON ({error}); use finite JSON values of common size"
+            f"{name}: metadata is not JSON ({error}); use finite JSON values of common size",
+            "metadata",
         ) from error
     encoded = _SURROGATE.sub("\ufffd", content).encode()
     if len(encoded) > MAX_CONTENT_BYTES:
@@ -73,17 +76,19 @@ def encode_id(identifier: str) -> bytes:
     """The id's UTF-8 bytes. Raises InvalidDocumentError where there are none, or more than 512."""
     if not isinstance(identifier, str):
         raise InvalidDocumentError(
-            f"document id {identifier!r:.80} is {type(identifier).__name__}; give a string"
+            f"document id {identifier!r:.80} is {type(identifier).__name__}; give a string", "id"
         )
     try:
         encoded = identifier.encode()
     except UnicodeEncodeError as error:
         raise InvalidDocumentError(
-            f"document id {identifier!r:.80} is not UTF-8 text; remove surrogates"
+            f"document id {identifier!r:.80} is not UTF-8 text; remove surrogates", "id"
         ) from error
     if not 1 <= len(encoded) <= MAX_ID_BYTES:
         shown = identifier if len(identifier) <= 40 else identifier[:40] + "…"
-        raise InvalidDocumentError(f"document id {shown!r} has {len(encoded)} bytes; use 1 to {MAX_ID_BYTES}")
+        raise InvalidDocumentError(
+            f"document id {shown!r} has {len(encoded)} bytes; use 1 to {MAX_ID_BYTES}", "id"
+        )
     return encoded
 
 

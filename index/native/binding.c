@@ -1,8 +1,5 @@
 // The Python side of the kernels: signatures are read once, calls checked against them, results given back.
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -370,7 +367,7 @@ static PyObject *array_of(call *call, result *found, const type *type) {
     PyObject *array = PyObject_CallFunction(
         new_array, "((n)OO)", (Py_ssize_t)found->array.count, dtypes[type - TYPES], (PyObject *)owner
     );
-    Py_DECREF(owner);
+    Py_DecRef((PyObject *)owner);
     return array;
 }
 
@@ -383,7 +380,10 @@ static PyObject *object_of(call *call, int place, const parameter *wanted) {
 }
 
 static PyObject *objects_of(call *call, const bound_kernel *bound) {
-    if (bound->result_count == 0) Py_RETURN_NONE;
+    if (bound->result_count == 0) {
+        Py_IncRef(Py_None);
+        return Py_None;
+    }
     if (bound->result_count == 1) return object_of(call, 0, bound->results);
     PyObject *tuple = PyTuple_New(bound->result_count);
     for (int place = 0; tuple && place < bound->result_count; place++) {
@@ -410,7 +410,7 @@ static bool take_number(const parameter *wanted, PyObject *given, argument *foun
         PyObject *number = PyNumber_Index(given);
         if (!number) return false;
         found->integer = PyLong_AsLongLong(number);
-        Py_DECREF(number);
+        Py_DecRef(number);
     }
     return !PyErr_Occurred();
 }
@@ -444,9 +444,9 @@ static PyObject *run_kernel(PyObject *self, PyObject *const *given, Py_ssize_t c
     if (bound->entry->keeps_lock)
         failure = bound->entry->run(&call);
     else {
-        Py_BEGIN_ALLOW_THREADS;
+        PyThreadState *thread = PyEval_SaveThread();
         failure = bound->entry->run(&call);
-        Py_END_ALLOW_THREADS;
+        PyEval_RestoreThread(thread);
     }
     if (failure == DONE)
         returned = objects_of(&call, bound);
@@ -467,7 +467,7 @@ static void free_record(PyObject *self) {
     for (int place = 0; place < freed->layout->count; place++)
         if (freed->buffers[place].obj) PyBuffer_Release(&freed->buffers[place]);
     PyObject_Free(self);
-    Py_DECREF(type);
+    Py_DecRef((PyObject *)type);
 }
 
 static PyObject *new_record(PyObject *self, PyObject *const *given, Py_ssize_t count) {
@@ -484,7 +484,7 @@ static PyObject *new_record(PyObject *self, PyObject *const *given, Py_ssize_t c
     for (int place = 0; place < count; place++)
         if (!take(wanted->name, &wanted->fields[place], given[place], known, &made->buffers[place], &made->views[place])) {
             made->buffers[place].obj = NULL;
-            Py_DECREF(made);
+            Py_DecRef((PyObject *)made);
             return NULL;
         }
     return (PyObject *)made;
@@ -492,14 +492,14 @@ static PyObject *new_record(PyObject *self, PyObject *const *given, Py_ssize_t c
 
 static PyType_Slot record_slots[] = {{Py_tp_dealloc, free_record}, {0, NULL}};
 static PyType_Spec record_spec = {
-    "index.native.Record", sizeof(record), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, record_slots
+    "index.native.Record", sizeof(record), 0, Py_TPFLAGS_DISALLOW_INSTANTIATION, record_slots
 };
 
 static void free_owned(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     free(((owned *)self)->data);
     PyObject_Free(self);
-    Py_DECREF(type);
+    Py_DecRef((PyObject *)type);
 }
 
 static int get_owned(PyObject *self, Py_buffer *buffer, int flags) {
@@ -509,7 +509,7 @@ static int get_owned(PyObject *self, Py_buffer *buffer, int flags) {
 
 static PyType_Slot owned_slots[] = {{Py_tp_dealloc, free_owned}, {Py_bf_getbuffer, get_owned}, {0, NULL}};
 static PyType_Spec owned_spec = {
-    "index.native.Owned", sizeof(owned), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, owned_slots
+    "index.native.Owned", sizeof(owned), 0, Py_TPFLAGS_DISALLOW_INSTANTIATION, owned_slots
 };
 
 // --- The module --------------------------------------------------------------------------------------------
@@ -518,10 +518,10 @@ static int add_function(PyObject *dictionary, const char *name, PyMethodDef *met
     PyObject *capsule = PyCapsule_New(data, NULL, NULL);
     if (!capsule) return -1;
     PyObject *function = PyCFunction_NewEx(method, capsule, NULL);
-    Py_DECREF(capsule);
+    Py_DecRef(capsule);
     if (!function) return -1;
     int failed = PyDict_SetItemString(dictionary, name, function);
-    Py_DECREF(function);
+    Py_DecRef(function);
     return failed;
 }
 
@@ -566,7 +566,7 @@ static PyObject *attribute_of(const char *module, const char *name) {
     PyObject *imported = PyImport_ImportModule(module);
     if (!imported) return NULL;
     PyObject *found = PyObject_GetAttrString(imported, name);
-    Py_DECREF(imported);
+    Py_DecRef(imported);
     return found;
 }
 
@@ -580,7 +580,7 @@ int prepare_binding(PyObject *module) {
         PyObject *make = attribute_of("numpy", "dtype");
         if (!make) return -1;
         dtypes[place] = PyObject_CallFunction(make, "s", TYPES[place].name);
-        Py_DECREF(make);
+        Py_DecRef(make);
         if (!dtypes[place]) return -1;
     }
     return PyModule_AddObjectRef(module, "Record", record_type);

@@ -1,9 +1,8 @@
 // What the module is made of: layouts and kernels by their tables, which end with an empty entry.
 #pragma once
 
-#include <Python.h>
-
 #include "arrays.h"
+#include "stable_abi.h"
 
 int prepare_binding(PyObject *module);
 int add_layouts(PyObject *module, const layout_entry *entries);

@@ -1,9 +1,7 @@
 // The module: the kernels of the best variant that this processor has.
 //
-// Every kernel is compiled once for each variant of the processor, from the same sources; `build.py` has the
+// Every kernel is compiled once for each variant of the processor, from the same sources; `setup.py` has the
 // compiler's flags for each. TERCET_INSTRUCTIONS takes a lesser one, for tests and comparisons.
-
-#include <Python.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +38,10 @@ static PyObject *available_names(void) {
     for (size_t place = 0; names && place < sizeof variants / sizeof *variants; place++) {
         PyObject *name = variants[place].is_there() ? PyUnicode_FromString(variants[place].name) : NULL;
         if (name && PyList_Append(names, name) < 0) Py_CLEAR(names);
-        Py_XDECREF(name);
+        Py_DecRef(name);
     }
     PyObject *tuple = names ? PyList_AsTuple(names) : NULL;
-    Py_XDECREF(names);
+    Py_DecRef(names);
     return tuple;
 }
 
@@ -55,9 +53,9 @@ static int refuse_instructions(void) {
             kind, "TERCET_INSTRUCTIONS is %s; this processor has %R: name one of them, or unset it",
             getenv("TERCET_INSTRUCTIONS"), names
         );
-    Py_XDECREF(kind);
-    Py_XDECREF(errors);
-    Py_XDECREF(names);
+    Py_DecRef(kind);
+    Py_DecRef(errors);
+    Py_DecRef(names);
     return -1;
 }
 
@@ -66,7 +64,7 @@ static int add_instructions(PyObject *module, const variant *chosen) {
     int failed = !tuple || PyModule_AddObjectRef(module, "AVAILABLE_INSTRUCTIONS", tuple) < 0 ||
                  PyModule_AddStringConstant(module, "INSTRUCTIONS", chosen->name) < 0 ||
                  PyModule_AddStringConstant(module, "SOURCES", SOURCES) < 0;
-    Py_XDECREF(tuple);
+    Py_DecRef(tuple);
     return failed ? -1 : 0;
 }
 
@@ -79,11 +77,16 @@ static PyObject *all_kernels(variant *variant) {
     return variant->bound = found;
 }
 
+static PyObject *new_reference(PyObject *borrowed) {
+    Py_IncRef(borrowed);
+    return borrowed;
+}
+
 static PyObject *kernels_of(PyObject *module, PyObject *name) {
     (void)module;
     for (size_t place = 0; place < sizeof variants / sizeof *variants; place++)
         if (variants[place].is_there() && PyUnicode_CompareWithASCIIString(name, variants[place].name) == 0)
-            return Py_XNewRef(all_kernels(&variants[place]));
+            return new_reference(all_kernels(&variants[place]));
     return PyErr_Format(PyExc_ValueError, "%R is not among AVAILABLE_INSTRUCTIONS", name);
 }
 
@@ -102,7 +105,7 @@ static int fill_module(PyObject *module) {
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill_module}, {0, NULL}};
-static struct PyModuleDef definition = {
+static PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "kernels", "Compiled loops; see `index/native/__init__.py`.", 0, functions, slots, NULL, NULL, NULL,
 };
 

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from index.documents.conditions import Condition
-from index.documents.fields import Column, FieldType, KeywordColumn, undeclared
+from index.documents.declared import undeclared
+from index.documents.fields import Column, FieldType, KeywordColumn
 from index.errors import InvalidQueryError
 from index.files.packed_bytes import first_not_below
 from index.search.pages import Name, starts_behind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
 
@@ -14,7 +14,8 @@ from index.bm25.query import Bm25Query
 from index.bm25.segment import SegmentTerms
 from index.candidates import CandidateLimits, DenseOptions, Page, Weights
 from index.catalog.settings import CollectionSettings
-from index.documents.fields import FieldType, undeclared
+from index.documents.declared import unsuited
+from index.documents.fields import FieldType
 from index.errors import InvalidQueryError
 from index.fusion import Fusion
 from index.token_vectors.query import QueryTokens
@@ -134,7 +135,7 @@ def check_page(page: Page) -> None:
 def check_group_by(field: str | None, fields: Mapping[str, FieldType]) -> None:
     """Raises InvalidQueryError where the field is not declared, or no keyword."""
     if field is not None and fields.get(field) != "keyword":
-        raise InvalidQueryError(_unsuited("group_by", field, fields, ("keyword",)))
+        raise InvalidQueryError(f"group_by {unsuited(field, fields, ('keyword',))}")
 
 
 def check_fusion(fusion: str) -> None:
@@ -147,22 +148,11 @@ def check_facets(wanted: Mapping[str, int], fields: Mapping[str, FieldType]) -> 
     """Raises InvalidQueryError for a field that has no values to count, or a number of them out of range."""
     for field, limit in wanted.items():
         if fields.get(field) not in COUNTED:
-            raise InvalidQueryError(_unsuited("facets", field, fields, COUNTED))
+            raise InvalidQueryError(f"facets {unsuited(field, fields, COUNTED)}")
         if not 1 <= limit <= MAX_FACET_VALUES:
             raise InvalidQueryError(
                 f"facets of {field!r} are to have {limit} values; use 1 to {MAX_FACET_VALUES}"
             )
-
-
-def _unsuited(name: str, field: str, fields: Mapping[str, FieldType], kinds: Sequence[FieldType]) -> str:
-    """Why a field cannot be what `name` asks for."""
-    if field not in fields:
-        return f"{name} field {undeclared(field, fields)}"
-    suited = ", ".join(each for each in sorted(fields) if fields[each] in kinds) or "none"
-    return (
-        f"{name} takes a field of type {' or '.join(kinds)}, but {field[:80]!r} is {fields[field]}; such "
-        f"fields: {suited}"
-    )
 
 
 def _vectors(vectors: Float32, dimension: int, side: str) -> Float32:

@@ -75,7 +75,7 @@ class OllamaEmbeddingsRequest(CompatibleRequest):
     )
 
     model: ModelName = None
-    prompt: str | None = Field("", description="The text.")
+    prompt: str = Field(description="The text.")
 
 
 class OllamaEmbeddingsResponse(BaseModel):

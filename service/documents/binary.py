@@ -32,6 +32,7 @@ from models.soundness import Expected, as_token_ids, first_fault, offsets_proble
 from service.documents.batch import EncodedDocuments, stored_outputs
 from service.exceptions import InvalidRequestError, MalformedBodyError
 from service.http.json_body import scan
+from service.http.why_not_json import why_not_json
 
 METADATA = {"fingerprint", "idempotency_key", "if_position"}
 IGNORED_METADATA = {"model", "adapter", "routes"}
@@ -134,7 +135,8 @@ class BinaryBody:
                 values.append(loads(line))
             except orjson.JSONDecodeError as error:
                 raise InvalidRequestError(
-                    f"documents.{number} is not valid JSON: {error}", f"documents.{number}"
+                    f"documents.{number} is not valid JSON: {why_not_json(line, error)}",
+                    f"documents.{number}",
                 ) from error
         return values
 

@@ -7,7 +7,8 @@ it waits for the encoder; once its write has begun, that is finished.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -224,14 +225,32 @@ def require_distinct(documents: Sequence[Document]) -> None:
 
 
 def _require_storable(documents: Sequence[Document], settings: CollectionSettings) -> None:
-    """Raises InvalidDocumentError for the first document that breaks a limit or a declared field's type."""
-    for document in documents:
-        encode_document(document)
-    columns_of(
-        settings.fields,
-        [document.id for document in documents],
-        [document.metadata for document in documents],
-    )
+    """Raises InvalidRequestError for the first document that breaks a limit or a declared field's type."""
+    for place, document in enumerate(documents):
+        with about_document(place):
+            encode_document(document)
+    try:
+        _check_fields(documents, settings)
+    except InvalidDocumentError:
+        for place, document in enumerate(documents):
+            with about_document(place):
+                _check_fields([document], settings)
+        raise
+
+
+def _check_fields(documents: Sequence[Document], settings: CollectionSettings) -> None:
+    ids = [document.id for document in documents]
+    columns_of(settings.fields, ids, [document.metadata for document in documents])
+
+
+@contextmanager
+def about_document(place: int) -> Iterator[None]:
+    """Within it, what is wrong with the document at this place of a batch is told with the place."""
+    try:
+        yield
+    except InvalidDocumentError as error:
+        param = ".".join(filter(None, ("documents", str(place), error.part)))
+        raise InvalidRequestError(str(error), param, "invalid_document") from error
 
 
 def _require_fingerprints(fingerprints: Sequence[str], settings: CollectionSettings) -> None:

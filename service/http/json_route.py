@@ -15,10 +15,12 @@ from service.errors import Failure
 from service.http.asgi import READING, Receive, Scope
 from service.http.body_check import BodyCheck
 from service.http.hosts import is_foreign
-from service.http.json_body import LARGE_BYTES, parse, scan
+from service.http.json_body import LARGE_BYTES, Structure, parse, scan
 from service.http.query_parameters import QueryParameters
+from service.http.why_not_json import why_not_json
 from service.load.pools import Pool
 from service.runtime import Runtime
+from service.schemas.base import NoFields
 
 BORNE = {
     "X-Request-Id": {
@@ -38,8 +40,8 @@ class JsonRequest(Request):
     refusal: what is wrong with the body once it was read, or that there was no memory to read it.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, check: BodyCheck | None) -> None:
-        """check: of the route's body; None where it has none."""
+    def __init__(self, scope: Scope, receive: Receive, check: BodyCheck) -> None:
+        """check: of the route's body."""
         super().__init__(scope, receive)
         self._check = check
         self.refusal: RequestValidationError | MemoryError | None = None
@@ -51,19 +53,32 @@ class JsonRequest(Request):
             self._structure = await self._pool.run(scan, body)
 
     async def json(self) -> Any:
-        """The body as its route's type, or NO_BODY where it is none. Raises json.JSONDecodeError."""
+        """The body as its route's type, or NO_BODY where it is none.
+
+        Raises json.JSONDecodeError, which says where it is no JSON and why.
+        """
         body = await self.body()
         try:
             if len(body) > LARGE_BYTES:
-                return await self._pool.run(lambda: self._checked(parse(body, self._structure)))
-            return self._checked(loads(body))
+                return await self._pool.run(lambda: self._checked(_parsed(body, self._structure)))
+            return self._checked(_parsed(body))
         except MemoryError as error:  # which the framework would take for a mistake in the body
             self.refusal = error
             return NO_BODY
 
+    async def require_no_fields(self) -> None:
+        """Of a route that takes nothing: no body, or an empty object. Raises RequestValidationError."""
+        if not await self.body():
+            return
+        try:
+            await self.json()
+        except orjson.JSONDecodeError as error:
+            detail = {"type": "json_invalid", "loc": ("body",), "msg": error.msg, "ctx": {"error": error.msg}}
+            raise RequestValidationError([detail]) from error
+        if self.refusal is not None:
+            raise self.refusal
+
     def _checked(self, value: Any) -> Any:
-        if self._check is None:
-            return value
         runtime: Runtime = self.app.state.runtime
         try:
             return self._check.checked(value, runtime.limits)
@@ -75,6 +90,13 @@ class JsonRequest(Request):
     def _pool(self) -> Pool:
         runtime: Runtime = self.app.state.runtime
         return runtime.pools.bodies
+
+
+def _parsed(body: bytes, structure: Structure | None = None) -> Any:
+    try:
+        return loads(body) if structure is None else parse(body, structure)
+    except orjson.JSONDecodeError as error:
+        raise orjson.JSONDecodeError(why_not_json(body, error), "", 0) from error
 
 
 class JsonRoute(APIRoute):
@@ -97,16 +119,17 @@ class JsonRoute(APIRoute):
         """The handler of this route."""
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
-        check = None if self.body_field is None else BodyCheck(self.body_field.field_info.annotation)
+        check = BodyCheck(
+            NoFields | None if self.body_field is None else self.body_field.field_info.annotation
+        )
         parameters = QueryParameters(self)
         changes = not READING.issuperset(self.methods or ())
 
         async def handle_json(request: Request) -> Response:
             request = JsonRequest(request.scope, request.receive, check)
             parameters.check(request)
-            sent = await request.body() if takes_body or changes else b""
             if not is_json(request.headers.get("content-type")) and (
-                (changes and _from_a_foreign_page(request)) or sent
+                changes and (_from_a_foreign_page(request) or await request.body())
             ):
                 given = request.headers.get("content-type", "none")[:100]
                 return Failure(
@@ -115,8 +138,8 @@ class JsonRoute(APIRoute):
                     "unsupported_content_type",
                 ).response()
             await request.scan()
-            if sent and not takes_body:
-                _require_no_fields(sent)
+            if changes and not takes_body:
+                await request.require_no_fields()
             try:
                 return await handle(request)
             except RequestValidationError:
@@ -125,20 +148,6 @@ class JsonRoute(APIRoute):
                 raise
 
         return handle_json
-
-
-def _require_no_fields(body: bytes) -> None:
-    """For a route that takes none: an empty object is as good as no body. Raises RequestValidationError."""
-    try:
-        value = loads(body)
-    except orjson.JSONDecodeError as error:
-        wrong = {"type": "json_invalid", "loc": ("body", error.pos), "ctx": {"error": error.msg}}
-        raise RequestValidationError([wrong], body=error.doc) from error
-    if not isinstance(value, dict):
-        raise RequestValidationError([{"type": "model_type", "loc": ("body",), "input": value}], body=value)
-    for name in value:
-        wrong = {"type": "extra_forbidden", "loc": ("body", name), "input": value[name]}
-        raise RequestValidationError([wrong], body=value)
 
 
 def _from_a_foreign_page(request: Request) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -126,7 +127,10 @@ class BuildProcess:
         last, tail, returncode = await asyncio.gather(
             self._read_progress(progress), self._read_error(), self._process.wait()
         )
-        error = None if returncode == 0 else last.get("error") or _abrupt_end(returncode)
+        told = last.get("error")
+        error = None
+        if returncode != 0:
+            error = in_words_of_jobs(told) if told else _abrupt_end(returncode)
         return Outcome(error, tail or f"exit code {returncode}", last)
 
     async def stop(self) -> None:
@@ -164,6 +168,31 @@ def _abrupt_end(returncode: int) -> str:
     if returncode == -signal.SIGKILL:
         return "the build was killed from outside, perhaps for want of memory"
     return f"the build ended with exit code {returncode}; the server's log has the details"
+
+
+# Flag of `tercet index build` → what a job calls it.
+IN_JOBS: Mapping[str, str] = {
+    "--text-field": "reading.text_field",
+    "--title-field": "reading.title_field",
+    "--id-field": "reading.id_field",
+    "--metadata-field": "reading.metadata_fields",
+    "--no-metadata-field": "reading.no_metadata_fields",
+    "--generate-ids": "reading.generate_ids",
+    "--infer-fields": "reading.infer_fields",
+    "--columns": "reading.columns",
+    "--encoding": "reading.encoding",
+    "--delimiter": "reading.delimiter",
+    "--split": "reading.split",
+    "--split-size": "reading.split_size",
+    "--on-error": "on_error",
+    "--adapter": "adapter",
+}
+_FLAG = re.compile(r"(?<![\w-])--[a-z-]+[a-z]")
+
+
+def in_words_of_jobs(error: str) -> str:
+    """What a build says of its flags, of the fields that they come from."""
+    return _FLAG.sub(lambda found: IN_JOBS.get(found[0], found[0]), error)
 
 
 def reading_flags(reading: Mapping[str, Any]) -> list[str]:

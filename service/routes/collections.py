@@ -10,7 +10,7 @@ from fastapi import Depends, Path, Request, Response
 from index.bm25.languages import DEFAULT_LANGUAGE
 from index.catalog.settings import check_title
 from index.documents.fields import FieldType
-from index.errors import InvalidNameError
+from index.errors import InvalidDocumentError, InvalidFieldError, InvalidNameError
 from index.windows.settings import WindowChoice, WindowSettings, default_overlap
 from ingest.document_windows import cutter_for
 from ingest.target import chosen, settings_for
@@ -157,8 +157,20 @@ def _declare(
     collections: CollectionRegistry, name: str, fields: Mapping[str, FieldType]
 ) -> CollectionDescription:
     with collections.writing(name) as live:
-        live.declare(fields)
+        try:
+            live.declare(fields)
+        except InvalidFieldError as error:
+            raise InvalidRequestError(str(error), _of_fields(error.field), "invalid_field") from error
+        except InvalidNameError as error:
+            raise InvalidRequestError(str(error), "fields", "invalid_name") from error
+        except InvalidDocumentError as error:  # of a stored one
+            field = None if error.part is None else error.part.removeprefix("metadata.")
+            raise InvalidRequestError(str(error), _of_fields(field), "invalid_document") from error
         return collections.describe(live.settings.name)
+
+
+def _of_fields(field: str | None) -> str:
+    return "fields" if field is None else f"fields.{field}"
 
 
 @routes.delete(

@@ -26,10 +26,11 @@ from service.documents.binary import BinaryBody, BroughtArrays
 from service.documents.brought import BroughtText, BroughtTexts
 from service.documents.keys import one_key, write_key
 from service.documents.ordering import name_from, order_from, ordered_pieces, place_from
-from service.documents.writer import DocumentBatch, PutOutcome
+from service.documents.writer import DocumentBatch, PutOutcome, about_document
 from service.exceptions import InvalidRequestError, RequestTooLargeError
 from service.http.anything import ANYTHING
 from service.http.binary_route import BinaryRoute
+from service.http.why_not_json import why_not_json
 from service.ready_representations import unpacked
 from service.routes.collections import Name
 from service.routes.common import (
@@ -207,12 +208,14 @@ async def count_documents(
 
 @routes.post(f"{DOCUMENTS}/get", response_model=GetDocumentsResponse, responses=errors(404, 409, 422))
 async def get_documents(name: Name, body: GetDocumentsRequest, services: Services) -> Response:
-    """Several stored documents by their ids, as they are at one moment.
+    """Several stored documents by their ids, as they are at one moment, each once.
 
     Of an alias of several collections an id may give a document of each.
     """
     snapshot = await services.readable.open(name)
-    return await response_of(documents_pieces(snapshot, body.ids, services.pools.operations))
+    return await response_of(
+        documents_pieces(snapshot, list(dict.fromkeys(body.ids)), services.pools.operations)
+    )
 
 
 @routes.post(
@@ -342,8 +345,9 @@ async def _key(
 def _digested(given: str, route: str, names: tuple[str, ...], body: BaseModel) -> WriteKey | None:
     """Raises InvalidDocumentError for metadata that no digest can be taken of, as no document may have it."""
     if isinstance(body, PutDocumentsRequest):
-        for document in body.documents:
-            require_metadata(f"document {document.id!r:.80}", document.metadata or {})
+        for place, document in enumerate(body.documents):
+            with about_document(place):
+                require_metadata(f"document {document.id!r:.80}", document.metadata or {})
     elif isinstance(body, PatchDocumentRequest | UpdateDocumentsRequest):
         require_metadata(f"document {names[-1]!r:.80}", body.metadata)
     # Its own key is no part of what is compared, nor what servers of before did not know and says nothing.
@@ -391,7 +395,8 @@ def _json(text: str) -> Any:
     try:
         return loads(text.encode())
     except orjson.JSONDecodeError as error:
-        raise InvalidRequestError(f"filter is not valid JSON: {error}", "filter", "invalid_filter") from error
+        why = why_not_json(text.encode(), error)
+        raise InvalidRequestError(f"filter is not valid JSON: {why}", "filter", "invalid_filter") from error
 
 
 @contextmanager

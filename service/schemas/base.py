@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,16 +16,20 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
+from pydantic.config import JsonDict
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from index.documents.numbers import as_integer
-from service.invalid_values import NONE_OF_THESE
+from service.invalid_values import NONE_OF_THESE, UnknownField
 from service.settings import RequestLimits
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 # Types of complaints: about a list that is over a setting, and about token ids where texts are wanted.
 TOO_MANY, TOKEN_IDS = "too_many", "token_ids"
+LONGEST_NAME = 80  # characters that are looked at of a field that is none
+FORMER: JsonDict = {"deprecated": True}  # in the description of a field that is called otherwise now
 
 
 def _whole(value: object) -> object:
@@ -37,12 +42,12 @@ WHOLE = BeforeValidator(_whole)
 Integer = Annotated[int, WHOLE]
 
 
-def at_most(limit: int, what: str) -> BeforeValidator:
+def at_most(limit: int, what: str, remedy: str) -> BeforeValidator:
     """Counts an object's entries before they are checked: of a million wrong ones each would be an error."""
 
     def check(value: object) -> object:
         if isinstance(value, dict) and len(value) > limit:
-            raise ValueError(f"{len(value)} {what}; the limit is {limit}")
+            raise ValueError(f"{len(value)} {what}; the limit is {limit}: {remedy}")
         return value
 
     return BeforeValidator(check)
@@ -104,7 +109,7 @@ def told_apart(kind: Callable[[Any], str], use: str) -> tuple[Discriminator, _An
 def former(name: str, *default: None) -> Any:
     """A field that is called otherwise now: `name`. default: None where it need not be given."""
     description = f"Deprecated: the former name of `{name}`."
-    return Field(*default, description=description, json_schema_extra={"deprecated": True})
+    return Field(*default, description=description, json_schema_extra=FORMER)
 
 
 NextPage = Annotated[
@@ -133,17 +138,18 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _plain(cls, value: object) -> object:
-        """Leaves out what is null and may be missing, and all unknown fields but one.
+        """Leaves out what is null and may be missing, and all unknown fields but one, which gets the field
+        that was probably meant as its value.
 
         A million of them would be a million complaints.
         """
         if not isinstance(value, dict):
             return value
         fields = cls.model_fields
-        if len(value) > len(fields):
+        if not value.keys() <= fields.keys():
             known = {name: value[name] for name in fields if name in value}
             unknown = next(name for name in value if name not in known)
-            value = {**known, unknown: value[unknown]}
+            value = {**known, unknown: UnknownField(_near(unknown, fields))}
         if None in value.values():
             value = {
                 name: inner
@@ -153,10 +159,20 @@ class Body(BaseModel):
         return value
 
 
+def _near(name: str, fields: Mapping[str, FieldInfo]) -> str | None:
+    """The field whose name is most like one that is none, but for former names."""
+    current = [each for each, field in fields.items() if field.json_schema_extra != FORMER]
+    return next(iter(get_close_matches(name[:LONGEST_NAME].lower(), current, 1)), None)
+
+
 class Request(Body):
     """A body of a route of our own: unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class NoFields(Request):
+    """What a route takes that takes nothing."""
 
 
 class Usage(BaseModel):

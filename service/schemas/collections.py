@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from index.bm25.languages import Bm25Language
-from index.catalog.settings import MAX_FIELDS, MAX_TITLE
+from index.catalog.settings import FEWER_FIELDS, MAX_FIELDS, MAX_TITLE
 from index.dense.kinds import DenseKind
 from index.documents.fields import FieldType
 from index.token_vectors.codecs import LARGEST_POOLING, TokenCodec
@@ -15,6 +15,8 @@ from index.windows.settings import LARGEST_WINDOW_TOKENS, SMALLEST_WINDOW_TOKENS
 from models.representations import LexicalKind
 from service.schemas.base import WHOLE, AdapterName, ModelName, NextPage, Request, at_most, former
 from service.schemas.search_answers import CandidatesResponse, WeightsResponse
+
+FIELD_COUNT = at_most(MAX_FIELDS, "fields are declared", FEWER_FIELDS)
 
 
 class WindowRequest(Request):
@@ -84,7 +86,7 @@ class CollectionRequest(Request):
         description="The overlapping windows in which long documents are encoded, by default as long as the "
         "encoder reads; `false` for none, so that documents are cut there.",
     )
-    fields: Annotated[dict[str, FieldType], at_most(MAX_FIELDS, "fields are declared")] | None = Field(
+    fields: Annotated[dict[str, FieldType], FIELD_COUNT] | None = Field(
         None,
         description="Metadata fields that filters may use; their names may be any text. A `datetime` is a "
         "string of RFC 3339, such as `2024-05-17T09:30:00Z`; without an offset it is UTC. `POST "
@@ -100,9 +102,9 @@ class FieldsRequest(Request):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"fields": {"year": "integer"}}]})
 
-    fields: Annotated[
-        dict[str, FieldType], at_most(MAX_FIELDS, "fields are declared"), Field(min_length=1)
-    ] = Field(description="Their types, as at the creation of a collection.")
+    fields: Annotated[dict[str, FieldType], FIELD_COUNT, Field(min_length=1)] = Field(
+        description="Their types, as at the creation of a collection."
+    )
 
 
 class DefaultsResponse(BaseModel):

@@ -255,7 +255,7 @@ class SearchRequest(Request):
         Annotated[
             dict[str, Annotated[int, Field(ge=1, le=MAX_FACET_VALUES), WHOLE]],
             Field(max_length=MAX_FACETS),
-            at_most(MAX_FACETS, "facets are asked for"),
+            at_most(MAX_FACETS, "facets are asked for", "ask for fewer at a time"),
         ]
         | None
     ) = Field(

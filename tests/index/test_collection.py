@@ -18,6 +18,7 @@ from index.errors import (
     DamagedIndexError,
     InvalidNameError,
 )
+from index.files.lock import ExclusiveLock
 
 
 def test_a_collection_is_created_once_and_opened(root: Path, three: Any, make_settings: Any) -> None:
@@ -29,6 +30,18 @@ def test_a_collection_is_created_once_and_opened(root: Path, three: Any, make_se
         Collection.create(root, "demo", settings)
     with pytest.raises(InvalidNameError, match="name the collection 'demo', not 'other'"):
         Collection.create(root, "other", settings)
+
+
+def test_a_collection_that_is_being_written_exists(root: Path, three: Any, make_settings: Any) -> None:
+    settings = make_settings(three[1], "demo")
+    created = Collection.create(root, "demo", settings)
+    lock = ExclusiveLock(created.layout.lock, "collection 'demo'")
+    lock.acquire()  # as whoever writes it does, in this process or another
+    try:
+        with pytest.raises(CollectionExistsError, match="'demo' exists already"):
+            Collection.create(root, "demo", settings)
+    finally:
+        lock.release()
 
 
 def test_a_creation_that_was_killed_can_be_repeated(root: Path, three: Any, make_settings: Any) -> None:

@@ -50,6 +50,15 @@ async def test_create_describe_list_delete(client: httpx.AsyncClient, tiny: Any)
     assert (await client.delete("/collections/mine")).status_code == 404
 
 
+async def test_a_collection_that_was_written_exists(client: httpx.AsyncClient) -> None:
+    written = await client.put(
+        "/collections/demo/documents", json={"documents": [{"id": "x", "text": "tea"}]}
+    )
+    assert written.status_code == 200
+    again = await client.put("/collections/demo")
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "collection_exists")
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"json": {}}, {"json": None}, {"json": {"dense_kind": None, "fields": None}}]
 )

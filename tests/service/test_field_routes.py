@@ -35,25 +35,37 @@ async def test_a_field_is_declared_while_the_collection_is_served(client: httpx.
         DEMO, json={"documents": [{"id": "c", "text": "tea", "metadata": {"분류": 3}}]}
     )
     assert (refused.status_code, "declared as keyword" in error_of(refused)["message"]) == (422, True)
+    assert error_of(refused)["param"] == "documents.0.metadata.분류"
 
 
 @pytest.mark.parametrize(
-    ("fields", "code", "message"),
+    ("fields", "code", "param", "message"),
     [
-        ({"n": "integer"}, "invalid_document", "document 'a': field 'n' is declared as integer"),
-        ({"year": "keyword"}, "invalid_field", "field 'year' is declared as integer, not keyword"),
-        ({" n": "keyword"}, "invalid_name", "without blanks around"),
-        ({"n": "text"}, "invalid_value", ""),
-        ({}, "invalid_value", ""),
-        ({f"f{number}": "keyword" for number in range(100)}, "invalid_field", "the limit is 100"),
+        ({"n": "integer"}, "invalid_document", "fields.n", "document 'a': field 'n' is declared as integer"),
+        (
+            {"year": "keyword"},
+            "invalid_field",
+            "fields.year",
+            "field 'year' is declared as integer, not keyword",
+        ),
+        ({" n": "keyword"}, "invalid_name", "fields", "without blanks around"),
+        ({"n": "text"}, "invalid_value", "fields.n", ""),
+        ({}, "invalid_value", "fields", ""),
+        (
+            {f"f{number}": "keyword" for number in range(100)},
+            "invalid_field",
+            "fields",
+            "the limit is 100: declare those",
+        ),
     ],
 )
 async def test_what_cannot_be_declared_is_refused_by_name(
-    client: httpx.AsyncClient, fields: dict[str, str], code: str, message: str
+    client: httpx.AsyncClient, fields: dict[str, str], code: str, param: str, message: str
 ) -> None:
     await put(client, {"id": "a", "text": "tea", "metadata": {"n": "one"}})
     response = await client.post(FIELDS, json={"fields": fields})
     assert (response.status_code, error_of(response)["code"]) == (422, code), response.text
+    assert error_of(response)["param"] == param
     assert message in error_of(response)["message"]
     before = await client.get("/collections/demo")
     assert "n" not in before.json()["fields"]

@@ -1,6 +1,4 @@
-// The server's HTTP API, with the key of this tab, and its errors in words.
-
-import { t } from "./language.js";
+// The server's HTTP API, with the key of this tab.
 
 const KEY = "tercet-key";
 
@@ -76,15 +74,6 @@ async function answerOf(response) {
   } catch {
     return null;
   }
-}
-
-/** What went wrong, and what can be done about it, in the language of the page. */
-export function explained(error) {
-  if (!(error instanceof ApiError)) return { title: t("error.page"), text: String(error.message ?? error) };
-  const titles = { 0: "error.gone", 401: "error.key", 403: "error.forbidden", 404: "error.missing", 409: "error.conflict", 429: "error.busy", 503: "error.notReady", 507: "error.full" };
-  const title = titles[error.status] ?? (error.status < 500 ? "error.refused" : "error.server");
-  const text = error.status === 0 ? t("error.goneText") : error.message;
-  return { title: t(title), text, retryAfter: error.retryAfter };
 }
 
 const path = (...parts) => parts.map(encodeURIComponent).join("/");

@@ -5,6 +5,7 @@ import { api, collectionPath } from "./api.js";
 import { ask, confirmed } from "./dialogs.js";
 import { documentsOf } from "./documents.js";
 import { button, field, h, replace } from "./dom.js";
+import { InputError } from "./errors.js";
 import { FieldsSection, KINDS } from "./fields.js";
 import { bytes, moment, number, t } from "./language.js";
 import { emptyNotice, errorNotice, remark } from "./notices.js";
@@ -55,7 +56,7 @@ function fieldsOf(text) {
     lines.map((line) => {
       const at = line.lastIndexOf(":");
       const pair = [line.slice(0, at).trim(), line.slice(at + 1).trim()];
-      if (at < 1 || !KINDS.includes(pair[1])) throw new Error(t("collections.badField", { line }));
+      if (at < 1 || !KINDS.includes(pair[1])) throw new InputError(t("collections.badField", { line }));
       return pair;
     }),
   );

@@ -3,8 +3,10 @@
 import { addressOf, go, writeAddress } from "./address.js";
 import { api, collectionPath } from "./api.js";
 import { ask, confirmed } from "./dialogs.js";
-import { button, field, h, replace, select } from "./dom.js";
+import { button, chips, field, h, replace, select } from "./dom.js";
+import { InputError } from "./errors.js";
 import { filterControls, filterOf, filterState, filterText } from "./filters.js";
+import { isObject, jsonOf } from "./json.js";
 import { number, t } from "./language.js";
 import { emptyNotice, errorNotice, remark } from "./notices.js";
 
@@ -112,7 +114,7 @@ class DocumentsView {
       { class: "card" },
       h("h2", {}, h("span", { class: "title", text: found.title || found.id }), found.title ? h("span", { class: "id", text: found.id }) : null),
       h("p", { class: "text", text: text.slice(0, EXCERPT).join("") + (text.length > EXCERPT ? " …" : "") }),
-      metadata.length ? h("ul", { class: "chips" }, metadata.map(([name, value]) => h("li", { text: `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}` }))) : null,
+      chips(metadata),
       h("div", { class: "row" }, button(t("edit"), () => this._edit(found), { class: "quiet", "aria-label": `${t("edit")}: ${found.id}` }), button(t("delete"), () => this._delete(found), { class: "quiet", "aria-label": `${t("delete")}: ${found.id}` })),
     );
   }
@@ -156,11 +158,11 @@ class DocumentsView {
 function metadataOf(text) {
   let value;
   try {
-    value = JSON.parse(text.trim() || "{}");
+    value = jsonOf(text.trim() === "" ? "{}" : text);
   } catch (error) {
-    throw new Error(t("documents.badMetadata", { problem: error.message }));
+    throw new InputError(t("documents.badMetadata", { problem: error.message }));
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error(t("documents.badMetadata", { problem: text }));
+  if (!isObject(value)) throw new InputError(t("documents.badMetadata", { problem: text }));
   return value;
 }
 

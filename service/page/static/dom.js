@@ -28,6 +28,12 @@ export function replace(parent, ...children) {
   append(parent, children);
 }
 
+/** Names with their values, as of metadata; null for none. */
+export function chips(entries) {
+  if (entries.length === 0) return null;
+  return h("ul", { class: "chips" }, entries.map(([name, value]) => h("li", { text: `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}` })));
+}
+
 let last = 0;
 
 /** An id that no other element has. */

@@ -1,6 +1,7 @@
 // Filters from the fields that a collection declares. Their state is {field: {eq: [...]} or {gte, lte}}.
 
 import { field as labelled, h, select } from "./dom.js";
+import { isObject } from "./json.js";
 import { t } from "./language.js";
 
 /** The server's filter of a state, null where nothing is filtered. */
@@ -28,7 +29,8 @@ export function filterState(text, fields) {
     return {};
   }
   if (typeof given !== "object" || given === null) return {};
-  return Object.fromEntries(Object.entries(given).filter(([name, wanted]) => name in fields && typeof wanted === "object" && wanted));
+  const usable = (wanted) => isObject(wanted) && Array.isArray(wanted.eq ?? []);
+  return Object.fromEntries(Object.entries(given).filter(([name, wanted]) => name in fields && usable(wanted)));
 }
 
 /** A moment as the browser's own control takes it, in the zone of who looks at it. */

@@ -1,14 +1,15 @@
 // One hit: its score in parts, its text with the matching words, and why it is there.
 
 import { explanationElement } from "./alignment.js";
-import { button, h, replace, uniqueId } from "./dom.js";
+import { button, chips, h, replace, uniqueId } from "./dom.js";
 import { number, t } from "./language.js";
 import { SIDES } from "./weights.js";
 
 const EXCERPT = 600; // characters of a text that are shown at first
 
 // What the line of its place says already.
-const OF_PLACE = ["source", "anchor", "headings", "start", "end"];
+const OF_PLACE = ["source", "anchor", "headings", "start", "end", "page", "last_page"];
+const BETWEEN = " › ";
 
 /** What is shown of a text at first: the passage that matched best, or its beginning. In code points. */
 function excerptOf(hit) {
@@ -41,7 +42,24 @@ function placeOf({ source, anchor }) {
 /** A place as a link where it is an address of the web, else as text. */
 function placeElement(place) {
   const web = URL.canParse(place) && ["http:", "https:"].includes(new URL(place).protocol);
-  return h("p", { class: "place" }, web ? h("a", { href: place, target: "_blank", rel: "noopener noreferrer", text: place }) : place);
+  return web ? h("a", { href: place, target: "_blank", rel: "noopener noreferrer", text: place }) : h("span", { class: "source", text: place });
+}
+
+/** What a passage says of its place within the source: the headings above it, its pages and its characters. */
+function withinElements({ headings, start, end, page, last_page: last }) {
+  const path = Array.isArray(headings) ? headings.filter((each) => typeof each === "string").join(BETWEEN) : "";
+  const pages = Number.isInteger(last) && last > page ? t("hit.pages", { first: number(page), last: number(last) }) : t("hit.page", { page });
+  return [
+    path !== "" && h("span", { class: "headings", text: path }),
+    Number.isInteger(page) && h("span", { text: pages }),
+    Number.isInteger(start) && Number.isInteger(end) && h("span", { text: t("hit.characters", { start: number(start), end: number(end) }) }),
+  ];
+}
+
+/** The line of a hit's place: its collection, where several were searched, its source, and where in it; null where there is none. */
+function lineOfPlace({ collection, metadata }, place) {
+  const parts = [collection && h("span", { class: "collection", text: t("hit.collection", { collection }) }), ...(place === null ? [] : [placeElement(place), ...withinElements(metadata)])];
+  return parts.some(Boolean) ? h("p", { class: "place" }, parts) : null;
 }
 
 /** The element of a hit; `update` moves its bar to other weights. */
@@ -73,10 +91,10 @@ export class HitElement {
       h("div", { class: "head" }, heading, this._score),
       this._bar,
       this._parts,
-      place !== null && placeElement(place),
+      lineOfPlace(hit, place),
       hit.window ? h("p", { class: "hint", text: t("hit.window", { start: number(hit.window.start), end: number(hit.window.end) }) }) : null,
       this._text,
-      metadata.length ? h("ul", { class: "chips" }, metadata.map(([name, value]) => h("li", { text: `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}` }))) : null,
+      chips(metadata),
       h("div", { class: "row" }, this._toggle, this._more, like("like", "like.more"), examples ? like("unlike", "like.less") : null),
       this._why,
     );

@@ -1,7 +1,7 @@
 // What happened, in words: errors with what can be done about them, and short remarks.
 
-import { explained } from "./api.js";
 import { button, h, replace } from "./dom.js";
+import { explained } from "./errors.js";
 import { t } from "./language.js";
 
 /** An error, with a button that tries again; where the server named a time to wait, only after it. */

@@ -9,6 +9,7 @@ import { HitElement } from "./hits.js";
 import { number, t } from "./language.js";
 import { emptyNotice, errorNotice, remark } from "./notices.js";
 import { rankingControls, rankingJson, rankingOf, rankingValues } from "./ranking.js";
+import { Targets } from "./targets.js";
 import { sliders, weightedSum, weightsOf, weightsText } from "./weights.js";
 
 const PAUSE = 300; // milliseconds without a key until what was typed is searched for
@@ -16,24 +17,24 @@ const HITS = [5, 10, 20, 50];
 
 /** Shows the view. signal: ends its requests when it is left. */
 export async function show(root, values, signal) {
-  const { collections } = await api("GET", "/collections", { signal });
-  if (collections.length === 0) {
+  const targets = await Targets.asked(signal);
+  const name = values.get("c") || targets.names[0];
+  if (targets.names.length === 0) {
     replace(root, emptyNotice(t("search.noCollections"), t("search.noCollectionsText"), h("a", { class: "button primary", href: addressOf("load"), text: t("load.one") }), button(t("search.makeOne"), () => go("collections", { new: 1 }))));
     return;
   }
-  new SearchView(root, collections, values, signal);
+  new SearchView(root, targets, name, await targets.described(name, signal), values, signal);
 }
 
 class SearchView {
-  constructor(root, collections, values, signal) {
-    this._collections = new Map(collections.map((each) => [each.name, each]));
+  /** described: what the target of this name has. */
+  constructor(root, targets, name, described, values, signal) {
+    this._targets = targets;
+    this._collection = name;
+    this._described = described;
     this._signal = signal;
     this._request = null;
     this._hits = [];
-    const named = values.get("c");
-    // An alias is not among the collections, but may be searched as well as one.
-    if (named && !this._collections.has(named)) this._collections.set(named, { name: named, fields: {}, bm25: false, documents: null });
-    this._collection = named || collections[0].name;
     this._topK = HITS.includes(Number(values.get("k"))) ? Number(values.get("k")) : 10;
     this._asked = weightsOf(values.get("w")); // weights of the request; null: the collection's own
     this._filters = filterState(values.get("f"), this._fields());
@@ -44,7 +45,7 @@ class SearchView {
   }
 
   _fields() {
-    return this._collections.get(this._collection).fields;
+    return this._described.fields;
   }
 
   _build(root, query) {
@@ -61,9 +62,14 @@ class SearchView {
       event.preventDefault();
       this._ordered[0].element.focus();
     });
-    const names = select([...this._collections.keys()].map((name) => [name, name]), this._collection, { "aria-label": t("collection") });
-    names.addEventListener("change", () => {
-      this._collection = names.value;
+    const { options, names: known } = this._targets;
+    const others = known.includes(this._collection) ? [] : [[this._collection, this._collection]]; // a shared address may name what is gone
+    const names = select([...options, ...others], this._collection, { "aria-label": t("collection") });
+    names.addEventListener("change", async () => {
+      const chosen = names.value;
+      const described = await this._targets.described(chosen, this._signal);
+      if (names.value !== chosen) return;
+      [this._collection, this._described] = [chosen, described];
       this._asked = null;
       this._used = null;
       this._filters = {};
@@ -154,7 +160,7 @@ class SearchView {
       replace(this._list);
       replace(this._weightsPlace);
       this._local.hidden = true;
-      const empty = this._collections.get(this._collection).documents === 0;
+      const empty = this._described.documents === 0;
       replace(this._status, empty ? this._emptyCollection() : h("p", { class: "hint", text: t("search.start") }));
       return;
     }
@@ -205,7 +211,7 @@ class SearchView {
     );
     const shown = this._hits.length
       ? h("div", { class: "row" }, h("strong", { text: t("search.count", { count: number(this._hits.length) }) }), h("span", { class: "hint", text }), copy)
-      : this._collections.get(this._collection).documents === 0
+      : this._described.documents === 0
         ? this._emptyCollection()
         : emptyNotice(t("search.none"), t("search.noneText"));
     replace(this._status, shown, answer.query?.truncated && h("p", { class: "notice", text: t("search.cut", { tokens: number(answer.query.tokens) }) }));

@@ -53,7 +53,7 @@ def test_values_of_the_declared_type(kind: FieldType, value: Any, expected: list
     [
         ("keyword", 3, "declared as keyword, but holds 3"),
         ("keyword", ["a", None], "holds None"),
-        ("keyword", "x" * 1025, "1025 bytes; the limit is 1024"),
+        ("keyword", "x" * 1025, "1025 bytes; the limit is 1024: shorten it"),
         ("keyword", "\ud800", "not UTF-8"),
         (
             "integer",

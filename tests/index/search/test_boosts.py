@@ -120,7 +120,7 @@ def test_scores_show_what_was_added(snapshot: Snapshot, random_texts: Any) -> No
     for place, hit in enumerate(hits):
         scores = hit.scores
         assert scores.boost == pytest.approx(boost_by_hand(hit.document.metadata) / 1e6, abs=1e-9)
-        assert scores.boost == pytest.approx(parts[:, place].sum(), abs=1e-12)
+        assert scores.boost == round(parts[:, place].sum(), 6)  # without the last bits of a sum
         late = scores.colbert or 0
         assert hit.score == pytest.approx(0.5 * scores.dense + 2 * scores.sparse + late + scores.boost)
 

@@ -29,7 +29,8 @@ async def test_dense_vectors_whatever_the_model_is_called(
 
 async def test_nothing_is_no_error(client: httpx.AsyncClient) -> None:
     assert (await client.post("/api/embed", json={"input": []})).json()["embeddings"] == []
-    assert (await client.post("/api/embeddings", json={"model": "tiny"})).json() == {"embedding": []}
+    assert (await client.post("/api/embeddings", json={"prompt": ""})).json() == {"embedding": []}
+    assert "prompt is missing" in (await client.post("/api/embeddings", json={})).json()["error"]
 
 
 async def test_dimensions_are_kept_and_normalized(client: httpx.AsyncClient, tiny: Any) -> None:

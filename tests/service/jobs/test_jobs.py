@@ -27,10 +27,12 @@ from service.encoding.shelf import EncoderShelf
 from service.exceptions import InvalidRequestError, NotFoundError, OverloadedError
 from service.jobs import store as job_store
 from service.jobs.manager import JobManager
+from service.jobs.process import IN_JOBS, in_words_of_jobs, reading_flags
 from service.jobs.sources import confined_source
 from service.jobs.staging import StagedBuild
 from service.jobs.store import Job, JobStore, now
 from service.load.pools import Pool
+from service.schemas.jobs import ReadingRequest
 
 MakeManager = Callable[[], JobManager]
 
@@ -189,6 +191,16 @@ async def test_a_job_reads_the_columns_that_are_named(manager: JobManager, data:
     failed = await finished(manager, await manager.submit("other", "table.csv"))
     assert failed.state == "failed"
     assert "table.csv: none of text, contents" in str(failed.error)
+    assert "reading.text_field" in str(failed.error)
+    assert "--" not in str(failed.error)
+
+
+def test_every_way_of_reading_has_its_flag() -> None:
+    flags = {in_words_of_jobs(flag): flag for flag in IN_JOBS}
+    for name in ReadingRequest.model_fields:
+        flag = flags[f"reading.{name}"]
+        given = {name: ["x"] if name.endswith("_fields") and name != "infer_fields" else "x"}
+        assert reading_flags(given) == [f"{flag}=x"]
 
 
 async def test_a_job_reads_a_folder_of_texts_in_passages(manager: JobManager, data: Path) -> None:

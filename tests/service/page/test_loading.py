@@ -109,6 +109,18 @@ def test_a_table_becomes_a_collection_with_fields(make_server: Any, tmp_path: Pa
         page.locator(".hit").first.wait_for()
 
 
+def test_columns_are_in_the_order_of_the_file(server: str, visit: Visit) -> None:
+    page = visit(f"{server}/#/load")
+    give(page, {"years.csv": b"text,place,2020,10,empty,2\ntea,Boseong,7,,,x\nrail,Leeds,,8,,y\n"})
+    rows = page.locator("tbody tr th")
+    expect(rows).to_have_count(4)
+    assert rows.all_inner_texts() == ["place", "2020", "10", "2"]  # objects have 2, 10 and 2020 first
+    options = page.get_by_label("Text", exact=True).locator("option").all_inner_texts()
+    assert options == ["text", "place", "2020", "10", "2"]
+    chips = page.locator(".cards .card").first.locator(".chips li")
+    assert chips.all_inner_texts() == ["place: Boseong", "2020: 7", "2: x"]
+
+
 def test_an_old_korean_table_is_read_as_such(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/load")
     text = "제목,글,분류\n녹차,찬물에 우린 녹차,차\n홍차,뜨거운 홍차,차\n".encode("cp949")
@@ -173,7 +185,7 @@ def test_pieces_may_end_anywhere(server: str, visit: Visit) -> None:
         for await (const each of records) found.push(each);
         return found;
       };
-      const json = '[{"a": "x\\\\"]"}, {"b": [1, {"c": 2}]}]';
+      const json = '[{"a": "x\\\\"]"},{"b":\\n [1, {"c": 2}]}]';
       return [
         await all(tableRecords(pieces(text), ",")),
         await all(arrayRecords(pieces(json))),
@@ -183,8 +195,11 @@ def test_pieces_may_end_anywhere(server: str, visit: Visit) -> None:
     for text in (TABLE, TABLE.replace("\n", "\r\n"), 'sep=,\n"a",b\n"x""",\n'):
         whole, *others = [page.evaluate(read, [text, size]) for size in (10_000, 1, 2, 3, 7)]
         assert others == [whole] * 4
-    assert whole[0] == [{"line": 3, "record": {"a": 'x"'}}]
-    assert whole[1] == [{"line": 1, "record": {"a": 'x"]'}}, {"line": 2, "record": {"b": [1, {"c": 2}]}}]
+    assert whole[0] == [{"line": 3, "columns": ["a", "b"], "record": {"a": 'x"'}}]
+    assert whole[1] == [
+        {"number": 1, "record": {"a": 'x"]'}},
+        {"number": 2, "record": {"b": [1, {"c": 2}]}},
+    ]
 
 
 DOCUMENTS = [
@@ -219,6 +234,70 @@ def test_numbers_that_a_browser_would_round_are_refused(server: str, visit: Visi
     page.get_by_text("the number 9007199254740993 is too large").wait_for()
     expect(page.locator(".cards .card")).to_have_count(2)
     page.get_by_text("n: 1e+300").wait_for()
+
+
+NOT_JSON = [
+    ("a.jsonl", '{"text": "x"}\n\n{"text": "NaN: y", "n": NaN}', "a.jsonl, 3:", "{line 3}, {column 25}: NaN"),
+    ("a.json", '{"text": "x", "n": -Infinity}\n', "a.json, 1:", "{line 1}, {column 20}: -Infinity"),
+    (
+        "a.json",
+        '[{"text": "x"},\n {"text": "y",\n  "n": [1, nan]}]',
+        "{record 2}",
+        "{line 3}, {column 12}: nan",
+    ),
+    ("a.jsonl", "{\"text\": 'it'}", "a.jsonl, 1:", "{line 1}, {column 10}: 'it'"),
+    ("a.jsonl", '{"text": "x"}\n{"text": "y", "n": 07}', "a.jsonl, 2:", "{line 2}, {column 20}: 07"),
+    ("a.json", '[{"text": "x"},\n{"text": "y",}]', "{record 2}", "{broken 2}"),
+    ("a.jsonl", '{"text": "x \\" n: NaN}', "a.jsonl, 1:", "{broken 1}"),
+]
+WORDS = {
+    "en-GB": {
+        "line": "Line {}",
+        "column": "column {}",
+        "record": "a.json, record {}:",
+        "broken": "What begins in line {} is no JSON: look for commas",
+        "allowed": "and null for what is missing",
+    },
+    "ko-KR": {
+        "line": "{}행",
+        "column": "{}열",
+        "record": "a.json, 기록 {}:",
+        "broken": "{}행에서 시작하는 것이 JSON이 아닙니다",
+        "allowed": "값이 없으면 null을 쓰세요",
+    },
+}
+
+
+def worded(text: str, words: Mapping[str, str]) -> str:
+    """A text in which "{line 3}" stands for what a language makes of it; Korean has no comma between two."""
+    text = re.sub(r"\{(\w+) (\d+)\}", lambda found: words[found[1]].format(found[2]), text)
+    return text.replace("행, ", "행 ")
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "ko-KR"])
+def test_what_is_no_json_says_where_and_what_is_allowed(server: str, visit: Visit, locale: str) -> None:
+    page = visit(f"{server}/#/load", locale=locale)
+    words = WORDS[locale]
+    for name, content, place, problem in NOT_JSON:
+        give(page, {name: content.encode()})
+        card = page.locator(".cards .card", has=page.locator(".notice"))
+        expect(card.locator("h4")).to_have_text(re.compile(re.escape(worded(place, words))))
+        expect(card).to_have_count(1)
+        notice = card.locator(".notice")
+        expect(notice).to_contain_text(worded(problem, words))
+        if "broken" not in problem:
+            expect(notice).to_contain_text(words["allowed"])
+        assert "JSON.parse" not in notice.inner_text()
+        assert "nexpected" not in notice.inner_text()
+
+
+def test_packed_files_that_are_none_say_so(server: str, visit: Visit) -> None:
+    page = visit(f"{server}/#/load")
+    packed = gzip.compress(b"".join(b"%d,tea\n" % place for place in range(10_000)))
+    for content in (b"id,text\n1,tea", packed[:-100]):
+        give(page, {"a.csv.gz": content})
+        page.get_by_text("a.csv.gz is no gzip file, or a part of it is missing").wait_for()
+        expect(page.get_by_role("alert").locator("strong")).to_have_text("Check your input")
 
 
 MARKDOWN = """---
@@ -297,7 +376,8 @@ def test_sections_of_markdown_are_those_of_the_command_line(server: str, visit: 
         "anchor": "green",
     }
     page.goto(f"{server}/#/search?c=guide&q=water")
-    page.locator(".hit .place", has_text=re.compile("^tea.md#green$")).wait_for()
+    page.locator(".hit .place .source", has_text=re.compile("^tea.md#green$")).wait_for()
+    page.locator(".hit .place .headings", has_text=re.compile("^Tea guide › 녹차 & more$")).wait_for()
 
 
 FRONT_MATTER = [
@@ -402,6 +482,7 @@ def test_what_cannot_be_loaded_says_why(server: str, visit: Visit) -> None:
     ):
         give(page, files)
         page.get_by_text(problem).wait_for()
+        expect(page.get_by_role("alert").locator("strong")).to_have_text("Check your input")
     give(page, {"a.csv": b"id,text\n1,tea"})
     page.get_by_label("Encoding").select_option("utf-16le")
     page.get_by_text(re.compile("There are no records in it|is no text in utf-16le")).wait_for()

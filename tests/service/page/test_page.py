@@ -191,6 +191,53 @@ def test_filters_come_from_the_declared_fields(server: str, visit: Visit) -> Non
     expect(page.locator(".hit")).to_have_count(5)
 
 
+@pytest.mark.parametrize(
+    ("locale", "entered", "failed"),
+    [
+        ("en-GB", "Check your input", "The page failed"),
+        ("ko-KR", "입력한 것을 확인하세요", "페이지에 오류가 났습니다"),
+    ],
+)
+def test_a_users_mistake_is_no_failure_of_the_page(
+    server: str, visit: Visit, locale: str, entered: str, failed: str
+) -> None:
+    filtered = quote('{"year": {"gte": "many"}}')
+    page = visit(f"{server}/#/search?c=demo&q=tea&f={filtered}", locale=locale)
+    heading = page.get_by_role("alert").locator("strong")
+    expect(heading).to_have_text(entered)
+    answer = httpx.post(
+        f"{server}/search", json={"collection": "demo", "query": "tea", "filter": {"gte": {"year": "many"}}}
+    )
+    assert answer.status_code == 422
+    expect(page.get_by_role("alert").locator("p")).to_have_text(answer.json()["error"]["message"])
+    malformed = {"type": "malformed_request", "message": "so", "param": None, "code": "invalid_json"}
+    page.route("**/search", lambda route: route.fulfill(status=400, json={"error": malformed}))
+    page.get_by_role("alert").get_by_role("button").click()
+    expect(page.get_by_role("alert").locator("p")).to_have_text("so")
+    expect(heading).to_have_text(entered)
+    page.goto(f"{server}/#/documents?c=demo&new=1")  # what the page itself finds wrong
+    page.locator("dialog input").first.fill("a")
+    page.locator("dialog textarea").first.fill("tea")
+    page.locator("dialog textarea.code").fill('{"year": NaN}')
+    page.locator("dialog button[type=submit]").click()
+    expect(heading).to_have_text(entered)
+    expect(page.get_by_role("alert").locator("p")).to_contain_text(
+        {"en-GB": "Line 1, column 10: NaN is no JSON", "ko-KR": "1행 10열: NaN은(는) JSON이 아닙니다"}[locale]
+    )
+    page.keyboard.press("Escape")
+    page.goto(f"{server}/#/compare?c=demo")
+    page.locator("section.card > .row button").click()
+    expect(heading).to_have_text(entered)
+    page.route("**/jobs", lambda route: route.fulfill(json={}))
+    page.goto(f"{server}/#/jobs")
+    expect(heading).to_have_text(failed)
+
+
+def test_a_filter_of_another_shape_in_an_address_is_left_out(server: str, visit: Visit) -> None:
+    filtered = quote('{"kind": {"eq": "drink"}, "year": 3}')
+    assert len(hits_of(visit(f"{server}/#/search?c=demo&q=tea&f={filtered}"))) == 5
+
+
 def test_all_can_be_done_by_the_keyboard(server: str, visit: Visit) -> None:
     page = visit(f"{server}/#/search?c=demo&q=tea")
     first, second, *_ = hits_of(page)

@@ -1,5 +1,6 @@
 // Judged sets: queries with the grades of documents, from the files of BEIR or from lines.
 
+import { InputError } from "../errors.js";
 import { t } from "../language.js";
 
 /** The queries of `queries.jsonl`: a Map of id to text. Throws where a line is none. */
@@ -13,7 +14,7 @@ export function queriesOf(text) {
       if (typeof record.text !== "string" || id === undefined) throw new Error();
       queries.set(String(id), record.text);
     } catch {
-      throw new Error(t("compare.badQuery", { line: place + 1 }));
+      throw new InputError(t("compare.badQuery", { line: place + 1 }));
     }
   }
   return queries;
@@ -25,13 +26,13 @@ export function qrelsOf(text) {
   for (const [place, line] of text.split("\n").entries()) {
     const parts = line.trim().split(/\t|\s+/);
     if (parts.length < 3) {
-      if (line.trim() !== "") throw new Error(t("compare.badQrel", { line: place + 1 }));
+      if (line.trim() !== "") throw new InputError(t("compare.badQrel", { line: place + 1 }));
       continue;
     }
     const grade = Number(parts.at(-1));
     const [query, document] = parts.length === 4 ? [parts[0], parts[2]] : parts;
     if (Number.isInteger(grade)) graded(qrels, query, document, grade);
-    else if (place > 0) throw new Error(t("compare.badQrel", { line: place + 1 })); // the first may name the columns
+    else if (place > 0) throw new InputError(t("compare.badQrel", { line: place + 1 })); // the first may name the columns
   }
   return qrels;
 }
@@ -42,7 +43,7 @@ export function judgedLines(text) {
   for (const [place, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;
     const [query, document, grade = "1"] = line.split("\t").map((each) => each.trim());
-    if (!query || !document || !Number.isInteger(Number(grade))) throw new Error(t("compare.badLine", { line: place + 1 }));
+    if (!query || !document || !Number.isInteger(Number(grade))) throw new InputError(t("compare.badLine", { line: place + 1 }));
     graded(qrels, query, document, Number(grade));
   }
   return [...qrels].map(([query, grades]) => ({ query, grades }));

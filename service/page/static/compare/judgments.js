@@ -1,6 +1,7 @@
 // The part of a comparison that measures: a judged set, and what both settings make of it.
 
 import { button, field, h, replace } from "../dom.js";
+import { InputError } from "../errors.js";
 import { number, t } from "../language.js";
 import { errorNotice } from "../notices.js";
 import { judgedLines, judgedSet, qrelsOf, queriesOf } from "./judged.js";
@@ -38,7 +39,7 @@ export class Judgments {
   /** Takes dropped files: queries by `.jsonl`, judgments by any other ending. */
   async take(files) {
     try {
-      if (files.reduce((sum, each) => sum + each.size, 0) > MOST_BYTES) throw new Error(t("compare.tooLarge", { megabytes: MOST_BYTES / 2 ** 20 }));
+      if (files.reduce((sum, each) => sum + each.size, 0) > MOST_BYTES) throw new InputError(t("compare.tooLarge", { megabytes: MOST_BYTES / 2 ** 20 }));
       for (const file of files) {
         const text = await file.text();
         if (/\.jsonl$/i.test(file.name)) this._files.queries = queriesOf(text);
@@ -55,7 +56,7 @@ export class Judgments {
   _judged() {
     const { queries, qrels } = this._files;
     const judged = this._lines.value.trim() !== "" ? judgedLines(this._lines.value) : queries && qrels ? judgedSet(queries, qrels) : [];
-    if (judged.length === 0) throw new Error(t("compare.noJudged"));
+    if (judged.length === 0) throw new InputError(t("compare.noJudged"));
     return judged;
   }
 

@@ -1,5 +1,6 @@
 // A file's bytes as text, in pieces: whatever its size, little of it is in memory.
 
+import { InputError } from "../errors.js";
 import { t } from "../language.js";
 
 export const ENCODINGS = ["utf-8", "euc-kr", "shift_jis", "gb18030", "big5", "windows-1252", "utf-16le", "utf-16be"];
@@ -9,7 +10,7 @@ const MARKS = { "utf-16le": [0xff, 0xfe], "utf-16be": [0xfe, 0xff] };
 const FALLBACK = { ko: "euc-kr" }; // "euc-kr" is what browsers call code page 949
 
 /** What comes out of a stream; the rest is left where nobody asks on. */
-export async function* piecesOf(stream) {
+async function* piecesOf(stream) {
   const reader = stream.getReader();
   try {
     for (;;) {
@@ -23,7 +24,7 @@ export async function* piecesOf(stream) {
 }
 
 /** The bytes of a file, unpacked where its name ends in .gz. counted: told of each piece's length in the file. */
-function bytesOf(file, counted = () => null) {
+async function* bytesOf(file, counted = () => null) {
   const counting = new TransformStream({
     transform(piece, out) {
       counted(piece.length);
@@ -31,7 +32,13 @@ function bytesOf(file, counted = () => null) {
     },
   });
   const stream = file.stream().pipeThrough(counting);
-  return /\.gz$/i.test(file.name) ? stream.pipeThrough(new DecompressionStream("gzip")) : stream;
+  const packed = /\.gz$/i.test(file.name);
+  try {
+    yield* piecesOf(packed ? stream.pipeThrough(new DecompressionStream("gzip")) : stream);
+  } catch (error) {
+    if (packed && error instanceof TypeError) throw new InputError(t("load.badGzip", { file: file.name }));
+    throw error;
+  }
 }
 
 /** The text of a file, in pieces. Throws where its bytes are no text of this encoding. */
@@ -41,10 +48,10 @@ export async function* textOf(file, encoding, counted) {
     try {
       return decoder.decode(...given);
     } catch {
-      throw new Error(t("load.badEncoding", { file: file.name, encoding }));
+      throw new InputError(t("load.badEncoding", { file: file.name, encoding }));
     }
   };
-  for await (const piece of piecesOf(bytesOf(file, counted))) yield decoded(piece, { stream: true });
+  for await (const piece of bytesOf(file, counted)) yield decoded(piece, { stream: true });
   yield decoded();
 }
 
@@ -52,7 +59,7 @@ export async function* textOf(file, encoding, counted) {
 export async function foundEncoding(file, signal) {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let first = true;
-  for await (const piece of piecesOf(bytesOf(file))) {
+  for await (const piece of bytesOf(file)) {
     signal.throwIfAborted();
     const marked = first && Object.keys(MARKS).find((name) => MARKS[name].every((byte, place) => piece[place] === byte));
     if (marked) return marked;
@@ -82,7 +89,7 @@ export async function* linesOf(pieces) {
     const parts = (rest + piece).split("\n");
     rest = parts.pop();
     for (const text of parts) yield { line: line++, text };
-    if (rest.length > MOST_CHARACTERS) throw new Error(t("load.tooLong", { line }));
+    if (rest.length > MOST_CHARACTERS) throw new InputError(t("load.tooLong", { line }));
   }
   if (rest !== "") yield { line, text: rest };
 }

@@ -1,5 +1,7 @@
 // Which columns hold id, title, text and metadata, and the documents that come of records.
 
+import { InputError } from "../errors.js";
+import { isObject } from "../json.js";
 import { t } from "../language.js";
 import { contentId } from "./ids.js";
 
@@ -26,18 +28,20 @@ export function guessedColumns(names) {
   return { text: usual(TEXTS), title: usual(TITLES), id: usual(IDS) };
 }
 
-/** Names of what records hold: columns, and the entries of an object `metadata`. */
-export function namesOf(records) {
-  const names = new Set();
-  for (const record of records) {
-    for (const name of Object.keys(record)) if (name !== "metadata") names.add(name);
-    if (isObject(record.metadata)) for (const name of Object.keys(record.metadata)) names.add(name);
+/**
+ * Names of what records hold, in the order of the file: columns, and the entries of an object `metadata`.
+ * Tables name theirs in `columns`, as objects have whole numbers first.
+ */
+export function namesOf(items) {
+  const columns = new Set();
+  const held = new Set();
+  for (const { record, columns: named = [] } of items) {
+    if (!record) continue;
+    for (const name of named) columns.add(name);
+    for (const name of Object.keys(record)) if (name !== "metadata") held.add(name);
+    if (isObject(record.metadata)) for (const name of Object.keys(record.metadata)) held.add(name);
   }
-  return [...names];
-}
-
-function isObject(value) {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return [...new Set([...columns, ...held])].filter((name) => held.has(name));
 }
 
 /** What a field of this type holds of a cell of text; the text where it cannot hold it. */
@@ -56,10 +60,10 @@ export function cellValue(cell, kind) {
  */
 export function documentOf(record, columns, uses, fields, cells) {
   const text = record[columns.text];
-  if (typeof text !== "string") throw new Error(t("load.noText", { column: columns.text }));
+  if (typeof text !== "string") throw new InputError(t("load.noText", { column: columns.text }));
   const title = columns.title === "" ? null : (record[columns.title] ?? null);
-  if (title !== null && typeof title !== "string") throw new Error(t("load.noTitle", { column: columns.title }));
-  if (record.metadata != null && !isObject(record.metadata)) throw new Error(t("load.badMetadata"));
+  if (title !== null && typeof title !== "string") throw new InputError(t("load.noTitle", { column: columns.title }));
+  if (record.metadata != null && !isObject(record.metadata)) throw new InputError(t("load.badMetadata"));
   const own = [columns.text, columns.title, columns.id, "metadata"];
   const beside = Object.entries(record).filter(([name]) => !own.includes(name));
   const found = [...beside, ...Object.entries(record.metadata ?? {})].filter(([name, value]) => value !== null && uses[name] !== LEFT_OUT);
@@ -72,5 +76,5 @@ function idOf(record, column) {
   const id = record[column];
   if (typeof id === "string" && id !== "") return id;
   if (Number.isSafeInteger(id)) return String(id);
-  throw new Error(t("load.noId", { column }));
+  throw new InputError(t("load.noId", { column }));
 }

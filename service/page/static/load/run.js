@@ -5,6 +5,7 @@ import { button, h, replace } from "../dom.js";
 import { number, t } from "../language.js";
 import { errorNotice } from "../notices.js";
 import { Sender } from "./sending.js";
+import { placeOf } from "./source.js";
 
 const LISTED = 100; // refused records that are shown
 
@@ -92,10 +93,10 @@ export class Run {
     });
   }
 
-  _refuse({ file, line }, message) {
+  _refuse(item, message) {
     this._refused += 1;
     this._refusals.hidden = false;
-    if (this._refused <= LISTED) this._list.append(h("li", {}, h("strong", { text: t("load.line", { file, line }) }), ` ${message}`));
+    if (this._refused <= LISTED) this._list.append(h("li", {}, h("strong", { text: placeOf(item) }), ` ${message}`));
     this._count();
   }
 

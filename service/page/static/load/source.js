@@ -1,5 +1,6 @@
 // What is loaded: files of one kind, and the records that they hold, read anew each time.
 
+import { InputError } from "../errors.js";
 import { t } from "../language.js";
 import { foundEncoding, textOf } from "./bytes.js";
 import { arrayRecords, isLines, lineRecords } from "./json.js";
@@ -21,10 +22,10 @@ export class Source {
   /** files: [{name: path below what was dropped, file}]. Throws where there is nothing to load, or things of several kinds. */
   constructor(files) {
     const readable = files.filter(({ name }) => !HIDDEN.test(name) && kindOf(name) !== null);
-    if (readable.length === 0) throw new Error(t("load.noFile", { files: files.slice(0, 3).map((each) => each.name).join(", ") }));
+    if (readable.length === 0) throw new InputError(t("load.noFile", { files: files.slice(0, 3).map((each) => each.name).join(", ") }));
     const texts = readable.filter(({ name }) => ["markdown", "text"].includes(kindOf(name)));
-    if (texts.length !== 0 && texts.length !== readable.length) throw new Error(t("load.severalKinds"));
-    if (texts.length === 0 && new Set(readable.map(({ name }) => kindOf(name))).size > 1) throw new Error(t("load.severalKinds"));
+    if (texts.length !== 0 && texts.length !== readable.length) throw new InputError(t("load.severalKinds"));
+    if (texts.length === 0 && new Set(readable.map(({ name }) => kindOf(name))).size > 1) throw new InputError(t("load.severalKinds"));
     this.files = readable.sort((a, b) => (a.name < b.name ? -1 : 1));
     this.leftOut = files.length - readable.length;
     this.bytes = readable.reduce((sum, { file }) => sum + file.size, 0);
@@ -61,7 +62,7 @@ export class Source {
     return text.slice(0, BEGINNING);
   }
 
-  /** {file, line, record}, or {file, line, problem} of what is none. counted: told of bytes as they are read. */
+  /** {file, line, record}, or {file, line, problem} of what is none; of an array with `number` for `line`. counted: told of bytes as they are read. */
   async *records(counted = () => null) {
     for (const { name, file } of this.files) {
       for await (const found of this._recordsOf(name, file, counted)) yield { file: name, ...found };
@@ -87,6 +88,11 @@ export class Source {
   async _encodingOf(file) {
     return this.files.length > 1 && (await foundEncoding(file, new AbortController().signal)) === "utf-8" ? "utf-8" : this.options.encoding;
   }
+}
+
+/** Where an item stands, in words. */
+export function placeOf({ file, line, number }) {
+  return number === undefined ? t("load.line", { file, line }) : t("load.record", { file, number });
 }
 
 /** What was dropped, folders with all that is in them. To be called while the event is handled. */

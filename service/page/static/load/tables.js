@@ -1,5 +1,6 @@
 // Rows of CSV and TSV (RFC 4180), whose first row names the columns.
 
+import { InputError } from "../errors.js";
 import { t } from "../language.js";
 import { MOST_CHARACTERS } from "./bytes.js";
 
@@ -53,7 +54,7 @@ export async function* rowsOf(pieces, delimiter) {
         cell += character;
         state = PLAIN;
       }
-      if (size > MOST_CHARACTERS) throw new Error(t("load.tooLong", { line: began }));
+      if (size > MOST_CHARACTERS) throw new InputError(t("load.tooLong", { line: began }));
     }
   }
   if (state === QUOTED) yield { line: began, problem: t("load.openQuote") };
@@ -70,12 +71,12 @@ export function foundDelimiter(name, header) {
   return DELIMITERS[counts.indexOf(Math.max(...counts))];
 }
 
-/** Records as {line, record}, or {line, problem} of a row that is none. An empty cell is no value. */
+/** Records as {line, columns, record}, or {line, problem} of a row that is none. An empty cell is no value. */
 export async function* tableRecords(pieces, delimiter) {
   let names = null;
   for await (const { line, cells, problem } of rowsOf(pieces, delimiter)) {
     if (problem) yield { line, problem };
-    else if (names !== null) yield { line, ...recordOf(names, cells) };
+    else if (names !== null) yield { line, columns: names, ...recordOf(names, cells) };
     else if (!/^sep=.$/i.test(cells.join(delimiter))) names = namesOf(cells); // Excel names the delimiter so
   }
 }
@@ -84,7 +85,7 @@ function namesOf(cells) {
   // Tables written with their row numbers have no name for that column.
   const names = cells.map((each, place) => each.trim() || `column ${place + 1}`);
   const twice = names.find((each, place) => names.indexOf(each) !== place);
-  if (twice !== undefined) throw new Error(t("load.columnTwice", { column: twice }));
+  if (twice !== undefined) throw new InputError(t("load.columnTwice", { column: twice }));
   return names;
 }
 

@@ -2,7 +2,8 @@
 
 import { writeAddress } from "../address.js";
 import { api, collectionPath } from "../api.js";
-import { button, field, h, replace, select } from "../dom.js";
+import { button, chips, field, h, replace, select } from "../dom.js";
+import { InputError } from "../errors.js";
 import { KINDS } from "../fields.js";
 import { bytes, number, t } from "../language.js";
 import { errorNotice, remark } from "../notices.js";
@@ -10,7 +11,7 @@ import { documentOf, guessedColumns, KEPT, namesOf } from "./columns.js";
 import { kindOf } from "./kinds.js";
 import { Run } from "./run.js";
 import { columnControls, sourceControls, usesTable } from "./settings.js";
-import { ACCEPTED, chosenFiles, droppedFiles, Source } from "./source.js";
+import { ACCEPTED, chosenFiles, droppedFiles, placeOf, Source } from "./source.js";
 
 const SAMPLE = 200; // records that tell what the columns are
 const PREVIEWED = 3;
@@ -82,7 +83,7 @@ class LoadView {
     this._sample = [];
     for await (const item of looked.records()) if (this._sample.push(item) >= SAMPLE) break;
     const records = this._sample.map((each) => each.record).filter(Boolean);
-    this._names = namesOf(records);
+    this._names = namesOf(this._sample);
     this._columns = looked.texts ? TEXT_COLUMNS : guessedColumns(this._names);
     this._values = {};
     const all = {};
@@ -187,13 +188,13 @@ class LoadView {
 
   _drawPreview() {
     const made = this._maker();
-    const shown = this._sample.slice(0, PREVIEWED).map((item) => previewed(item, made));
+    const shown = this._sample.slice(0, PREVIEWED).map((item) => previewed(item, made, this._names));
     replace(this._preview, h("h3", { text: t("load.preview") }), shown.length ? h("ul", { class: "cards" }, shown) : h("p", { class: "notice", text: t("load.noRecords") }));
   }
 
   /** Makes the collection where it shall be new, and loads into it. */
   async _load() {
-    if (this._columns.text === "") throw new Error(t("load.needsText"));
+    if (this._columns.text === "") throw new InputError(t("load.needsText"));
     const made = this._maker();
     const before = this._target;
     const name = before || this._name.value.trim();
@@ -211,22 +212,22 @@ class LoadView {
   }
 }
 
-/** The document of an item, or what is wrong with it. made: makes documents of records. */
-function previewed(item, made) {
+/** The document of an item, or what is wrong with it. made: makes documents of records; names: in the order to show. */
+function previewed(item, made, names) {
   try {
     if (item.problem) throw new Error(item.problem);
     const document = made(item.record);
     const text = document.text.length > EXCERPT ? `${document.text.slice(0, EXCERPT)} …` : document.text;
-    const metadata = Object.entries(document.metadata);
+    const metadata = names.filter((name) => Object.hasOwn(document.metadata, name)).map((name) => [name, document.metadata[name]]);
     return h(
       "li",
       { class: "card" },
       h("h4", {}, h("span", { class: "title", text: document.title ?? document.id }), document.title ? h("span", { class: "id", text: document.id }) : null),
       h("p", { class: "text", text }),
-      metadata.length ? h("ul", { class: "chips" }, metadata.map(([name, value]) => h("li", { text: `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}` }))) : null,
+      chips(metadata),
     );
   } catch (error) {
-    return h("li", { class: "card" }, h("h4", { text: t("load.line", { file: item.file, line: item.line }) }), h("p", { class: "notice", text: error.message }));
+    return h("li", { class: "card" }, h("h4", { text: placeOf(item) }), h("p", { class: "notice", text: error.message }));
   }
 }
 
