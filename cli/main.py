@@ -110,6 +110,8 @@ def main() -> None:
     """Runs the command line and exits."""
     # Must be set before NumPy, FAISS and torch are loaded, which know nothing of a container's quota.
     os.environ.setdefault("OMP_NUM_THREADS", str(usable_cores()))
+    # Its threads, as good as never used, would wait in a loop for .1 s when NumPy and FAISS are loaded.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     allow_open_files()
     arguments = sys.argv[1:]
     try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -34,11 +36,13 @@ def serve_command(*, with_flags: bool) -> Callable[..., None]:
 
     def serve(**flags: Any) -> None:
         """Serve search over HTTP: encoder, index and API in one process."""
-        from cli.options import settings_from
-        from service.app import create_app, run_server
+        with _kept():
+            from cli.options import settings_from
+            from service.app import create_app, run_server
 
-        settings = settings_from(**flags)
-        run_server(create_app(settings), settings)
+            settings = settings_from(**flags)
+            app = create_app(settings)
+        run_server(app, settings)
 
     return _with_settings(serve, frozenset(), with_flags=with_flags)
 
@@ -48,13 +52,26 @@ def encoder_command(*, with_flags: bool) -> Callable[..., None]:
 
     def encoder(**flags: Any) -> None:
         """Serve an encoder alone, for search servers elsewhere."""
-        from cli.options import settings_from
-        from service.app import create_worker_app, run_server
+        with _kept():
+            from cli.options import settings_from
+            from service.app import create_worker_app, run_server
 
-        settings = settings_from(**flags)
-        run_server(create_worker_app(settings), settings)
+            settings = settings_from(**flags)
+            app = create_worker_app(settings)
+        run_server(app, settings)
 
     return _with_settings(encoder, _NOT_OF_A_WORKER, with_flags=with_flags)
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """What is made meanwhile, modules and routes, stays: it is never looked at for garbage."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _with_settings(

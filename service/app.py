@@ -14,15 +14,16 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 import uvicorn
-from fastapi import APIRouter, FastAPI, Security
+from fastapi import APIRouter, FastAPI
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
-from fastapi_offline import FastAPIOffline
 from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.staticfiles import StaticFiles
 
 from models.encoder import Encoder
 from service.arenas import share_arenas
 from service.audit import AuditLog
 from service.compat import cohere, dify, jina, ollama, openai, tei
+from service.description import Description
 from service.errors import install_error_handlers
 from service.exceptions import SettingsError
 from service.http.direct import direct_routes
@@ -30,7 +31,7 @@ from service.http.edge.bodies import BodyBudget, BodyLimits
 from service.http.edge.cross_origin import CrossOrigin
 from service.http.edge.edge import Edge, EdgeOptions
 from service.http.edge.key_limits import KeyBook, KeyLimits
-from service.http.edge.keys import KeyRing, bearer, keys_of
+from service.http.edge.keys import KeyRing, keys_of
 from service.http.edge.marks import Marks
 from service.http.edge.places import Places
 from service.http.edge.records import Records
@@ -59,7 +60,6 @@ from service.routes import (
     worker,
 )
 from service.runtime import Runtime
-from service.schemas.examples import with_examples
 from service.settings import Settings
 from service.telemetry import Telemetry, threads
 from service.tracing.tracing import Tracing
@@ -69,8 +69,6 @@ from service.tracing.tracing import Tracing
 SWITCH_SECONDS = 0.001
 
 log = logging.getLogger("tercet")
-
-OPEN_ROUTES = (operations.open_routes, tei.open_routes, page.routes, description.routes)
 
 TAGS = [
     {"name": "embed", "description": "Texts to dense, sparse and ColBERT representations."},
@@ -173,7 +171,6 @@ def _run(app: FastAPI, settings: Settings) -> None:
             "without a key, and open to pages of any origin: whoever has one open in a browser that reaches "
             "this server lets it read and change everything; set cors_origins to the origins of your pages"
         )
-    app.openapi()  # here, as it takes half a second, and with it all routes are made
     allow_open_files()
     share_arenas()
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -252,31 +249,25 @@ def _build(settings: Settings, runtime: Runtime, routers: Sequence[APIRouter]) -
             await runtime.stop()
             audit.close()
 
-    app = FastAPIOffline(
+    app = FastAPI(
         title="Tercet",
         version=version("tercet"),
         description="Hybrid retrieval: dense, sparse and ColBERT from one encoder pass, and their exact sum "
         "for every hit. Every error has the shape of `ErrorResponse`.",
         openapi_tags=TAGS,
-        generate_unique_id_function=lambda route: route.name,  # what generated clients call an operation
         lifespan=lifespan,
         redirect_slashes=False,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         # Metrics and logs are ours; to ask for OpenTelemetry at each request costs a sixth of the framework.
         telemetry={"tracing": False, "metrics": False, "logs": False},
-        static_url="/docs/static",
     )
     app.state.runtime = runtime
-    describe = app.openapi
-    app.openapi = lambda: app.openapi_schema or with_examples(describe())  # type: ignore[method-assign]
-    for router in routers:
-        needs_key = settings.needs_key and router not in OPEN_ROUTES
-        app.include_router(
-            router,
-            dependencies=[Security(bearer)] if needs_key else [],
-        )
+    Description(app, needs_key=settings.needs_key)
+    app.mount("/docs/static", StaticFiles(packages=[("fastapi_offline", "static")]))
     routes = [route for router in routers for route in router.routes]
+    app.router.routes.extend(routes)
     answer = install_error_handlers(app, routes, runtime.telemetry.count_refusal)
     key_file = None if settings.keys_file is None else KeyFile(settings.keys_file)
     keys = KeyRing(keys_of(settings), None if key_file is None else key_file.keys)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from models.encoder import Encoder
 from models.errors import EncoderUnavailableError
@@ -32,7 +32,9 @@ from service.search.pipeline import SearchPipeline
 from service.settings import Settings
 from service.telemetry import Telemetry
 from service.tracing.tracing import Tracing
-from service.workers.encoding import RemoteEncoding
+
+if TYPE_CHECKING:
+    from service.workers.encoding import RemoteEncoding
 
 WARM_UP_TEXT = "warm up"
 SHORT_QUERY_TOKENS = 16
@@ -98,6 +100,7 @@ class Runtime:
         self._admission = Admission(settings.max_wait_seconds, self.loop_delay)
         self._encoder = encoder
         self._encoders: EncoderShelf | None = None
+        self._workers: RemoteEncoding | None = None
         self._services: SearchServices | None = None
         self._ready = False
         self._draining = False
@@ -215,12 +218,12 @@ class Runtime:
 
     def worker_states(self) -> Iterable[tuple[str, float]]:
         """1 for each encoder worker that is used now, 0 for one that is down; none with an encoder here."""
-        workers = self._workers()
+        workers = self._workers
         return [] if workers is None else [(url, float(used)) for url, used in workers.states.items()]
 
     def worker_loads(self) -> Iterable[tuple[str, float]]:
         """Requests that wait for each encoder worker; none with an encoder here."""
-        workers = self._workers()
+        workers = self._workers
         return [] if workers is None else workers.in_flight.items()
 
     def open_collections(self) -> Iterable[tuple[str, float]]:
@@ -256,10 +259,6 @@ class Runtime:
             waits = self._services.pipeline.wait_seconds(SHORT_QUERY_TOKENS), self.gate.search_seconds
             yield "query", max(waits)
         yield "loop", self.loop_delay.wait_seconds
-
-    def _workers(self) -> RemoteEncoding | None:
-        own = None if self._encoders is None else self._encoders.own
-        return own if isinstance(own, RemoteEncoding) else None
 
     def _search_services(self) -> SearchServices:
         if self._services is None:
@@ -325,11 +324,15 @@ class Runtime:
             except asyncio.CancelledError:
                 self.abandoned = True
                 raise
-        return await patiently(
+        # Imported only where encoders are elsewhere: its HTTP client loads much.
+        from service.workers.encoding import RemoteEncoding
+
+        self._workers = await patiently(
             lambda: RemoteEncoding.connect(
                 settings.encoder_urls, settings.worker_access, self.telemetry.workers
             )
         )
+        return self._workers
 
     def _local(self, encoder: Encoder) -> LocalEncoding:
         settings = self.settings

@@ -8,9 +8,8 @@ import numpy as np
 
 from index.bm25.formula import mean_length
 from index.bm25.term_table import UInt64, beginnings_of
-from index.bm25.vocabulary import open_terms
 from index.bm25.words import WordRows
-from index.bm25.writer import FORWARD, FREQUENCIES, INVERTED, LENGTHS
+from index.bm25.writer import FORWARD, FREQUENCIES, INVERTED, LENGTHS, TERMS
 from index.errors import DamagedIndexError
 from index.files.arrays import ArraySource
 from index.files.packed_bytes import PackedBytes
@@ -25,6 +24,8 @@ from models.representations import Int32, Int64, SparseRows
 class Bm25Segment:
     """The parts of a segment of N documents and X distinct terms.
 
+    terms: ascending, each with its place as its number, so that in whatever segment those of a document have
+    the same order, and its score is added up in the same order. A hash would take some terms for others.
     beginnings: of the terms, to find one by; forward: how often each document has its terms; lengths:
     int32[N], terms of each document, at most `longest`; own_mean: their mean, which the inverted index was
     built with. What a collection counts: documents, the terms that they have together (total_length), and
@@ -45,7 +46,7 @@ class Bm25Segment:
     @staticmethod
     def open(arrays: ArraySource, documents: int) -> Bm25Segment:
         """Opens that of so many documents. Raises DamagedIndexError naming the file."""
-        terms = open_terms(arrays)
+        terms = PackedBytes.open(arrays, TERMS)
         forward = open_forward_rows(arrays, documents, FORWARD)
         lengths = arrays.open(LENGTHS, np.int32, rows=documents)
         if lengths.min(initial=0) < 0:

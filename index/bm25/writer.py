@@ -8,15 +8,16 @@ from itertools import pairwise
 import numpy as np
 
 from index.bm25.formula import BASE, mean_length, slope
-from index.bm25.vocabulary import TermNumbers
 from index.bm25.words import WordRows
 from index.files.arrays import ArrayTarget
 from index.files.packed_bytes import open_offsets
+from index.files.string_numbers import StringNumbers
 from index.sparse.document_frequencies import document_frequencies
 from index.sparse.forward_rows import ForwardRowsWriter, open_forward_rows
 from index.sparse.inverted_index import build_inverted
 from models.representations import Int32, Int64, SparseRows
 
+TERMS = "bm25_terms"
 FORWARD = "bm25_forward"
 INVERTED = "bm25_inverted"
 FREQUENCIES = "bm25_frequencies"
@@ -32,7 +33,7 @@ class Bm25Writer:
 
     def __init__(self, arrays: ArrayTarget) -> None:
         self._arrays = arrays
-        self._numbers = TermNumbers()
+        self._numbers = StringNumbers()
         self._forward = ForwardRowsWriter(arrays, FORWARD)
         self._lengths = arrays.stream(LENGTHS, np.int32)
 
@@ -59,8 +60,7 @@ class Bm25Writer:
         self._forward.finish()
         self._lengths.finish()
         lengths = self._arrays.open(LENGTHS, np.int32)
-        places = self._numbers.write(self._arrays)
-        self._numbers.clear()
+        places = self._numbers.write(self._arrays, TERMS)
         _number_anew(self._arrays, len(lengths), places)
         forward = open_forward_rows(self._arrays, len(lengths), FORWARD)
         build_indexes(forward, lengths, len(places), self._arrays)

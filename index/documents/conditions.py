@@ -1,8 +1,8 @@
 """Filters in one form each: those that must match the same documents, whatever these are, become the same.
 
 Nested `and`s and `or`s are flat, without repeated parts and in one order; a double `not` is none, and the
-`not`s of an `and` become one. What an `or` says of a scalar field is a set of intervals, and so is what an
-`and` says of booleans, of which a document has one at most; equalities of strings are a set of strings.
+`not`s of an `and` become one. What an `or` says of a scalar field is a set of intervals; equalities of
+strings are a set of strings.
 Values are as columns hold them.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -35,7 +35,6 @@ from index.documents.numbers import INT64, exact_number
 from index.files.packed_bytes import PackedBytes
 
 _LARGEST = sys.float_info.max
-_SINGLE: tuple[FieldType, ...] = ("boolean",)  # types of which a document has one value at most
 # The least and the greatest value of a field's type.
 _LIMITS: dict[FieldType, tuple[int | float, int | float]] = {
     "integer": INT64,
@@ -170,7 +169,6 @@ def _all_of(parts: Sequence[Condition]) -> Condition:
     if len(excluded) > 1:  # what no part excludes is outside the union of what each does
         others = [part for part in flat if not isinstance(part, Except)]
         flat = list(_flat([*others, _except(_any_of(excluded))], AllOf))
-    flat = _with_intervals_joined(flat, _common, _SINGLE)
     return NOTHING if any(part.key == NOTHING.key for part in flat) else _joined(flat, AllOf)
 
 
@@ -180,7 +178,7 @@ def _any_of(parts: Sequence[Condition]) -> Condition:
     if len(excluded) > 1:
         others = [part for part in flat if not isinstance(part, Except)]
         flat = list(_flat([*others, _except(_all_of(excluded))], AnyOf))
-    flat = _with_strings_joined(_with_intervals_joined(flat, Intervals.union))
+    flat = _with_strings_joined(_with_intervals_joined(flat))
     return EVERYTHING if any(part.key == EVERYTHING.key for part in flat) else _joined(flat, AnyOf)
 
 
@@ -192,31 +190,22 @@ def _except(part: Condition) -> Condition:
     return Except(part, _key("Except", part.key))
 
 
-def _with_intervals_joined(
-    parts: Sequence[Condition],
-    join: Callable[[list[Intervals]], Intervals],
-    kinds: Collection[FieldType] = tuple(_LIMITS),
-) -> list[Condition]:
-    """The parts, of which those on the intervals of one field of these types become one."""
-    joined: list[Condition] = []
+def _with_intervals_joined(parts: Sequence[Condition]) -> list[Condition]:
+    """The parts, of which those on the intervals of one field become one."""
+    joined: list[Condition] = [part for part in parts if not isinstance(part, Within)]
     fields: dict[str, list[Within]] = {}
     for part in parts:
-        if isinstance(part, Within) and part.kind in kinds:
+        if isinstance(part, Within):
             fields.setdefault(part.field, []).append(part)
-        else:
-            joined.append(part)
     for field, some in fields.items():
-        joined.append(_within(field, join([part.intervals for part in some]), some[0].kind))
+        joined.append(_within(field, Intervals.union([part.intervals for part in some]), some[0].kind))
     return joined
 
 
 def in_common(parts: Sequence[Within]) -> Condition:
     """What conditions on one field come to where each document has one value at most."""
-    return _within(parts[0].field, _common([part.intervals for part in parts]), parts[0].kind)
-
-
-def _common(parts: list[Intervals]) -> Intervals:
-    return reduce(Intervals.intersection, parts)
+    common = reduce(Intervals.intersection, [part.intervals for part in parts])
+    return _within(parts[0].field, common, parts[0].kind)
 
 
 def _with_strings_joined(parts: Sequence[Condition]) -> list[Condition]:

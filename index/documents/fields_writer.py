@@ -15,10 +15,8 @@ from index.documents.fields import (
 )
 from index.documents.metadata import FieldType
 from index.files.arrays import ArrayStream, ArrayTarget
-from index.files.packed_bytes import PackedBytes, PackedBytesWriter
+from index.files.string_numbers import StringNumbers
 
-# What a distinct string takes in memory beside its bytes: the object, its number, its place in the table.
-STRING_OVERHEAD_BYTES = 150
 CODES_AT_ONCE = 1 << 20
 
 
@@ -113,10 +111,12 @@ class _KeywordWriter:
         self._stem = stem
         self._codes = arrays.stream(f"{stem}_codes", np.int32)
         self._rows = arrays.stream(f"{stem}_rows", np.int64)
-        self._strings = PackedBytesWriter(arrays, f"{stem}_strings")
-        self._numbers: dict[bytes, int] = {}
+        self._numbers = StringNumbers()
         self._documents = 0
-        self.held_bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        return self._numbers.held_bytes
 
     @property
     def total_bytes(self) -> int:
@@ -124,19 +124,14 @@ class _KeywordWriter:
 
     def append(self, column: Column, documents: int) -> None:
         assert isinstance(column, KeywordColumn)  # noqa: S101 - of a field of this type
-        used, inverse = np.unique(column.codes, return_inverse=True)
-        numbers = np.array([self._number(string) for string in column.strings.take(used)], np.int32)
-        self._codes.append(numbers[inverse])
+        self._codes.append(self._numbers.of(column.strings, column.codes))
         self._rows.append(column.rows + self._documents)
         self._documents += documents
 
     def finish(self) -> None:
-        strings = sorted(self._numbers)
-        places = np.empty(len(strings), np.int32)
-        places[[self._numbers[string] for string in strings]] = np.arange(len(strings), dtype=np.int32)
-        self._strings.append(PackedBytes.of(strings))
-        for writer in (self._strings, self._codes, self._rows):
-            writer.finish()
+        places = self._numbers.write(self._arrays, f"{self._stem}_strings")
+        self._codes.finish()
+        self._rows.finish()
         if self._codes.rows:
             codes = self._arrays.change(f"{self._stem}_codes")
             for start in range(0, len(codes), CODES_AT_ONCE):
@@ -144,12 +139,5 @@ class _KeywordWriter:
                 codes[some] = places[codes[some]]
 
     def close(self) -> None:
-        for writer in (self._strings, self._codes, self._rows):
-            writer.close()
-
-    def _number(self, string: bytes) -> int:
-        number = self._numbers.get(string)
-        if number is None:
-            number = self._numbers[string] = len(self._numbers)
-            self.held_bytes += len(string) + STRING_OVERHEAD_BYTES
-        return number
+        self._codes.close()
+        self._rows.close()

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from index.documents.fields import ScalarColumn
 from index.documents.intervals import Intervals, counted
-from index.errors import DamagedIndexError
-from index.files.arrays import ArraySource, ArrayTarget
+from index.files.arrays import ArraySource, ArrayTarget, open_rows
 from models.representations import Int32, Int64
 
 
@@ -45,12 +44,7 @@ class SortedValues:
     @staticmethod
     def open(arrays: ArraySource, stem: str, dtype: npt.DTypeLike, documents: int) -> SortedValues:
         """Opens those of so many documents. Raises DamagedIndexError naming the file."""
-        rows: Int32 = arrays.open(f"{stem}_order", np.int32)
-        if len(rows) and not 0 <= rows.min() <= rows.max() < documents:
-            raise DamagedIndexError(
-                f"{arrays.path(f'{stem}_order')} names a row outside the {documents} documents; restore it "
-                "or rebuild the collection"
-            )
+        rows = open_rows(arrays, f"{stem}_order", documents, dtype=np.int32)
         return SortedValues(arrays.open(f"{stem}_sorted", dtype, rows=len(rows)), rows)
 
     def write(self, arrays: ArrayTarget, stem: str) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from index.errors import DamagedIndexError
-from models.representations import Int64
 
 Array = npt.NDArray[Any]
 
@@ -85,9 +84,15 @@ def frozen(array: Array) -> Array:
     return view
 
 
-def open_rows(arrays: ArraySource, name: str, documents: int, rows: int | None = None) -> Int64:
-    """Rows of documents, int64[rows], as `ArraySource.open`; one outside the documents is damage, too."""
-    found: Int64 = arrays.open(name, np.int64, rows=rows)
+def open_rows(
+    arrays: ArraySource,
+    name: str,
+    documents: int,
+    rows: int | None = None,
+    dtype: npt.DTypeLike = np.int64,
+) -> Array:
+    """Rows of documents, dtype[rows], as `ArraySource.open`; one outside the documents is damage, too."""
+    found = arrays.open(name, dtype, rows=rows)
     if len(found) and not 0 <= found.min() <= found.max() < documents:
         raise DamagedIndexError(
             f"{arrays.path(name)} names a row outside the {documents} documents; restore it or rebuild the "

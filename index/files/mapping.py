@@ -41,7 +41,7 @@ class _Map:
     """What an array over mapped memory holds on to. The map ends with it."""
 
     def __init__(self, descriptor: int, size: int, path: Path) -> None:
-        library = _library()
+        library = libc()
         address = library.mmap(None, size, PROT_READ, MAP_SHARED, descriptor, 0)
         if address == _FAILED:
             number = ctypes.get_errno()
@@ -52,7 +52,7 @@ class _Map:
 
 
 @cache
-def _library() -> Any:
+def libc() -> Any:
     """The C library of this process."""
     library = ctypes.CDLL(None, use_errno=True)
     library.mmap.restype = ctypes.c_void_p
@@ -65,4 +65,6 @@ def _library() -> Any:
         ctypes.c_ssize_t,  # off_t, which is as wide wherever this runs
     )
     library.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    library.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
+    library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     return library

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cache
 from mmap import MADV_WILLNEED, PAGESIZE
 from resource import RUSAGE_SELF, getrusage
-from typing import Any
 
 import numpy as np
 
 from index.files.arrays import Array
+from index.files.mapping import libc
 from index.runs import runs
 from models.representations import Int64
 
@@ -48,7 +48,7 @@ class Pieces:
 
     def in_memory(self) -> bool:
         """Whether the first page of each is in memory, as far as the system tells."""
-        mincore, state = _library().mincore, ctypes.create_string_buffer(1)
+        mincore, state = libc().mincore, ctypes.create_string_buffer(1)
         for page in (self.starts[self.ends > self.starts] & -PAGESIZE).tolist():
             if mincore(page, 1, state) == 0 and not state.raw[0] & IN_MEMORY:
                 return False
@@ -58,7 +58,7 @@ class Pieces:
         """Has the system read all that is not in memory, without waiting for it; it may refuse, which is no
         error: then each piece is read when it is needed.
         """
-        madvise = _library().madvise
+        madvise = libc().madvise
         for start, end in zip(*self._in_pages(), strict=True):
             madvise(start, end - start, MADV_WILLNEED)
 
@@ -121,12 +121,3 @@ def read_ahead(segments: Int64, rows: Int64, pieces_of: Callable[[int, Int64], P
     if not all_in_memory:
         for segment, run in runs(segments):
             pieces_of(segment, rows[run]).ask_for()
-
-
-@cache
-def _library() -> Any:
-    """The C library of this process."""
-    library = ctypes.CDLL(None)
-    library.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
-    library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return library

@@ -19,7 +19,7 @@ from service.http.edge.keys import access_of, require_admin, require_write
 from service.http.json_route import JsonRoute
 from service.load.deadlines import Deadline
 from service.runtime import Runtime
-from service.schemas.errors import ErrorResponse
+from service.schemas.errors import REFERENCE, ErrorResponse
 from service.schemas.search import PresetName, SearchWeightsRequest, WeightsRequest
 
 DESCRIPTIONS = {
@@ -94,15 +94,25 @@ def router(
     statuses: of errors that any of them may answer; by default `EDGE` and 503. shape: of these errors.
     """
     documented = errors(*(statuses or (*EDGE, 503)), shape=shape)
-    return APIRouter(tags=[tag], route_class=JsonRoute, responses=documented, dependencies=dependencies)
+    return APIRouter(
+        tags=[tag],
+        route_class=JsonRoute,
+        responses=documented,
+        dependencies=dependencies,
+        generate_unique_id_function=lambda route: route.name,  # what generated clients call an operation
+    )
 
 
 def errors(*statuses: int, shape: type[BaseModel] = ErrorResponse) -> dict[int | str, dict[str, Any]]:
-    """The documentation of error answers: of a route, those that only its handler gives."""
+    """The documentation of error answers: of a route, those that only its handler gives.
+
+    They name their shape alone: FastAPI would make a model of its own for each of five hundred.
+    """
+    schema = {"$ref": REFERENCE.format(model=shape.__name__)}
     return {
         status: {
-            "model": shape,
             "description": DESCRIPTIONS[status],
+            "content": {"application/json": {"schema": schema}},
             **({"headers": {"Retry-After": RETRY_AFTER}} if status == OVERLOADED else {}),
         }
         for status in statuses

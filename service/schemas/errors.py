@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
+REFERENCE = "#/components/schemas/{model}"  # to a shape, in the description
+
 
 class ErrorDetail(BaseModel):
     """What went wrong."""

@@ -30,14 +30,20 @@ def test_nothing_heavy_is_loaded_for_help_or_verify(repository: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_server_without_encoder_workers_loads_no_http_client(repository: Path) -> None:
+    code = "import sys, cli.serve, service.app; sys.exit('httpx' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_libraries_start_as_many_threads_as_there_are_cores(repository: Path) -> None:
     code = (
         "import atexit, os, sys; from cli.main import main; sys.argv = ['tercet', '--version']; "
         "os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1]); "
-        "atexit.register(lambda: print(os.environ['OMP_NUM_THREADS'])); main()"
+        f"atexit.register(lambda: print(*map(os.environ.get, {THREADS}))); main()"
     )
-    for given, threads in (({}, "1"), ({"OMP_NUM_THREADS": "3"}, "3")):
-        kept = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    for given, threads in (({}, "1 4"), (dict(zip(THREADS, "35", strict=True)), "3 5")):
+        kept = {name: value for name, value in os.environ.items() if name not in THREADS}
         done = subprocess.run(
             [sys.executable, "-c", code],
             cwd=repository,
@@ -48,6 +54,7 @@ def test_libraries_start_as_many_threads_as_there_are_cores(repository: Path) ->
         assert done.stdout.splitlines()[-1] == threads, done.stderr
 
 
+THREADS = ["OMP_NUM_THREADS", "OPENBLAS_THREAD_TIMEOUT"]
 USAGE = [
     ("nonsense",),
     ("search", "small"),

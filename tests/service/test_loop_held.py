@@ -59,7 +59,7 @@ def test_extreme_bodies_do_not_hold_the_loop(watched: httpx.Client, method: str,
 
 
 @pytest.mark.slow
-def test_the_description_is_there_before_anybody_asks(tmp_path: Path, built_data: Path) -> None:
+def test_the_description_is_made_beside_the_loop(tmp_path: Path, built_data: Path) -> None:
     data = shutil.copytree(built_data, tmp_path / "data")
     with serving(data, program=[str(SERVER)]) as server, httpx.Client(base_url=server.url) as client:
         client.get("/stopped")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fastapi import Request
-from fastapi.security import HTTPBearer
 from pydantic import SecretStr
 
 from service.access import EVERYTHING, Access, Right
@@ -17,12 +16,15 @@ from service.settings import Settings
 OPEN_PATHS = {"/", "/health", "/ready", "/tei/health", "/docs"}
 OPEN_FILES = ("/page/", "/docs/static/")  # of the pages, which have no data
 
-bearer = HTTPBearer(
-    auto_error=False,
-    scheme_name="key",
-    description="A key of the settings `api_keys` or `keys_file`, or of `read_keys` for routes that change "
-    "nothing. Without configured keys none is needed.",
-)
+# As the description has it.
+KEY = {
+    "key": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A key of the settings `api_keys` or `keys_file`, or of `read_keys` for routes that "
+        "change nothing. Without configured keys none is needed.",
+    }
+}
 
 
 class KeyRing:

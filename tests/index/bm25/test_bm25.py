@@ -13,13 +13,13 @@ from index.bm25 import analysis, writer
 from index.bm25.analysis import Analyzer
 from index.bm25.formula import ratios, weights
 from index.bm25.term_table import TermTable, beginnings_of
-from index.bm25.vocabulary import TERM_BYTES, TermNumbers, open_terms
 from index.bm25.words import count_words
 from index.candidates import CandidateLimits, Document, Weights
 from index.documents.filters import parse_filter
 from index.errors import InvalidQueryError
 from index.files.array_folder import ArrayFolder
 from index.files.packed_bytes import PackedBytes, PackedBytesWriter
+from index.files.string_numbers import STRING_BYTES
 from index.sparse import document_frequencies
 from index.verify import verify
 from index.writer import SegmentLimits
@@ -157,7 +157,8 @@ def test_terms_are_found_by_their_bytes(tmp_path: Path) -> None:
     packed.append(PackedBytes.of([term.encode() for term in kept]))
     packed.finish()
     wanted = ["", "a", "aa", "abc", "abcd", "c", "é", "日本", "日", "𝒳", "𝒴"]
-    terms, counts = open_terms(ArrayFolder(tmp_path)), np.arange(1, len(kept) + 1, dtype=np.int32)
+    terms = PackedBytes.open(ArrayFolder(tmp_path), "bm25_terms")
+    counts = np.arange(1, len(kept) + 1, dtype=np.int32)
     others = PackedBytes.of([b"aa", b"c"])
     parts = [terms, others, terms.span(0, 0)]
     table = TermTable(parts, list(map(beginnings_of, parts)), [counts, counts[:2], counts[:0]])
@@ -195,16 +196,6 @@ def test_rows_are_numbered_anew_piece_by_piece(
     assert len(names) == 16
     for name in names:
         np.testing.assert_array_equal(left[name], right[name], name)
-
-
-def test_nothing_is_kept_of_a_finished_segment() -> None:
-    numbers, terms = TermNumbers(), PackedBytes.of([b"milk", b"tea"])
-    assert numbers.of(terms, np.array([1, 0, 1], np.int32)).tolist() == [1, 0, 1]
-    assert numbers.of(PackedBytes.of([b"tea", b"oat"]), np.array([1, 0], np.int32)).tolist() == [2, 1]
-    assert numbers.held_bytes == len(b"milkteaoat") + 3 * TERM_BYTES
-    numbers.clear()
-    assert numbers.held_bytes == 0
-    assert numbers.of(terms, np.array([1], np.int32)).tolist() == [0]
 
 
 def test_words_are_counted_by_document(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +281,7 @@ def test_segments_end_before_their_terms_fill_the_memory(
     texts = random_words(40, 2)
     collection = collection_of(texts)
     documents = [Document(id, text) for id, text in texts.items()]
-    with collection.writer(SegmentLimits(held_bytes=20 * TERM_BYTES)) as writing:
+    with collection.writer(SegmentLimits(held_bytes=20 * STRING_BYTES)) as writing:
         for number, document in enumerate(documents):
             writing.add([document], random_texts(40, 1).take(np.array([number])))
         writing.publish()

@@ -137,5 +137,5 @@ def test_a_machine_that_does_not_tell_is_taken_to_have_all(monkeypatch: pytest.M
         def mincore(*_: object) -> int:
             return -1
 
-    monkeypatch.setattr(pieces_module, "_library", lambda: Refusing)
+    monkeypatch.setattr(pieces_module, "libc", lambda: Refusing)
     assert all_of(np.zeros((2, 3))).in_memory()
