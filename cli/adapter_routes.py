@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from cli import options
+from cli.flag_groups import with_flag_groups
 from cli.output import console, error_console, print_json
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ SLICE_TEXTS = 512
 TEMPERATURES = {"gate": 1.0, "centroid": 0.05}
 
 
+@with_flag_groups
 def route(
     name: Annotated[str, typer.Argument(help="Name of the router, a folder beside the adapters.")],
     given: Annotated[
@@ -53,13 +55,8 @@ def route(
         str, typer.Option(help="Kind fixed: the adapter for other tags and for none, or else the base.")
     ] = "",
     description: Annotated[str, typer.Option(help="What it is, for people.")] = "",
-    data: options.Data = None,
-    adapters: options.Adapters = None,
-    checkpoint: options.Checkpoint = None,
-    engine: options.Engine = None,
-    revision: options.Revision = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
+    *,
+    encoding: options.EncoderFlags,
     as_json: options.AsJson = False,
 ) -> None:
     """Make a router, which chooses adapters for texts, and report its accuracy on texts held out."""
@@ -69,15 +66,7 @@ def route(
     from training.routers import learn_router
 
     pairs = _pairs(given)
-    settings = options.settings_from(
-        data=data,
-        adapters=adapters,
-        checkpoint=checkpoint,
-        engine=engine,
-        revision=revision,
-        device=device,
-        threads=threads,
-    )
+    settings = encoding.settings()
     root = settings.adapters_folder
     if kind == "fixed":
         table = {tag: _adapter(adapter) for tag, adapter in pairs.items()}

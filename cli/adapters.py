@@ -11,6 +11,7 @@ from rich.table import Table
 
 from cli import options
 from cli.adapter_routes import route
+from cli.flag_groups import with_flag_groups
 from cli.output import console, error_console, print_json
 
 if TYPE_CHECKING:
@@ -26,20 +27,16 @@ Description = Annotated[str, typer.Option(help="What it is, for people.")]
 
 
 @app.command("list")
+@with_flag_groups
 def list_adapters(
-    data: options.Data = None,
-    adapters: options.Adapters = None,
-    checkpoint: options.Checkpoint = None,
-    engine: options.Engine = None,
-    revision: options.Revision = None,
+    *,
+    encoding: options.EncoderFlags,
     as_json: options.AsJson = False,
 ) -> None:
     """Show the adapters and routers of an encoder, and what keeps one from being used."""
     from service.encoding.service import local_encoder
 
-    settings = options.settings_from(
-        data=data, adapters=adapters, checkpoint=checkpoint, engine=engine, revision=revision
-    )
+    settings = encoding.settings()
     found = local_encoder(settings).describe_adapters()
     if as_json:
         print_json({"folder": str(settings.adapters_folder), "adapters": [asdict(each) for each in found]})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli import options
+from cli.flag_groups import with_flag_groups
 from cli.opened import publish_unpublished
 from cli.output import counted, error_console
 
@@ -77,6 +78,7 @@ NoColbert = Annotated[bool, typer.Option("--no-colbert", help="Leave token vecto
 
 
 @app.command()
+@with_flag_groups
 def export(
     name: Name,
     to: ToOption,
@@ -101,13 +103,8 @@ def export(
     no_query: Annotated[
         bool, typer.Option("--no-query", help="Print no query; no encoder is loaded then.")
     ] = False,
-    data: options.Data = None,
-    adapters: options.Adapters = None,
-    checkpoint: options.Checkpoint = None,
-    engine: options.Engine = None,
-    revision: options.Revision = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
+    *,
+    encoding: options.EncoderFlags,
 ) -> None:
     """Write all documents with their representations elsewhere, and print the query that uses them.
 
@@ -121,15 +118,7 @@ def export(
         raise typer.BadParameter("goes without --overwrite", param_hint="--resume")
     if query is not None and no_query:
         raise typer.BadParameter("goes without --query", param_hint="--no-query")
-    settings = options.settings_from(
-        data=data,
-        adapters=adapters,
-        checkpoint=checkpoint,
-        engine=engine,
-        revision=revision,
-        device=device,
-        threads=threads,
-    )
+    settings = encoding.settings()
     with _snapshot(settings, name) as (collection, snapshot):
         target = _target(
             snapshot.undivided().settings,
@@ -162,6 +151,7 @@ def export(
 
 
 @app.command("query")
+@with_flag_groups
 def print_query(
     name: Name,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to search for.")],
@@ -171,24 +161,11 @@ def print_query(
     output: Output = None,
     collection_name: TargetName = None,
     no_colbert: NoColbert = False,
-    data: options.Data = None,
-    adapters: options.Adapters = None,
-    checkpoint: options.Checkpoint = None,
-    engine: options.Engine = None,
-    revision: options.Revision = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
+    *,
+    encoding: options.EncoderFlags,
 ) -> None:
     """Print a query in the language of a system that the collection was exported to; nothing is sent."""
-    settings = options.settings_from(
-        data=data,
-        adapters=adapters,
-        checkpoint=checkpoint,
-        engine=engine,
-        revision=revision,
-        device=device,
-        threads=threads,
-    )
+    settings = encoding.settings()
     with _snapshot(settings, name) as (collection, snapshot):
         target = _target(
             snapshot.undivided().settings, to, url, path, output, collection_name, 1, colbert=not no_colbert

@@ -50,13 +50,7 @@ def put(
         ),
     ] = None,
     url: Url = None,
-    data: options.Data = None,
-    adapters: options.Adapters = None,
-    checkpoint: options.Checkpoint = None,
-    engine: options.Engine = None,
-    revision: options.Revision = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
+    encoding: options.EncoderFlags,
 ) -> None:
     """Add documents, or replace those with the same ids.
 
@@ -64,15 +58,7 @@ def put(
     disk and searched before the next one is sent; a command that was interrupted can be given again.
     """
     read_as = reading.reading()
-    settings = options.settings_from(
-        data=data,
-        adapters=adapters,
-        checkpoint=checkpoint,
-        engine=engine,
-        revision=revision,
-        device=device,
-        threads=threads,
-    )
+    settings = encoding.settings()
     if watch or sync:
         if url is None:
             raise typer.BadParameter("goes with --url", param_hint="--watch" if watch else "--sync")
@@ -89,7 +75,7 @@ def put(
     with given_sources(source) as given:
         say_columns(given, read_as)
         if url is not None:
-            _put_remote(url, given, collection, on_error, read_as, data)
+            _put_remote(url, given, collection, on_error, read_as, encoding.data)
         else:
             _put_here(settings, given, collection, on_error, read_as)
 

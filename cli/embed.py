@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cli import options
+from cli.flag_groups import with_flag_groups
 from cli.output import counted, error_console
 from service.exceptions import ServiceError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 GROUP_TOKENS = 16_384
 
 
+@with_flag_groups
 def embed(
     texts: Annotated[Path, typer.Option("--input", help='JSONL (also .gz) with a "text" in each line.')],
     output: Annotated[Path, typer.Option(help="File to write, such as texts.safetensors.")],
@@ -29,13 +31,9 @@ def embed(
     max_length: Annotated[
         int | None, typer.Option(min=1, help="Tokens of a text at most.", show_default=False)
     ] = None,
-    checkpoint: options.Checkpoint = None,
-    engine: options.Engine = None,
-    revision: options.Revision = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
+    *,
+    encoding: options.EncoderFlags,
     adapter: options.Adapter = None,
-    adapters: options.Adapters = None,
 ) -> None:
     """Write the three representations of texts as arrays."""
     from index.files.directory import write_atomically
@@ -47,14 +45,7 @@ def embed(
     wanted = _parse_outputs(outputs)
     if not output.parent.is_dir():
         raise ServiceError(f"{output.parent}: no such folder to write {output.name} to")
-    settings = options.settings_from(
-        checkpoint=checkpoint,
-        engine=engine,
-        revision=revision,
-        device=device,
-        threads=threads,
-        adapters=adapters,
-    )
+    settings = encoding.settings()
     encoder = with_adapter(local_encoder(settings), adapter)
     count = tokens = truncated = 0
     with BinaryBody(output.parent) as body:

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from cli import options
+from cli.flag_groups import with_flag_groups
 from cli.output import console, counted, print_json
 from cli.search import parse_weights
 from index.dense.kinds import DenseKind
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from evaluation.run import EvaluationReport
 
 
+@with_flag_groups
 def evaluate(
     folder: Annotated[Path, typer.Argument(help="BEIR folder: corpus, queries and qrels/test.tsv.")],
     exhaustive: Annotated[
@@ -44,13 +46,9 @@ def evaluate(
     window_tokens: options.WindowTokens = None,
     window_overlap: options.WindowOverlap = None,
     no_windows: options.NoWindows = False,
-    checkpoint: options.Checkpoint = None,
-    engine: options.Engine = None,
-    revision: options.Revision = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
+    *,
+    encoding: options.EncoderFlags,
     adapter: options.Adapter = None,
-    adapters: options.Adapters = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Measure ranking quality on a judged data set.
@@ -76,14 +74,7 @@ def evaluate(
     wanted = parse_weights(weights)
     if wanted.bm25 and not bm25:
         raise typer.BadParameter(f"--weights gives bm25 {wanted.bm25}; give --bm25 too, or three numbers")
-    settings = options.settings_from(
-        checkpoint=checkpoint,
-        engine=engine,
-        revision=revision,
-        device=device,
-        threads=threads,
-        adapters=adapters,
-    )
+    settings = encoding.settings()
     encoder = with_adapter(local_encoder(settings), adapter)
     with build_progress("auto") as progress, options.window_flags():
         report = run(

@@ -73,13 +73,7 @@ def build(
     ] = False,
     new: NewCollectionFlags,
     adapter: options.Adapter = None,
-    adapters: options.Adapters = None,
-    data: options.Data = None,
-    checkpoint: options.Checkpoint = None,
-    engine: options.Engine = None,
-    revision: options.Revision = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
+    encoding: options.EncoderFlags,
     encoder_url: Annotated[
         str | None,
         typer.Option(metavar="URL[,URL…]", help="Encoder workers to use instead.", show_default=False),
@@ -102,16 +96,7 @@ def build(
             )
         threading.Thread(target=stop_when_stdin_closes, daemon=True).start()
     read_as, of_new = reading.reading(), new.settings()
-    settings = options.settings_from(
-        data=data,
-        adapters=adapters,
-        checkpoint=checkpoint,
-        engine=engine,
-        revision=revision,
-        device=device,
-        threads=threads,
-        encoder_urls=encoder_url,
-    )
+    settings = encoding.settings(encoder_urls=encoder_url)
     if source_collection is not None and ready != "qdrant":
         raise typer.BadParameter("goes with --from qdrant", param_hint="--source-collection")
     if ready is not None and len(source) > 1:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from cli import options
 from cli.embed import read_texts
+from cli.flag_groups import with_flag_groups
 from cli.output import console, print_json
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 
+@with_flag_groups
 def tune(
     name: options.Name,
     recall: Annotated[
@@ -38,13 +40,8 @@ def tune(
     seed: Annotated[int, typer.Option(min=0, help="Chooses stored vectors and noise.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Report only, store nothing.")] = False,
     reset: Annotated[bool, typer.Option("--reset", help="Remove what was stored.")] = False,
-    data: options.Data = None,
-    adapters: options.Adapters = None,
-    checkpoint: options.Checkpoint = None,
-    engine: options.Engine = None,
-    revision: options.Revision = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
+    *,
+    encoding: options.EncoderFlags,
     as_json: options.AsJson = False,
 ) -> None:
     """Find the least efSearch or nprobe for a wanted recall, and store it as the collection's default.
@@ -56,15 +53,7 @@ def tune(
 
     if reset and (dry_run or file is not None):
         raise typer.BadParameter("goes alone", param_hint="--reset")
-    settings = options.settings_from(
-        data=data,
-        adapters=adapters,
-        checkpoint=checkpoint,
-        engine=engine,
-        revision=revision,
-        device=device,
-        threads=threads,
-    )
+    settings = encoding.settings()
     collection = Collection.open(options.collections_root(settings), name)
     if reset:
         removed = collection.remove_effort()

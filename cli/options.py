@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
@@ -129,6 +130,23 @@ Adapters = Annotated[
 ]
 ProgressKind = Literal["auto", "bar", "lines", "json", "none"]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderFlags:
+    """What every command takes that encodes: where things lie, and the encoder and what runs it."""
+
+    data: Data = None
+    adapters: Adapters = None
+    checkpoint: Checkpoint = None
+    engine: Engine = None
+    revision: Revision = None
+    device: Device = None
+    threads: Threads = None
+
+    def settings(self, **others: object) -> Settings:
+        """Settings with these flags and others, where given, over the environment and tercet.toml."""
+        return settings_from(**asdict(self), **others)
 
 
 def settings_from(**given: object) -> Settings:

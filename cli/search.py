@@ -11,6 +11,7 @@ import typer
 from cli import options
 from cli.filters import filter_json as json_of
 from cli.filters import parse_boosts, parse_filter
+from cli.flag_groups import with_flag_groups
 from cli.output import print_json
 from cli.remote import Remote, Url
 from cli.search_answers import print_answer, search_body
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 
+@with_flag_groups
 def search(
     name: Annotated[
         str | None,
@@ -105,13 +107,8 @@ def search(
             show_default=False,
         ),
     ] = None,
-    data: options.Data = None,
-    adapters: options.Adapters = None,
-    checkpoint: options.Checkpoint = None,
-    engine: options.Engine = None,
-    revision: options.Revision = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
+    *,
+    encoding: options.EncoderFlags,
     url: Url = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -124,7 +121,7 @@ def search(
     from service.search.stored_queries import LikeDocument, LikeExamples
 
     if name is None:
-        list_collections(options.settings_from(data=data), url, as_json=as_json)
+        list_collections(encoding.settings(), url, as_json=as_json)
         return
     if query is not None and (like or unlike):
         raise typer.BadParameter("it is in the place of QUERY; leave one out", param_hint="--like")
@@ -151,15 +148,7 @@ def search(
         fusion=_parse_fusion(fusion),
         highlight=highlight,
     )
-    settings = options.settings_from(
-        data=data,
-        adapters=adapters,
-        checkpoint=checkpoint,
-        engine=engine,
-        revision=revision,
-        device=device,
-        threads=threads,
-    )
+    settings = encoding.settings()
     if url is None:
         answer = _answer_here(settings, asked)
     else:

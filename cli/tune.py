@@ -9,12 +9,14 @@ import typer
 from rich.table import Table
 
 from cli import options
+from cli.flag_groups import with_flag_groups
 from cli.output import SIDES, console, print_json
 
 if TYPE_CHECKING:
     from evaluation.tune import FoldReport, Setting, TuningReport
 
 
+@with_flag_groups
 def tune(
     name: options.Name,
     folder: Annotated[
@@ -31,13 +33,8 @@ def tune(
     reset: Annotated[
         bool, typer.Option("--reset", help="Remove the stored defaults; takes no folder.")
     ] = False,
-    data: options.Data = None,
-    adapters: options.Adapters = None,
-    checkpoint: options.Checkpoint = None,
-    engine: options.Engine = None,
-    revision: options.Revision = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
+    *,
+    encoding: options.EncoderFlags,
     as_json: options.AsJson = False,
 ) -> None:
     """Find the weights that suit a collection, and store them as its default.
@@ -50,15 +47,7 @@ def tune(
     if reset != (folder is None):
         message = "takes no folder" if reset else "name a BEIR folder, or give --reset"
         raise typer.BadParameter(message, param_hint="--reset" if reset else "FOLDER")
-    settings = options.settings_from(
-        data=data,
-        adapters=adapters,
-        checkpoint=checkpoint,
-        engine=engine,
-        revision=revision,
-        device=device,
-        threads=threads,
-    )
+    settings = encoding.settings()
     root = options.collections_root(settings)
     if folder is None:
         _reset(root, name, as_json=as_json)

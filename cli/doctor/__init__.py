@@ -10,6 +10,7 @@ from rich.text import Text
 
 from cli import options
 from cli.doctor.findings import Finding, State
+from cli.flag_groups import with_flag_groups
 from cli.output import console, one_line, print_json
 
 if TYPE_CHECKING:
@@ -25,14 +26,10 @@ MARKS: dict[State, tuple[str, str]] = {
 }
 
 
+@with_flag_groups
 def doctor(
-    data: options.Data = None,
-    adapters: options.Adapters = None,
-    checkpoint: options.Checkpoint = None,
-    engine: options.Engine = None,
-    revision: options.Revision = None,
-    device: options.Device = None,
-    threads: options.Threads = None,
+    *,
+    encoding: options.EncoderFlags,
     encoder_url: Annotated[
         str | None,
         typer.Option(
@@ -45,16 +42,7 @@ def doctor(
 
     Exit code 1 where something would keep Tercet from working.
     """
-    settings = options.settings_from(
-        data=data,
-        adapters=adapters,
-        checkpoint=checkpoint,
-        engine=engine,
-        revision=revision,
-        device=device,
-        threads=threads,
-        encoder_urls=encoder_url,
-    )
+    settings = encoding.settings(encoder_urls=encoder_url)
     found: list[Finding] = []
     for finding in _examined(settings):
         found.append(finding)
