@@ -151,8 +151,11 @@ def _dense(encoder: Encoder, path: Path) -> Float32:
     import numpy as np
 
     from models.encoder import encode
+    from models.errors import UnsupportedError
     from training.data.documents import read_texts
 
+    if "dense" not in encoder.info.sides:
+        raise UnsupportedError(f"{encoder.info.name} has no dense side, which routers of this kind choose by")
     texts = [f"{each.title}\n{each.text}" if each.title else each.text for each in read_texts(path)]
     parts = [np.zeros((0, encoder.info.dense_dimension), np.float32)]
     for start in range(0, len(texts), SLICE_TEXTS):

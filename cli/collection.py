@@ -237,6 +237,11 @@ def _target(
     key = os.environ.get(KEYS[to]) if to in KEYS and url is not None else None
     if to == "parquet" and output is not None:
         return _parquet(output, settings)
+    if to != "parquet" and settings.dense_dimension == 0:
+        raise typer.BadParameter(
+            f"collection {settings.name!r} has no dense side, which {to} is to search; export it to parquet",
+            param_hint="--to",
+        )
     if to == "qdrant":
         return _qdrant(settings, url, path, name, batch, key)
     if to == "milvus":

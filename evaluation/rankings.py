@@ -12,7 +12,7 @@ from index.candidates import CandidateLimits, Weights
 from index.files.packed_bytes import PackedBytes
 from index.fusion import best, relative_sum
 from index.snapshot import Snapshot
-from models.representations import Float32, Representations
+from models.representations import OUTPUTS, Float32, Representations
 
 DEPTH = 100
 SUM = "sum"
@@ -29,12 +29,15 @@ SIDES = MappingProxyType(
 
 
 def weightings(snapshot: Snapshot, weights: Weights) -> dict[str, Weights]:
-    """The weights of each ranking by its name; those of the ranking called `sum` are given.
+    """The weights of each ranking of sides that there are, by its name; those of `sum` are given.
 
     A collection with BM25 has two more: that side alone, and the sum with it.
     """
-    named = {**SIDES, SUM: weights}
-    if snapshot.settings.bm25:
+    settings = snapshot.settings
+    lacking = [side for side in OUTPUTS if side not in settings.sides]
+    named = {name: side for name, side in SIDES.items() if not any(getattr(side, other) for other in lacking)}
+    named[SUM] = weights.of(settings.encoder_sides)
+    if settings.bm25:
         named[BM25_WORDS] = Weights(0.0, 0.0, 0.0, 1.0)
         named[SUM_WITH_BM25] = replace(weights, bm25=1.0)
     return named

@@ -106,7 +106,7 @@ def evaluate(
             bm25=bm25_language is not None,
             bm25_language=bm25_language,
             window=window,
-            token_codec=token_codec,
+            token_codec=token_codec if "colbert" in encoder.info.sides else None,
             token_pooling=token_pooling,
             progress=progress,
         )

@@ -104,7 +104,7 @@ def tune(
     encoder = with_adapter(encoder, collection.settings.adapter)
     require_encoder(collection.settings, encoder.info)
     missing = _missing_documents(judged, snapshot, folder)
-    directions = weight_directions(colbert=collection.settings.stores_token_vectors)
+    directions = weight_directions(collection.settings.sides)
     table = ndcg_of_queries(judged, encoder, snapshot, directions, progress)
     parts = cross_validate(table, PLAIN_SUM, folds, seed)
     held_out = _held_out(parts)

@@ -8,11 +8,12 @@ fold, so one table serves all of them.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
-from models.representations import Float64, Int64
+from models.representations import OUTPUTS, Float64, Int64, Output
 
 # Neighbouring ratios of two weights differ by a third of an octave; they go up to 16, and then a side is off.
 STEPS_PER_OCTAVE = 3
@@ -40,17 +41,17 @@ class Fold:
     tuned: Float64
 
 
-def weight_directions(*, colbert: bool) -> Float64:
+def weight_directions(sides: Collection[Output]) -> Float64:
     """Weights float64[G, 3] (dense, sparse, colbert) to try, from 1, 1, 1, which is the first, outwards.
 
     Each adds up to 3, rounded to 3 decimals. Ratios of two weights are powers of 2^(1/3) up to 16; single
-    sides and pairs are among them. Without colbert, at least one of the other two weighs something.
+    sides and pairs are among them. At least one of the sides that there are weighs something.
     """
     levels = [0.0, *(2 ** (step / STEPS_PER_OCTAVE) for step in range(STEPS_PER_OCTAVE * OCTAVES + 1))]
     # The least side that is not off has weight 1, or else the same direction would occur again and again.
     weights = np.array([w for w in itertools.product(levels, repeat=3) if 1.0 in w])
-    if not colbert:
-        weights = weights[weights[:, :2].any(axis=1)]
+    there = [side in sides for side in OUTPUTS]
+    weights = weights[weights[:, there].any(axis=1)]
     weights = np.round(SCALE * weights / weights.sum(axis=1, keepdims=True), WEIGHT_DECIMALS)
     departure = np.round(np.linalg.norm(weights - 1.0, axis=1), WEIGHT_DECIMALS)
     order = np.lexsort((*weights.T, departure))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from models.representations import OUTPUTS
 
 DEFAULT_CANDIDATES = 200
 
@@ -25,6 +27,11 @@ class Weights:
     def dense_alone(self) -> bool:
         """Whether a document's sum is its dense score, times this weight."""
         return self.dense > 0 and self.sparse == self.colbert == self.bm25 == 0
+
+    def of(self, sides: Collection[str]) -> Weights:
+        """With 0 for what is not among the outputs of an encoder."""
+        dense, sparse, colbert = (getattr(self, side) if side in sides else 0.0 for side in OUTPUTS)
+        return Weights(dense, sparse, colbert, self.bm25)
 
     def array(self, sides: int) -> npt.NDArray[np.float64]:
         """The first of them, float64[sides]: dense, sparse, colbert, bm25, and that of boosts, which is 1."""

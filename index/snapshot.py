@@ -207,7 +207,11 @@ class Snapshot(StoredDocuments):
         started = time.perf_counter()
         checked, segments = self._checked(query, text), self._opened()
         condition = self._condition(filter)
-        found = retrieve(segments, checked, candidates, dense_options, condition, nearest)
+        # Token vectors propose nothing: without another side all documents are compared.
+        everything = self.settings.sides == ("colbert",)
+        found = retrieve(
+            segments, checked, candidates, dense_options, condition, nearest, everything=everything
+        )
         if without:
             found = self._left(found, without)
         retrieved = time.perf_counter()

@@ -53,8 +53,15 @@ def codec_settings(
     cutter, on_error, reading: as for the build; kept: gets what is encoded, which the build need not encode
     again; progress: is told now and then how many token vectors there are to learn from, and may raise.
     Raises SourceError for a bad record (with `on_error` "stop"), and where what is asked for needs a
-    codebook, and there are too few vectors to learn it from.
+    codebook, and there are too few vectors to learn it from, or the encoder has no token vectors.
     """
+    if "colbert" not in encoder.info.sides:
+        if asked not in (None, "none"):
+            raise SourceError(
+                f"{encoder.info.name} gives no token vectors, which token_codec {asked} would store; leave "
+                "it out"
+            )
+        return {}
     if asked is not None and asked not in RESIDUAL_BITS:
         return {"token_codec": asked}
     documents = DocumentReader(source, on_error=on_error, reading=reading, tokenizer=encoder.tokenizer)

@@ -72,10 +72,16 @@ def chosen(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def settings_for(name: str, encoder: EncoderInfo, settings: Mapping[str, Any]) -> CollectionSettings:
     """Those of a new collection for an encoder. settings: what else is chosen, by name; where they are not
-    among them, `lexical` is the encoder's recommendation, and windows are as long as it reads.
+    among them, `lexical` is the encoder's recommendation, windows are as long as it reads, and an encoder
+    without token vectors needs no codec.
 
     Raises InvalidNameError, and ValueError for a setting that does not hold.
     """
+    usual: dict[str, Any] = {"lexical": encoder.lexical, "window": default_windows(encoder.max_length)}
+    if "sparse" not in encoder.sides:
+        usual["lexical"] = "plain"
+    if "colbert" not in encoder.sides:
+        usual["token_codec"] = "none"  # noqa: S105  # no secret
     return CollectionSettings(
         name=name,
         encoder=encoder.name,
@@ -85,7 +91,7 @@ def settings_for(name: str, encoder: EncoderInfo, settings: Mapping[str, Any]) -
         vocabulary_size=encoder.vocabulary_size,
         adapter=encoder.adapter,
         checkpoint=encoder.checkpoint,
-        **{"lexical": encoder.lexical, "window": default_windows(encoder.max_length), **settings},
+        **{**usual, **settings},
     )
 
 

@@ -78,10 +78,12 @@ def encode_in_batches(
 ) -> Representations:
     """Runs `forward` over token ids and mask, int64[B, L] each, batch by batch; results in input order.
 
-    pool: its threads work on batches side by side. adapters: of each text, by default none; mixes_adapters:
-    whether a batch may hold texts of several. A batch for which memory does not suffice is encoded in halves.
+    Outputs that the encoder lacks are left out. pool: its threads work on batches side by side. adapters: of
+    each text, by default none; mixes_adapters: whether a batch may hold texts of several. A batch for which
+    memory does not suffice is encoded in halves.
     Raises EncoderMemoryError where it does not suffice for one text by itself.
     """
+    outputs = info.given(outputs)
     if len(batch) == 0:
         return _nothing(outputs, info)
     chosen: Adapters = [None] * len(batch) if adapters is None else adapters

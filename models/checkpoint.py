@@ -1,7 +1,8 @@
 """A checkpoint on disk: where its files are, and the settings it encodes with.
 
 Layout as `BAAI/bge-m3`: config.json, tokenizer.json or sentencepiece.bpe.model, weights, `sparse_linear.pt`
-and `colbert_linear.pt` (or `heads.safetensors`), and optionally `tercet.json` and `onnx/`.
+and `colbert_linear.pt` (or `heads.safetensors`), each for the side that it is the head of, and optionally
+`tercet.json` and `onnx/`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any, Literal, get_args
 
 from models.errors import CheckpointError
 from models.representations import LexicalKind
+from models.sentence_transformers import settings_of_modules
 
-Pooling = Literal["cls", "mean"]
+Pooling = Literal["cls", "mean", "last", "none"]
 JsonObject = dict[str, Any]
 
 SETTINGS_FILE = "tercet.json"
@@ -48,11 +50,11 @@ HUB_GRAPHS = ("onnx/*",)
 class EncodingSettings:
     """How a checkpoint turns text into vectors; the content of `tercet.json`.
 
-    pooling: `cls` or `mean` (see `models.heads.pool`); max_length: tokens, special tokens included;
-    colbert_dimension: must equal the head's, if given; query_instruction, document_instruction: put
-    before every text of that type; mcls_every: a CLS at every position divisible by it (MCLS); lexical: what
-    suits the sparse head, which new collections take unless told otherwise; lower_capitals: whether texts
-    written in capitals are read in small letters.
+    pooling: see `models.heads.pool`, or `none` for a checkpoint without a dense side; max_length: tokens,
+    special tokens included; colbert_dimension: must equal the head's, if given; query_instruction,
+    document_instruction: put before every text of that type; mcls_every: a CLS at every position divisible by
+    it (MCLS); lexical: what suits the sparse head, which new collections take unless told otherwise;
+    lower_capitals: whether texts written in capitals are read in small letters.
     """
 
     pooling: Pooling = "cls"
@@ -143,16 +145,21 @@ def hidden_size(folder: Path) -> int:
 
 
 def read_settings(folder: Path) -> EncodingSettings:
-    """Encoding settings of a checkpoint: `tercet.json`, and what it leaves out from the model's own files.
+    """Encoding settings of a checkpoint: `tercet.json`, and what it leaves out from the model's own files and
+    from those of sentence-transformers.
 
     Raises CheckpointError for unknown keys, or a `max_length` past the model's positions.
     """
     limit = position_limit(read_json(folder / CONFIG_FILE))
     path = folder / SETTINGS_FILE
-    values = read_json(path) if path.exists() else {}
+    of_modules = settings_of_modules(folder)
+    own = read_json(path) if path.exists() else {}
+    values = {**of_modules, **own}
     settings = EncodingSettings.from_json(values)
     if "max_length" not in values:
         return replace(settings, max_length=_default_max_length(folder, limit))
+    if "max_length" not in own and limit is not None:
+        return replace(settings, max_length=min(settings.max_length, limit))
     if limit is not None and settings.max_length > limit:
         raise CheckpointError(
             f"{path}: max_length is {settings.max_length}, but the model has positions for {limit} tokens"

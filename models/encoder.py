@@ -7,17 +7,28 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, get_args
 
 from models.errors import UnsoundRepresentationsError
-from models.representations import OUTPUTS, InputType, LexicalKind, Output, Representations, TokenBatch
+from models.representations import (
+    OUTPUTS,
+    InputType,
+    LexicalKind,
+    Output,
+    Representations,
+    TokenBatch,
+    sides_of,
+)
 from models.soundness import LARGEST_SIZE, Expected, first_fault
 from models.tokenizer import Tokenizer
 
 Engine = Literal["onnx", "torch"]
+_SIDE_SIZES = ("dense_dimension", "vocabulary_size", "colbert_dimension")
+_LEAST_SIZES = {**dict.fromkeys(_SIDE_SIZES, 0), "max_length": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderInfo:
     """What identifies an encoder and bounds its inputs; lengths in tokens, special tokens included.
 
+    dense_dimension, vocabulary_size, colbert_dimension: 0 where it has no such side;
     lexical: what its checkpoint recommends to collections; checkpoint: where another process of this machine
     opens it again where its name does not say that (see `models.checkpoint.checkpoint_origin`).
     """
@@ -35,6 +46,15 @@ class EncoderInfo:
     lexical: LexicalKind = "plain"
     checkpoint: str | None = None
 
+    @property
+    def sides(self) -> tuple[Output, ...]:
+        """The outputs that it has."""
+        return sides_of(self.dense_dimension, self.vocabulary_size, self.colbert_dimension)
+
+    def given(self, outputs: Sequence[Output]) -> list[Output]:
+        """Those of these outputs that it has."""
+        return [output for output in outputs if output in self.sides]
+
     def to_json(self) -> dict[str, Any]:
         """What other machines may know of it: all but where its checkpoint lies."""
         return {name: value for name, value in asdict(self).items() if name != "checkpoint"}
@@ -49,10 +69,14 @@ class EncoderInfo:
         for name in ("name", "fingerprint", "engine", "precision", "pooling"):
             if not (isinstance(getattr(info, name), str) and getattr(info, name)):
                 raise ValueError(f"{name} is {getattr(info, name)!r}; it must be text")
-        for name in ("dense_dimension", "colbert_dimension", "vocabulary_size", "max_length"):
+        for name, least in _LEAST_SIZES.items():
             value = getattr(info, name)
-            if type(value) is not int or not 1 <= value <= LARGEST_SIZE:
-                raise ValueError(f"{name} is {value!r}; it must be a whole number from 1 to {LARGEST_SIZE}")
+            if type(value) is not int or not least <= value <= LARGEST_SIZE:
+                raise ValueError(
+                    f"{name} is {value!r}; it must be a whole number from {least} to {LARGEST_SIZE}"
+                )
+        if not info.sides:
+            raise ValueError(f"{', '.join(_SIDE_SIZES)} are all 0; an encoder has one side at least")
         if info.adapter is not None and not isinstance(info.adapter, str):
             raise ValueError(f"adapter is {info.adapter!r}; it must be text or null")
         if info.lexical not in get_args(LexicalKind):
@@ -125,7 +149,7 @@ class Encoder(Protocol):
         outputs: Sequence[Output] = OUTPUTS,
         adapters: Sequence[str | None] | None = None,
     ) -> Representations:
-        """Representations of each text of the batch, in the batch's order.
+        """Representations of each text of the batch, in the batch's order; without outputs that it lacks.
 
         Any number of texts: the engine sorts by length and works in batches of its token budget.
         adapters: the adapter or router of each text, None for the base; by default the base for all. Raises
@@ -229,7 +253,7 @@ def require_sound(
 
     max_length: tokens of a text at most; made_by: what messages call the encoder.
     """
-    fault = first_fault(found, Expected(texts, outputs, info, max_length))
+    fault = first_fault(found, Expected(texts, info.given(outputs), info, max_length))
     if fault is not None:
         raise UnsoundRepresentationsError(
             f"{made_by} made representations that cannot be used: {fault}; try again, and if that goes on "

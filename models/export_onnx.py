@@ -103,7 +103,8 @@ def export(checkpoint: Path, output: Path, *, int8: bool, calibration: Sequence[
     heads = model.heads.weights()
     (output / FOLDER).mkdir(parents=True, exist_ok=True)
     _copy_files(checkpoint, output, settings)
-    write_heads(output, heads)
+    if heads.arrays():
+        write_heads(output, heads)
     source = _source_of(checkpoint, settings, heads)
     rounding = _rounding(checkpoint, Tokenizer.load(checkpoint, settings), calibration) if int8 else None
     precision, graph = _write(model, output, rounding)
@@ -206,7 +207,7 @@ def write_graph(model: EncoderModel, path: Path) -> None:
                 model,
                 (ids, mask),
                 input_names=["input_ids", "attention_mask"],
-                output_names=list(OUTPUTS),
+                output_names=list(model.heads.sides),
                 dynamic_shapes=(dynamic, dynamic),
                 dynamo=True,
                 verbose=False,

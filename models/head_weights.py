@@ -14,26 +14,45 @@ from models.errors import CheckpointError
 from models.representations import Float32
 
 HEADS_FILE = "heads.safetensors"
-NAMES = ("sparse.weight", "sparse.bias", "colbert.weight", "colbert.bias")
+SPARSE, COLBERT = ("sparse.weight", "sparse.bias"), ("colbert.weight", "colbert.bias")
+
+
+@dataclass(frozen=True, slots=True)
+class LinearHead:
+    """weight: float32[rows, d], on hidden states of width d; bias: float32[rows]."""
+
+    weight: Float32
+    bias: Float32
 
 
 @dataclass(frozen=True, slots=True)
 class HeadWeights:
-    """Two linear heads on hidden states of width d.
-
-    sparse_weight: float32[1, d]; sparse_bias: float32[1]; colbert_weight: float32[C, d];
-    colbert_bias: float32[C].
+    """The linear heads of a checkpoint, None for a side that it lacks: of lexical weights, which has one row,
+    and of token vectors, which has as many as these have values.
     """
 
-    sparse_weight: Float32
-    sparse_bias: Float32
-    colbert_weight: Float32
-    colbert_bias: Float32
+    sparse: LinearHead | None = None
+    colbert: LinearHead | None = None
 
     @property
     def colbert_dimension(self) -> int:
-        """C, the width of a token vector."""
-        return int(self.colbert_weight.shape[0])
+        """C, the width of a token vector; 0 without these."""
+        return 0 if self.colbert is None else len(self.colbert.bias)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Rows of each head, 0 for one that is not there: heads of equal ones can take each other's place."""
+        return int(self.sparse is not None), self.colbert_dimension
+
+    def both(self) -> tuple[LinearHead, LinearHead]:
+        """The head of lexical weights and that of token vectors. Raises CheckpointError where one lacks."""
+        if self.sparse is None or self.colbert is None:
+            lacking = "sparse" if self.sparse is None else "colbert"
+            raise CheckpointError(
+                f"the checkpoint has no {lacking} head, neither in {HEADS_FILE} nor in {lacking}_linear.pt; "
+                "take one that has both"
+            )
+        return self.sparse, self.colbert
 
     def require_dimension(self, wanted: int | None, folder: Path) -> None:
         """Raises CheckpointError where the settings of the folder ask for another width of token vectors."""
@@ -45,31 +64,45 @@ class HeadWeights:
 
     def arrays(self) -> dict[str, Float32]:
         """The arrays under the names of heads.safetensors."""
-        values = (self.sparse_weight, self.sparse_bias, self.colbert_weight, self.colbert_bias)
-        return dict(zip(NAMES, values, strict=True))
+        named = ((SPARSE, self.sparse), (COLBERT, self.colbert))
+        return {
+            name: array
+            for names, head in named
+            if head is not None
+            for name, array in zip(names, (head.weight, head.bias), strict=True)
+        }
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, Float32], source: str, width: int) -> HeadWeights:
         """Checks names and shapes. Raises CheckpointError naming `source` where one is missing or wrong."""
-        missing = [name for name in NAMES if name not in arrays]
-        if missing:
-            raise CheckpointError(f"{source} lacks {missing}; it must hold {list(NAMES)}")
-        values = [np.ascontiguousarray(arrays[name], np.float32) for name in NAMES]
-        dimension = len(values[3])
-        expected = [(1, width), (1,), (dimension, width), (dimension,)]
-        for name, value, shape in zip(NAMES, values, expected, strict=True):
-            if value.shape != shape:
-                raise CheckpointError(f"{source}: {name} has shape {value.shape}; the model needs {shape}")
-        return HeadWeights(*values)
+        return HeadWeights(
+            _linear_head(arrays, SPARSE, source, width, rows=1), _linear_head(arrays, COLBERT, source, width)
+        )
+
+
+def _linear_head(
+    arrays: Mapping[str, Float32], names: tuple[str, str], source: str, width: int, rows: int | None = None
+) -> LinearHead | None:
+    missing = [name for name in names if name not in arrays]
+    if len(missing) == len(names):
+        return None
+    if missing:
+        raise CheckpointError(f"{source} lacks {missing}; a head has {list(names)}")
+    weight, bias = (np.ascontiguousarray(arrays[name], np.float32) for name in names)
+    rows = len(bias) if rows is None else rows
+    for name, value, shape in zip(names, (weight, bias), ((rows, width), (rows,)), strict=True):
+        if value.shape != shape:
+            raise CheckpointError(f"{source}: {name} has shape {value.shape}; the model needs {shape}")
+    return LinearHead(weight, bias)
 
 
 def read_heads(folder: Path, width: int) -> HeadWeights:
-    """Heads from heads.safetensors. Raises CheckpointError naming the file where missing or damaged."""
+    """Heads from heads.safetensors, none where it is not there. Raises CheckpointError naming the file where
+    it is damaged.
+    """
     path = folder / HEADS_FILE
     if not path.is_file():
-        raise CheckpointError(
-            f"{path} is missing; a head is never random, so take it from the checkpoint or train one"
-        )
+        return HeadWeights()
     try:
         arrays = load_file(path)
     except (SafetensorError, OSError) as error:

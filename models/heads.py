@@ -9,25 +9,32 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.checkpoint import EncodingSettings
+from models.checkpoint import SETTINGS_FILE, EncodingSettings
 from models.errors import CheckpointError
 from models.head_weights import HEADS_FILE, HeadWeights, read_heads
-from models.representations import Float32
+from models.representations import Float32, Output, sides_of
 
 
 class Heads(nn.Module):
     """Dense pooling, and linear heads for lexical weights and token vectors (Chen et al. 2024, section 3)."""
 
-    def __init__(self, width: int, colbert_dimension: int, settings: EncodingSettings) -> None:
+    sparse: nn.Linear | None
+    colbert: nn.Linear | None
+
+    def __init__(
+        self, width: int, colbert_dimension: int, settings: EncodingSettings, *, sparse: bool = True
+    ) -> None:
+        """colbert_dimension: 0 without token vectors; sparse: whether there are lexical weights."""
         super().__init__()
         self.settings = settings
-        self.sparse = nn.Linear(width, 1)
-        self.colbert = nn.Linear(width, colbert_dimension)
+        self.sparse = nn.Linear(width, 1) if sparse else None
+        self.colbert = nn.Linear(width, colbert_dimension) if colbert_dimension else None
 
     @staticmethod
     def from_weights(weights: HeadWeights, settings: EncodingSettings) -> Heads:
         """Heads with trained weights."""
-        heads = Heads(weights.colbert_weight.shape[1], weights.colbert_dimension, settings)
+        width = max((head.weight.shape[1] for head in (weights.sparse, weights.colbert) if head), default=0)
+        heads = Heads(width, weights.colbert_dimension, settings, sparse=weights.sparse is not None)
         heads.load_state_dict({name: torch.from_numpy(array) for name, array in weights.arrays().items()})
         return heads
 
@@ -36,39 +43,68 @@ class Heads(nn.Module):
         arrays: dict[str, Float32] = {
             k: v.detach().float().cpu().numpy().copy() for k, v in self.state_dict().items()
         }
-        return HeadWeights.from_arrays(arrays, "heads", self.sparse.in_features)
+        width = max((head.in_features for head in (self.sparse, self.colbert) if head is not None), default=0)
+        return HeadWeights.from_arrays(arrays, "heads", width)
 
-    def forward(self, hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    @property
+    def sides(self) -> tuple[Output, ...]:
+        """What there is."""
+        dense = int(self.settings.pooling != "none")
+        colbert = 0 if self.colbert is None else self.colbert.out_features
+        return sides_of(dense, int(self.sparse is not None), colbert)
+
+    def forward(self, hidden: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
         """hidden: float[B, L, d]; mask: int[B, L], 1 on tokens, padded on the right.
 
         Returns dense float32[B, d]; sparse float32[B, L], the weight of each token; colbert
-        float32[B, L, C]. Rows of padding are undefined.
+        float32[B, L, C]; of these the sides that there are. Rows of padding are undefined.
         """
         hidden = hidden.float()
-        return self.dense(hidden, mask), self.token_weights(hidden), self.token_vectors(hidden)
+        found = {
+            "dense": lambda: self.dense(hidden, mask),
+            "sparse": lambda: self.token_weights(hidden),
+            "colbert": lambda: self.token_vectors(hidden),
+        }
+        return tuple(found[side]() for side in self.sides)
 
     def dense(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors float[B, d] from hidden states float[B, L, d]."""
         return functional.normalize(pool(hidden, mask, self.settings), dim=-1)
 
     def token_weights(self, hidden: Tensor) -> Tensor:
-        """Lexical weight of each token, float[B, L]: relu(w·H[i] + b)."""
-        return torch.relu(self.sparse(hidden)).squeeze(-1)
+        """Lexical weight of each token, float[B, L]: relu(w·H[i] + b); of heads that have this side."""
+        return torch.relu(self.lexical_logits(hidden)).squeeze(-1)
 
     def token_vectors(self, hidden: Tensor) -> Tensor:
-        """Unit vector of each token, float[B, L, C]: normalize(W·H[i] + c)."""
-        return functional.normalize(self.colbert(hidden), dim=-1)
+        """Unit vector of each token, float[B, L, C]: normalize(W·H[i] + c); of heads that have this side."""
+        return functional.normalize(self.projected(hidden), dim=-1)
+
+    def lexical_logits(self, hidden: Tensor) -> Tensor:
+        """w·H[i] + b of each token, float[B, L, 1]."""
+        assert self.sparse is not None  # noqa: S101 - nobody asks for a side that is not among `sides`
+        logits: Tensor = self.sparse(hidden)
+        return logits
+
+    def projected(self, hidden: Tensor) -> Tensor:
+        """W·H[i] + c of each token, float[B, L, C]."""
+        assert self.colbert is not None  # noqa: S101 - as above
+        vectors: Tensor = self.colbert(hidden)
+        return vectors
 
 
 def pool(hidden: Tensor, mask: Tensor, settings: EncodingSettings) -> Tensor:
     """One vector of each text, float[B, d], not normalized.
 
-    `cls`: the first state; `mean`: the mean over all tokens; with MCLS: the mean of the CLS states.
+    `cls`: the first state; `mean`: the mean over all tokens; `last`: the last state; with MCLS: the mean of
+    the CLS states.
     """
     if settings.mcls_every is not None:
         chosen = cls_positions(mask, settings.mcls_every)
     elif settings.pooling == "cls":
         return hidden[:, 0]
+    elif settings.pooling == "last":
+        last = (mask.sum(1) - 1)[:, None, None].expand(-1, 1, hidden.shape[2])
+        return hidden.gather(1, last).squeeze(1)
     else:
         chosen = mask
     weights = chosen.to(hidden.dtype).unsqueeze(-1)  # (B, L, 1)
@@ -83,9 +119,10 @@ def cls_positions(mask: Tensor, every: int) -> Tensor:
 
 
 def load_heads(folder: Path, width: int, settings: EncodingSettings) -> Heads:
-    """Heads of a checkpoint, from heads.safetensors or from sparse_linear.pt and colbert_linear.pt.
+    """Heads of a checkpoint, from heads.safetensors or from sparse_linear.pt and colbert_linear.pt; without a
+    file it has no such side.
 
-    Raises CheckpointError naming the file that is missing, damaged or of the wrong shape.
+    Raises CheckpointError naming the file that is damaged or of the wrong shape, or where no side is left.
     """
     if (folder / HEADS_FILE).is_file():
         weights = read_heads(folder, width)
@@ -93,16 +130,19 @@ def load_heads(folder: Path, width: int, settings: EncodingSettings) -> Heads:
         arrays = {**_linear(folder, "sparse"), **_linear(folder, "colbert")}
         weights = HeadWeights.from_arrays(arrays, f"sparse_linear.pt or colbert_linear.pt in {folder}", width)
     weights.require_dimension(settings.colbert_dimension, folder)
-    return Heads.from_weights(weights, settings)
+    heads = Heads.from_weights(weights, settings)
+    if not heads.sides:
+        raise CheckpointError(
+            f"{folder} has no side: {SETTINGS_FILE} says pooling none, and neither {HEADS_FILE} nor "
+            "sparse_linear.pt nor colbert_linear.pt is there"
+        )
+    return heads
 
 
 def _linear(folder: Path, head: str) -> dict[str, Float32]:
     path = folder / f"{head}_linear.pt"
     if not path.is_file():
-        raise CheckpointError(
-            f"{path} is missing, and so is {HEADS_FILE}; a head is never random, "
-            "so take it from the checkpoint or train one"
-        )
+        return {}
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, OSError) as error:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from models.adapters.routing import with_routers
 from models.adapters.settings import ADAPTER_SESSIONS
 from models.checkpoint import checkpoint_name, checkpoint_origin, resolve_checkpoint
 from models.encoder import Encoder, Engine
 from models.errors import UnsupportedError
+from models.representations import OUTPUTS
+
+if TYPE_CHECKING:
+    from models.onnx_encoder import OnnxEncoder
+    from models.torch_encoder import TorchEncoder
+
+log = logging.getLogger("tercet")
 
 
 def load_encoder(
@@ -40,7 +49,7 @@ def load_encoder(
     if engine == "onnx":
         from models.onnx_encoder import OnnxEncoder
 
-        return with_routers(
+        return _told(
             OnnxEncoder(
                 folder,
                 name,
@@ -62,7 +71,7 @@ def load_encoder(
                 f"the torch engine needs torch and transformers ({error}): "
                 "pip install -c constraints.txt -e '.[torch]'"
             ) from error
-        return with_routers(
+        return _told(
             TorchEncoder(
                 folder,
                 name,
@@ -76,3 +85,12 @@ def load_encoder(
             )
         )
     raise UnsupportedError(f"engine {engine!r} is not known; choose onnx or torch")
+
+
+def _told(encoder: OnnxEncoder | TorchEncoder) -> Encoder:
+    """The encoder with its routers; the log tells which sides it lacks, as a lost file may be the reason."""
+    lacking = [side for side in OUTPUTS if side not in encoder.info.sides]
+    if lacking:
+        named = " and no ".join(lacking)
+        log.warning("checkpoint %s has no %s side: it serves what it has", encoder.info.name, named)
+    return with_routers(encoder)

@@ -1,4 +1,4 @@
-"""The engine through onnxruntime: three outputs in one session run, on CPU or CUDA."""
+"""The engine through onnxruntime: all outputs in one session run, on CPU or CUDA."""
 
 from __future__ import annotations
 
@@ -80,15 +80,15 @@ class OnnxEncoder:
             fingerprint=fingerprint_of(graph.files[graph.file] if precision == "int8" else None),
             engine="onnx",
             precision=precision,
-            dense_dimension=heads.sparse_weight.shape[1],
+            dense_dimension=0 if settings.pooling == "none" else hidden_size(folder),
             colbert_dimension=heads.colbert_dimension,
-            vocabulary_size=self.tokenizer.vocabulary_size,
+            vocabulary_size=0 if heads.sparse is None else self.tokenizer.vocabulary_size,
             max_length=settings.max_length,
             pooling=settings.pooling,
             lexical=settings.lexical,
             checkpoint=origin,
         )
-        library = AdapterLibrary(adapters, folder, fingerprint_of(), heads.colbert_dimension)
+        library = AdapterLibrary(adapters, folder, fingerprint_of(), heads.sizes)
         self._adapters = AdapterGraphs(library, export, placement, asked_precision, adapter_sessions)
         self._fingerprint_of = fingerprint_of
 

@@ -1,4 +1,4 @@
-"""One exported graph opened by onnxruntime: three outputs in one run, on CPU or CUDA."""
+"""One exported graph opened by onnxruntime: all outputs in one run, on CPU or CUDA."""
 
 from __future__ import annotations
 

@@ -28,6 +28,12 @@ Bool = npt.NDArray[np.bool_]
 UNIT_ERROR = 0.01
 
 
+def sides_of(dense_dimension: int, vocabulary_size: int, colbert_dimension: int) -> tuple[Output, ...]:
+    """The outputs that an encoder gives or a collection has, by their sizes: 0 is that of one it lacks."""
+    sizes = (dense_dimension, vocabulary_size, colbert_dimension)
+    return tuple(side for side, size in zip(OUTPUTS, sizes, strict=True) if size)
+
+
 def ragged_positions(offsets: Int64, rows: Int64) -> Int64:
     """Positions, in a packed array with `offsets` int64[B+1], of all items of `rows`, row by row.
 
@@ -172,7 +178,8 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Representations:
-    """What one encoder pass gives for B texts; an output that was not asked for is None.
+    """What one encoder pass gives for B texts; an output that was not asked for, or that the encoder lacks,
+    is None.
 
     dense: float32[B, D], unit length; tokens: int64[B], tokens encoded of each text, special tokens
     included; truncated: bool[B]; routes: of each text that a router chose for, None for others and, as a

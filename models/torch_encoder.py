@@ -1,4 +1,4 @@
-"""The reference engine: a transformers model with the three heads, on CPU or CUDA."""
+"""The reference engine: a transformers model with the heads, on CPU or CUDA."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from models.adapters.library import AdapterLibrary, describe
 from models.adapters.record import ResolvedAdapter
 from models.adapters.serving import ServedAdapters
 from models.batching import Adapters, PaddedOutputs, encode_in_batches
-from models.checkpoint import EncodingSettings, hidden_size, read_settings
+from models.checkpoint import SETTINGS_FILE, EncodingSettings, hidden_size, read_settings
 from models.cores import usable_cores
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
@@ -43,6 +43,7 @@ OUT_OF_MEMORY = (
     "CUBLAS_STATUS_ALLOC_FAILED",
 )
 CPU_BATCH_TOKENS = 4096
+CAUSAL_DIFFERENCE = 1e-6  # of two states that should be one: what rounding in a batch may do
 CUDA_BATCH_TOKENS = 32768
 
 
@@ -59,11 +60,9 @@ class EncoderModel(nn.Module):
         states: Tensor = self.body(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return states
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
         """input_ids, attention_mask: int64[B, L]. Returns as `Heads.forward`."""
-        outputs: tuple[Tensor, Tensor, Tensor] = self.heads(
-            self.hidden(input_ids, attention_mask), attention_mask
-        )
+        outputs: tuple[Tensor, ...] = self.heads(self.hidden(input_ids, attention_mask), attention_mask)
         return outputs
 
 
@@ -137,7 +136,22 @@ def without_loading_report() -> Iterator[None]:
 def load_model(folder: Path, settings: EncodingSettings, precision: str = "float32") -> EncoderModel:
     """Body and heads of a checkpoint, in evaluation mode; the heads always in float32."""
     heads = load_heads(folder, hidden_size(folder), settings)
-    return EncoderModel(load_body(folder, precision), heads).eval()
+    model = EncoderModel(load_body(folder, precision), heads).eval()
+    if settings.pooling == "cls" and _looks_back_only(model):
+        raise CheckpointError(
+            f"{folder}: pooling is cls, but tokens of this body see none that follow, so all texts would "
+            f'have the dense vector of their first token; give {SETTINGS_FILE} {{"pooling": "last"}}, or '
+            "take a body that is not causal"
+        )
+    return model
+
+
+@torch.inference_mode()
+def _looks_back_only(model: EncoderModel) -> bool:
+    """Whether the first state is the same whatever follows it, as in a causal body."""
+    ids = torch.tensor([[2, 3, 4], [2, 5, 6]])
+    first = model.hidden(ids, torch.ones_like(ids))[:, 0]
+    return bool(torch.allclose(first[0], first[1], rtol=0, atol=CAUSAL_DIFFERENCE))
 
 
 class TorchEncoder:
@@ -190,15 +204,15 @@ class TorchEncoder:
             fingerprint=self._fingerprint_with(),
             engine="torch",
             precision=precision,
-            dense_dimension=heads.sparse_weight.shape[1],
+            dense_dimension=0 if settings.pooling == "none" else hidden_size(folder),
             colbert_dimension=heads.colbert_dimension,
-            vocabulary_size=self.tokenizer.vocabulary_size,
+            vocabulary_size=0 if heads.sparse is None else self.tokenizer.vocabulary_size,
             max_length=settings.max_length,
             pooling=settings.pooling,
             lexical=settings.lexical,
             checkpoint=origin,
         )
-        library = AdapterLibrary(adapters, folder, base_fingerprint, heads.colbert_dimension)
+        library = AdapterLibrary(adapters, folder, base_fingerprint, heads.sizes)
         self._adapters = ServedAdapters(library, self._model.body, self._model.heads)
 
     def adapter(self, name: str) -> ResolvedAdapter:

@@ -76,11 +76,16 @@ def pytest_configure() -> None:
 class TinyEncoder:
     """A real encoder without learning: fixed random vectors of tokens, averaged over neighbours.
 
-    An adapter has other vectors. All adapters work but "worn".
+    An adapter has other vectors. All adapters work but "worn". sides: the outputs that it has.
     """
 
     def __init__(
-        self, seed: int = 0, max_length: int = 32, adapters: Sequence[str] = ADAPTERS, colbert: int = 4
+        self,
+        seed: int = 0,
+        max_length: int = 32,
+        adapters: Sequence[str] = ADAPTERS,
+        colbert: int = 4,
+        sides: Sequence[Output] = OUTPUTS,
     ) -> None:
         vocabulary = Vocabulary(
             models.WordLevel({word: i for i, word in enumerate(VOCABULARY)}, unk_token="[UNK]")
@@ -101,8 +106,12 @@ class TinyEncoder:
         }
         self._max_length = max_length
         fingerprint = self._fingerprint(None)
+        dense, lexical, colbert = (
+            size if side in sides else 0
+            for side, size in zip(OUTPUTS, (8, len(VOCABULARY), colbert), strict=True)
+        )
         self._info = EncoderInfo(
-            "tiny", fingerprint, "numpy", "float32", 8, colbert, len(VOCABULARY), max_length, "mean"
+            "tiny", fingerprint, "numpy", "float32", dense, colbert, lexical, max_length, "mean"
         )
 
     @property
@@ -159,7 +168,7 @@ class TinyEncoder:
                 offsets_of(np.array([len(ids) for ids in terms])), token_ids, self._weights[token_ids]
             ),
             TokenVectors(packed, offsets_of(np.array([len(rows) for rows in vectors]))),
-        ).keep(outputs)
+        ).keep(self._info.given(outputs))
 
     def _ids(self, batch: TokenBatch, row: int) -> Any:
         return batch.token_ids[batch.offsets[row] : batch.offsets[row + 1]]

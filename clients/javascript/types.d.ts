@@ -236,7 +236,7 @@ export interface Embedding {
   adapters?: Array<WeighedAdapter> | null;
 }
 
-/** The encoder: its identity, its sizes, its limit in tokens. */
+/** The encoder: its identity, its sizes, of which that of a side it lacks is 0, its limit in tokens. */
 export interface EncoderResponse {
   name: string;
   fingerprint: string;
@@ -694,8 +694,8 @@ export interface SearchResponse {
   hits: Array<HitResponse>;
 }
 
-/** Weights of the scores in the sum; 0 leaves a side out. One of the three that is not given is 1, and
-`bm25`, of a collection that was created with it, is 0. */
+/** Weights of the scores in the sum; 0 leaves a side out. One of the three that is not given is 1, or 0
+where the encoder lacks that side, and `bm25`, of a collection that was created with it, is 0. */
 export interface SearchWeightsRequest {
   dense?: number | null;
   sparse?: number | null;

@@ -22,7 +22,7 @@ from index.files.content import json_bytes, missing, read_json_object
 from index.files.directory import write_atomically, write_json_atomically
 from index.token_codecs import CODED, LARGEST_POOLING, TokenCodec
 from index.windows.settings import WindowSettings
-from models.representations import LexicalKind
+from models.representations import LexicalKind, Output, sides_of
 
 FORMAT_VERSION = 1
 CODEBOOK_FILE = "codebook.safetensors"
@@ -69,13 +69,14 @@ class CollectionSettings:
     """What is fixed when a collection is created.
 
     encoder: the encoder's name, for people; adapter: that of its adapter, if any; fingerprint: of the
-    encoder with its adapter, what must match to add or search. Dimensions count float values. lexical:
-    whether a query's lexical weights are multiplied by the collection's idf (`index/sparse/idf.py`); bm25:
-    whether documents have a BM25 side (`index/bm25/`), bm25_language: that of their words, bm25_reading: how
-    texts become words, for a new collection the newest way; window: how long
-    documents are divided, without it they are cut at the encoder's limit; codebook: of the residual codecs
-    and of sign, which has its own by default, in a file that `collection.json` names by its checksum;
-    token_pooling: how many tokens share one token vector; checkpoint: where the encoder was, which only
+    encoder with its adapter, what must match to add or search. Dimensions count float values; they are 0, as
+    vocabulary_size is, where the encoder lacks that side, and so does the collection. lexical: whether a
+    query's lexical weights are multiplied by the collection's idf (`index/sparse/idf.py`); bm25: whether
+    documents have a BM25 side (`index/bm25/`), bm25_language: that of their words, bm25_reading: how texts
+    become words, for a new collection the newest way; window: how long documents are divided, without it they
+    are cut at the encoder's limit; codebook: of the residual codecs and of sign, which has its own by
+    default, in a file that `collection.json` names by its checksum; token_pooling: how many tokens share one
+    token vector; checkpoint: where the encoder was, which only
     helps to find it, and title: what people call the collection: settings that differ in nothing else are
     equal; later_fields: those of `fields` that
     were declared after the creation, and so are not in `collection.json`; dense_memory_bytes: with the dense
@@ -109,9 +110,9 @@ class CollectionSettings:
     def __post_init__(self) -> None:
         check_collection_name(self.name)
         counts = [
-            ("dense_dimension", 1),
+            ("dense_dimension", 0),
             ("colbert_dimension", 0),
-            ("vocabulary_size", 1),
+            ("vocabulary_size", 0),
             ("token_pooling", 1),
         ]
         if self.dense_memory_bytes is not None:
@@ -127,6 +128,15 @@ class CollectionSettings:
             raise ValueError(
                 "colbert_dimension is 0; use token_codec none for an encoder without token vectors"
             )
+        if not self.sides:
+            raise ValueError(
+                "dense_dimension and vocabulary_size are 0, and there are no token vectors; a collection has "
+                "one of these sides at least"
+            )
+        if self.dense_dimension == 0 and self.dense_kind not in ("auto", "flat"):
+            raise ValueError(f"dense_kind is {self.dense_kind!r}, but dense_dimension is 0; use auto")
+        if self.vocabulary_size == 0 and self.lexical != "plain":
+            raise ValueError(f"lexical is {self.lexical!r}, but vocabulary_size is 0; use plain")
         if self.token_pooling > LARGEST_POOLING:
             raise ValueError(f"token_pooling is {self.token_pooling}; use 1 to {LARGEST_POOLING}")
         if self.token_codec == "sign" and self.codebook is None:  # noqa: S105  # no secret
@@ -208,6 +218,16 @@ class CollectionSettings:
     def stores_token_vectors(self) -> bool:
         """Whether documents have a colbert side."""
         return self.token_codec != "none"  # noqa: S105  # no secret
+
+    @property
+    def encoder_sides(self) -> tuple[Output, ...]:
+        """The outputs that its encoder has."""
+        return sides_of(self.dense_dimension, self.vocabulary_size, self.colbert_dimension)
+
+    @property
+    def sides(self) -> tuple[Output, ...]:
+        """What documents are stored with."""
+        return tuple(s for s in self.encoder_sides if s != "colbert" or self.stores_token_vectors)
 
     def collection_kind(self, present: Vectors, coming: int = 0) -> tuple[DenseKind, str]:
         """The dense kind of the collection, and why. present: what segments that stay have; coming: vectors

@@ -60,7 +60,7 @@ def check_weights(
     """Raises InvalidQueryError where a weight is not usable, a side with a weight is not in the query, or
     no side has a weight.
 
-    A collection without token vectors ignores the colbert weight; one without BM25 refuses its weight.
+    A collection that stores no token vectors ignores the colbert weight; one without BM25 refuses its weight.
     """
     check_bm25("weights.bm25", weights.bm25, settings)
     sides: list[tuple[str, float, object]] = [
@@ -76,6 +76,8 @@ def check_weights(
             raise InvalidQueryError(f"weight of {side} is {weight}; use a number within {LARGEST_VALUE:g}")
         if weight != 0 and given is None:
             remedy = "give its text" if side == "bm25" else "encode it with all outputs"
+            if side != "bm25" and side not in settings.encoder_sides:
+                raise InvalidQueryError(lacking(side, settings.encoder, weight))
             raise InvalidQueryError(
                 f"the query has no {side} representation; {remedy} or set its weight to 0"
             )
@@ -84,6 +86,14 @@ def check_weights(
         raise InvalidQueryError(
             f"the weights of {names}, all that collection {settings.name!r} scores, are 0; raise one"
         )
+
+
+def lacking(side: str, encoder: str, weight: float) -> str:
+    """What to say of a weight that is given to a side which an encoder does not have."""
+    return (
+        f"the weight of {side} is {weight:g}, but encoder {encoder!r} has no such side; leave it out, or set "
+        "it to 0"
+    )
 
 
 def check_bm25(name: str, value: float, settings: CollectionSettings) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from index.candidates import CandidateLimits, DenseOptions
 from index.documents.conditions import Condition
+from index.documents.row_set import RowSet
 from index.files.packed_bytes import PackedBytes, first_of
 from index.fusion import best
 from index.runs import runs
@@ -31,6 +32,8 @@ def retrieve(
     options: DenseOptions,
     condition: Condition | None,
     nearest: int | None = None,
+    *,
+    everything: bool = False,
 ) -> Candidates:
     """The `limits.dense` documents of highest `s_dense`, the `limits.sparse` of highest `s_lex`, and the
     `limits.bm25` of highest `s_bm25`.
@@ -38,6 +41,7 @@ def retrieve(
     What is found is cut to the limits by score, then id, over all segments together, so that the division
     into segments does not show; then by segment, where several collections have an id. nearest: where
     `s_dense` alone orders, so many of what its side proposes are enough, and no other side is asked.
+    everything: all documents are candidates, whatever the limits.
     """
     if nearest is not None and nearest <= limits.dense:
         limits = CandidateLimits(limits.dense, 0, 0)
@@ -62,6 +66,8 @@ def retrieve(
         _cut(*search.best(parts), limit, segments)
         for (search, limit), parts in zip(searches, done, strict=True)
     ]
+    if everything:
+        proposed = [_all([segment.allowed(condition) for segment in segments], segments)]
     places, rows = _united(proposed)
     scores = None
     if nearest is not None and nearest < len(rows):
@@ -76,6 +82,15 @@ def ids_at(segments: Sequence[Segment], places: Int64, rows: Int64) -> PackedByt
     order = np.argsort(places, kind="stable")
     parts = [segments[place].documents.ids.gather(rows[order[run]]) for place, run in runs(places[order])]
     return parts[0] if len(parts) == 1 else PackedBytes.concatenate(parts).gather(np.argsort(order))
+
+
+def _all(allowed: Sequence[RowSet | None], segments: Sequence[Segment]) -> tuple[Int64, Int64]:
+    """Segments and rows of all documents that are allowed; None is all of a segment."""
+    rows = [
+        np.arange(len(segment.documents)) if some is None else some.rows
+        for segment, some in zip(segments, allowed, strict=True)
+    ]
+    return np.repeat(np.arange(len(segments)), [len(some) for some in rows]), np.concatenate([NO_ROWS, *rows])
 
 
 def _cut(

@@ -103,6 +103,8 @@ def _check_windows(
 def _check_dense(
     documents: Sequence[Document], representations: Representations, settings: CollectionSettings
 ) -> Float16:
+    if settings.dense_dimension == 0 and representations.dense is None:
+        return np.empty((len(documents), 0), np.float16)
     if representations.dense is None:
         raise InvalidDocumentError("the dense vectors are missing; encode documents with all outputs")
     expected = (len(documents), settings.dense_dimension)
@@ -120,6 +122,9 @@ def _check_dense(
 def _check_sparse(
     documents: Sequence[Document], sparse: SparseRows | None, settings: CollectionSettings
 ) -> SparseRows:
+    if settings.vocabulary_size == 0 and sparse is None:
+        nothing = np.zeros(len(documents) + 1, np.int64)
+        return SparseRows(nothing, np.empty(0, np.int32), np.empty(0, np.float32))
     if sparse is None:
         raise InvalidDocumentError("the sparse weights are missing; encode documents with all outputs")
     indptr = _check_offsets(sparse.indptr, len(documents), len(sparse.token_ids), "sparse indptr")

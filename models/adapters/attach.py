@@ -56,10 +56,14 @@ except ImportError as error:
 
 
 def adapter_base(checkpoint: Path) -> AdapterBase:
-    """What an adapter records of the checkpoint that it is trained on, with weights for the torch engine."""
+    """What an adapter records of the checkpoint that it is trained on, with weights for the torch engine.
+
+    Raises CheckpointError where it lacks a head.
+    """
     shape = BodyShape.of_config(read_json(checkpoint / CONFIG_FILE))
     settings = read_settings(checkpoint)
     heads = load_heads(checkpoint, shape.hidden_size, settings).weights()
+    heads.both()
     parts = (
         body_digest(checkpoint),
         heads_digest(heads.arrays()),

@@ -29,14 +29,16 @@ class AdapterLibrary:
     """
 
     def __init__(
-        self, root: Path | None, checkpoint: Path, base_fingerprint: str, colbert_dimension: int
+        self, root: Path | None, checkpoint: Path, base_fingerprint: str, head_sizes: tuple[int, int]
     ) -> None:
-        """checkpoint: folder of the base; base_fingerprint: that of its float encoder."""
+        """checkpoint: folder of the base; base_fingerprint: that of its float encoder; head_sizes: those of
+        its heads, which heads of an adapter share.
+        """
         self.root = root
         self.names = tuple(adapter_names(root))
         self.base_fingerprint = base_fingerprint
         self._checkpoint = checkpoint
-        self._colbert_dimension = colbert_dimension
+        self._head_sizes = head_sizes
         self._lock = threading.Lock()
         self._found: dict[str, ResolvedAdapter | AdapterUnusableError] = {}
 
@@ -78,10 +80,10 @@ class AdapterLibrary:
                 f"{name} belongs to base {adapter.base.name!r} (fingerprint {adapter.base.fingerprint}), not "
                 f"to this encoder's ({self.base_fingerprint}); serve it with its base, or train it on this"
             )
-        if adapter.heads is not None and adapter.heads.colbert_dimension != self._colbert_dimension:
+        if adapter.heads is not None and adapter.heads.sizes != self._head_sizes:
             raise CheckpointError(
-                f"{name} has token vectors of {adapter.heads.colbert_dimension} values, its base of "
-                f"{self._colbert_dimension}; both must be equal"
+                f"{name} has heads of {adapter.heads.sizes} rows for lexical weights and token vectors, its "
+                f"base of {self._head_sizes}; both must be equal"
             )
         return adapter
 

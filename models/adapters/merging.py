@@ -17,7 +17,7 @@ import numpy as np
 from models.adapters.record import Adapter
 from models.adapters.settings import Ia3Settings, LoraSettings, StackSettings
 from models.errors import CheckpointError
-from models.head_weights import NAMES, HeadWeights
+from models.head_weights import HeadWeights
 from models.representations import Float32
 
 Method = Literal["average", "weighted", "arithmetic"]
@@ -124,14 +124,15 @@ def _merge_heads(adapters: Sequence[Adapter], factors: Sequence[float], *, whole
     heads = [adapter.heads for adapter in adapters if adapter.heads is not None]
     if not heads:
         return None
-    if len(heads) != len(adapters) or len({each.colbert_dimension for each in heads}) > 1:
+    if len(heads) != len(adapters) or len({each.sizes for each in heads}) > 1:
         raise CheckpointError("either all adapters have heads of their own, of one size, or none has")
     if not whole:
         raise CheckpointError(
             f"the weights sum to {sum(factors):g}; heads have no zero to add to, so weights must sum to 1"
         )
     arrays = [each.arrays() for each in heads]
-    return HeadWeights(*(_combined([each[name] for each in arrays], factors) for name in NAMES))
+    merged = {name: _combined([each[name] for each in arrays], factors) for name in arrays[0]}
+    return HeadWeights.from_arrays(merged, "merged heads", adapters[0].base.body.hidden_size)
 
 
 def _combined(arrays: Sequence[Float32], factors: Sequence[float]) -> Float32:

@@ -72,12 +72,12 @@ class MixedHeads:
 
     def token_weights(self, hidden: Tensor) -> Tensor:
         """As `Heads.token_weights`."""
-        outputs = [heads.sparse(hidden) for heads in self._members]
+        outputs = [heads.lexical_logits(hidden) for heads in self._members]
         return torch.relu(weighted_sum(outputs, self._weights)).squeeze(-1)
 
     def token_vectors(self, hidden: Tensor) -> Tensor:
         """As `Heads.token_vectors`."""
-        outputs = [heads.colbert(hidden) for heads in self._members]
+        outputs = [heads.projected(hidden) for heads in self._members]
         return functional.normalize(weighted_sum(outputs, self._weights), dim=-1)
 
 

@@ -93,7 +93,7 @@ class ServedAdapters:
     def _groups(self, adapters: Adapters) -> list[_Group]:
         """Rows that go through the same adapters, whatever the weights."""
         routes = [each if isinstance(each, Route) else Route((each,), (1.0,)) for each in adapters]
-        device = next(self._base_heads.parameters()).device
+        device = next(self._body.parameters()).device
         return [
             _Group(
                 names,
@@ -106,6 +106,6 @@ class ServedAdapters:
     def _load(self, resolved: ResolvedAdapter) -> LoadedAdapter:
         heads = None
         if resolved.heads is not None:
-            like = next(self._base_heads.parameters())
-            heads = Heads.from_weights(resolved.heads, self._base_heads.settings).to(like).eval()
+            device = next(self._body.parameters()).device
+            heads = Heads.from_weights(resolved.heads, self._base_heads.settings).to(device).eval()
         return LoadedAdapter(resolved, load_parts(resolved, self._body), heads)

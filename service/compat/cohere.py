@@ -194,7 +194,7 @@ async def _reranked(
         top_n=body.top_n,
         adapter=adapter,
     )
-    results = [result_record(one) for one in outcome.results]
+    results = [result_record(one, outcome.sides) for one in outcome.results]
     if body.return_documents:
         for record in results:
             record["document"] = {"text": texts[record["index"]]}

@@ -225,7 +225,7 @@ async def jina_rerank(body: JinaRerankRequest, services: Services, deadline: Tim
     outcome = await ranked_texts(
         services, encoding, query, texts, deadline, top_n=body.top_n, adapter=adapter
     )
-    results = [result_record(one) for one in outcome.results]
+    results = [result_record(one, outcome.sides) for one in outcome.results]
     if body.return_documents is not False:
         for record in results:
             record["document"] = {"text": texts[record["index"]]}

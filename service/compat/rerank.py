@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, Tag
 
+from models.representations import Output
 from service.compat.relevance import relevance
 from service.encoding.service import EncodingService
 from service.exceptions import InvalidRequestError
@@ -15,7 +16,7 @@ from service.routes.common import check_characters
 from service.runtime import Runtime
 from service.schemas.base import told_apart
 from service.schemas.search_answers import ScoresResponse
-from service.search.answers import sides_record
+from service.search.answers import scores_record
 from service.search.defaults import rerank_weights
 from service.search.rerank import RankedText, RerankOutcome, rerank
 
@@ -92,11 +93,11 @@ async def ranked_texts(
         )
 
 
-def result_record(ranked: RankedText) -> dict[str, Any]:
-    """A result, with the sum and its parts beside the relevance."""
+def result_record(ranked: RankedText, sides: Sequence[Output]) -> dict[str, Any]:
+    """A result, with the sum and its parts beside the relevance. sides: what the encoder gives."""
     return {
         "index": ranked.index,
         "relevance_score": relevance(ranked.score),
         "score": ranked.score,
-        "scores": sides_record(ranked.scores, bm25=False),
+        "scores": scores_record(ranked.scores, sides),
     }

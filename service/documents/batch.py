@@ -11,7 +11,7 @@ import numpy as np
 from index.candidates import Document
 from index.catalog.settings import CollectionSettings
 from index.windows.store import DocumentWindows
-from models.representations import OUTPUTS, Int64, Output, Representations, offsets_of, ragged_positions
+from models.representations import Int64, Output, Representations, offsets_of, ragged_positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Brought(Protocol):
 
 def stored_outputs(settings: CollectionSettings) -> tuple[Output, ...]:
     """What a collection stores of each text."""
-    return OUTPUTS if settings.stores_token_vectors else ("dense", "sparse")
+    return settings.sides
 
 
 def joined(parts: Sequence[EncodedDocuments]) -> EncodedDocuments:

@@ -106,13 +106,13 @@ async def create_collection(
             {
                 "dense_kind": wanted.dense_kind or "auto",
                 "dense_memory_bytes": wanted.dense_memory_bytes,
-                "token_codec": wanted.token_codec or "int8",
                 "token_pooling": wanted.token_pooling or 1,
                 "fields": wanted.fields or {},
                 **chosen(
                     {
                         "window": _window(wanted.window),
                         "lexical": wanted.lexical,
+                        "token_codec": wanted.token_codec,
                         "title": wanted.title,
                     }
                 ),

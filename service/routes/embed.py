@@ -14,7 +14,7 @@ from service.routes.texts import Fields, encoded_texts
 from service.schemas.embed import EmbedRequest, EmbedResponse
 
 JSON = "application/json"
-FIELDS = Fields("inputs")
+FIELDS = Fields("inputs", outputs="outputs")
 
 routes = router("embed")
 

@@ -18,7 +18,8 @@ from service.routes.common import (
 )
 from service.routes.renamed import given
 from service.schemas.rerank import RerankRequest, RerankResponse
-from service.search.answers import answer_query, sides_record
+from service.search.answers import answer_query, scores_record
+from service.search.checks import require_sides_asked
 from service.search.defaults import rerank_weights
 from service.search.rerank import rerank as ranked
 from service.search.target import target_of
@@ -53,6 +54,8 @@ async def rerank(body: RerankRequest, request: Request, services: Services, dead
         )
         defaults, idf = target.defaults, target.snapshot.idf
         adapter = target.snapshot.settings.adapter
+    if body.weights is not None and not isinstance(body.weights, str) and weights is not None:
+        require_sides_asked(body.weights.asked, encoding.info.sides, encoding.info.name, weights)
     with services.telemetry.stage("rerank"):
         outcome = await ranked(
             encoding,
@@ -75,7 +78,7 @@ async def rerank(body: RerankRequest, request: Request, services: Services, dead
                 {
                     "index": result.index,
                     "score": result.score,
-                    "scores": sides_record(result.scores, bm25=False),
+                    "scores": scores_record(result.scores, outcome.sides),
                     "truncated": result.truncated,
                 }
                 for result in outcome.results

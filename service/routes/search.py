@@ -36,6 +36,7 @@ from service.schemas.search import (
     SearchOptions,
     SearchRequest,
     StoredDocumentQuery,
+    WeightsRequest,
 )
 from service.schemas.search_answers import SearchManyResponse, SearchResponse
 from service.search.answers import answer_head, answer_hits, batch_head, result_head, stage_seconds
@@ -74,6 +75,7 @@ async def search(body: SearchRequest, request: Request, services: Services, dead
         body.collection,
         top_k=top_k,
         weights=None if body.weights is None else weights_of(body.weights),
+        sides_asked=body.weights.asked if isinstance(body.weights, WeightsRequest) else frozenset(),
         candidates=_candidates(body.candidates, limits),
         filter=_filter(body.filter),
         explain=bool(body.explain),

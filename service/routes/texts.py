@@ -20,11 +20,14 @@ from service.runtime import Runtime
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What a request calls its texts, the longest that they may be, and the values of a dense vector."""
+    """What a request calls its texts, the longest that they may be, the values of a dense vector, and what
+    chooses an encoder's outputs.
+    """
 
     texts: str
     max_length: str = "max_length"
     dimensions: str = "dimensions"
+    outputs: str = "model"
 
 
 async def encoded_texts(
@@ -49,7 +52,7 @@ async def encoded_texts(
     limits = services.limits
     check_characters(texts, limits.characters, fields.texts)
     info = await encoding.info_of(adapter)
-    _check_against(info, fields, max_length, dimensions)
+    _check_against(info, fields, outputs, max_length, dimensions)
     slices = encode_slices(
         encoding,
         services.pools.bodies,
@@ -79,7 +82,19 @@ async def _named(
         raise InvalidRequestError(str(error), fields.max_length) from error
 
 
-def _check_against(info: EncoderInfo, fields: Fields, max_length: int | None, dimensions: int | None) -> None:
+def _check_against(
+    info: EncoderInfo,
+    fields: Fields,
+    outputs: Sequence[Output],
+    max_length: int | None,
+    dimensions: int | None,
+) -> None:
+    if not info.given(outputs):
+        raise InvalidRequestError(
+            f"{info.name} has no {' and no '.join(outputs)} side; it gives {' and '.join(info.sides)}",
+            fields.outputs,
+            "unsupported",
+        )
     if dimensions is not None and dimensions > info.dense_dimension:
         raise InvalidRequestError(
             f"{fields.dimensions} is {dimensions}; {info.name} has {info.dense_dimension}", fields.dimensions

@@ -28,7 +28,7 @@ class ReadyResponse(BaseModel):
 
 
 class EncoderResponse(BaseModel):
-    """The encoder: its identity, its sizes, its limit in tokens."""
+    """The encoder: its identity, its sizes, of which that of a side it lacks is 0, its limit in tokens."""
 
     name: str
     fingerprint: str

@@ -30,16 +30,23 @@ CollectionName = Annotated[str, Field(pattern=NAME_PATTERN, description="A colle
 
 
 class WeightsRequest(Request):
-    """Weights of the three scores in the sum; one that is not given is 1, and 0 leaves a side out."""
+    """Weights of the three scores in the sum; one that is not given is 1, or 0 where the encoder lacks that
+    side, and 0 leaves a side out.
+    """
 
     dense: Weight | None = 1.0
     sparse: Weight | None = 1.0
     colbert: Weight | None = 1.0
 
+    @property
+    def asked(self) -> frozenset[str]:
+        """The sides that a weight above 0 was given to."""
+        return frozenset(name for name in self.model_fields_set if getattr(self, name))
+
 
 class SearchWeightsRequest(WeightsRequest):
-    """Weights of the scores in the sum; 0 leaves a side out. One of the three that is not given is 1, and
-    `bm25`, of a collection that was created with it, is 0.
+    """Weights of the scores in the sum; 0 leaves a side out. One of the three that is not given is 1, or 0
+    where the encoder lacks that side, and `bm25`, of a collection that was created with it, is 0.
     """
 
     bm25: Weight | None = 0.0

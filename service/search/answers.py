@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from index.candidates import CandidateLimits, Hit, Scores, Weights
-from models.representations import Output
+from models.representations import OUTPUTS, Output
 from service.search.pipeline import ALL_PARTS, HitPart, SearchOutcome
 from service.search.query_terms import QueryTerms
 
@@ -82,11 +82,12 @@ def answer_hits(
 ) -> Iterator[dict[str, Any]]:
     """The hits, best first, each with its explanation where there are some.
 
-    absent: sides that the query did not have, whose scores are not known rather than 0. include: the parts of
-    a hit that are told beside its id and score.
+    absent: sides that the query did not have, whose scores are not known rather than 0, as those of sides
+    that the encoder does not have. include: the parts of a hit that are told beside its id and score.
     """
+    known = [side for side in outcome.sides if side not in absent]
     for place, hit in enumerate(outcome.hits):
-        shaped = _hit(hit, absent, include, bm25=outcome.bm25)
+        shaped = _hit(hit, known, include, bm25=outcome.bm25)
         if outcome.explanations is not None:
             shaped["explanation"] = outcome.explanations[place]
         if outcome.highlights is not None:
@@ -109,10 +110,16 @@ def sides_record(sides: Weights | CandidateLimits | Scores, *, bm25: bool) -> di
     return record
 
 
-def _hit(hit: Hit, absent: Collection[Output], include: Collection[HitPart], *, bm25: bool) -> dict[str, Any]:
+def scores_record(scores: Scores, known: Collection[Output], *, bm25: bool = False) -> dict[str, Any]:
+    """The scores by their names, null on an encoder's side that is not known."""
+    record = sides_record(scores, bm25=bm25)
+    return {**record, **{side: None for side in OUTPUTS if side not in known}}
+
+
+def _hit(hit: Hit, known: Collection[Output], include: Collection[HitPart], *, bm25: bool) -> dict[str, Any]:
     document = hit.document
     parts: dict[HitPart, Any] = {
-        "scores": {**sides_record(hit.scores, bm25=bm25), **dict.fromkeys(absent)},
+        "scores": scores_record(hit.scores, known, bm25=bm25),
         **({} if hit.window is None else {"window": asdict(hit.window)}),
         "title": document.title,
         "text": document.text,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
 from index.candidates import CandidateLimits, Weights
@@ -11,9 +11,21 @@ from index.documents.boosts import Boost, check_boost
 from index.documents.filters import Filter, check_filter
 from index.documents.metadata import FieldType
 from index.errors import InvalidQueryError
-from index.search.query import check_bm25, check_facets, check_group_by
+from index.search.query import check_bm25, check_facets, check_group_by, lacking
+from models.representations import OUTPUTS
 from service.exceptions import InvalidRequestError
 from service.search.defaults import WantedCandidates
+
+
+def require_sides_asked(
+    asked: Collection[str], sides: Collection[str], encoder: str, weights: Weights
+) -> None:
+    """Raises InvalidRequestError where a side is asked for that is not among those of an encoder."""
+    for side in OUTPUTS:
+        if side in asked and side not in sides:
+            raise InvalidRequestError(
+                lacking(side, encoder, getattr(weights, side)), f"weights.{side}", "unsupported"
+            )
 
 
 def require_bm25(weights: Weights, candidates: WantedCandidates, settings: CollectionSettings) -> None:

@@ -15,7 +15,7 @@ from index.documents.filters import Filter
 from index.fusion import Fusion
 from index.snapshot import Snapshot
 from models.encoder import EncoderInfo
-from models.representations import Representations
+from models.representations import OUTPUTS, Output, Representations
 from models.tokenizer import Tokenizer
 from service.collections import CollectionRegistry
 from service.encoding.service import EncodingService, estimated_tokens
@@ -27,7 +27,7 @@ from service.load.concurrency import in_lanes
 from service.load.deadlines import NO_DEADLINE, Deadline
 from service.load.pools import Pool
 from service.load.relay import on_loop, relay
-from service.search.checks import require_bm25, require_candidates, require_fields
+from service.search.checks import require_bm25, require_candidates, require_fields, require_sides_asked
 from service.search.defaults import WantedCandidates, WantedEffort, candidates_used, weights_used
 from service.search.explanations import HitExplanation, explain_hits, require_explainable
 from service.search.highlights import HitHighlights, highlights_of
@@ -61,6 +61,7 @@ class SearchQuery:
     query: str | Representations | ReadyQuery | Like
     top_k: int = 10
     weights: Weights | None = None
+    sides_asked: frozenset[str] = frozenset()
     candidates: WantedCandidates = field(default_factory=WantedCandidates)
     filter: Filter | None = None
     explain: bool = False
@@ -90,7 +91,8 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """What was found, and with which weights and candidates; `bm25`: whether the collection has that side.
+    """What was found, and with which weights and candidates; `sides`: what the collection's encoder gives;
+    `bm25`: whether the collection has that side.
 
     `explanations` and `highlights` go with the hits, where they are asked for; `terms`, where the collection
     has an idf, `tokens` and `truncated` are the query's; exhausted: no more hits of the candidates follow.
@@ -109,6 +111,7 @@ class SearchOutcome:
     retrieve_seconds: float
     score_seconds: float
     total_seconds: float
+    sides: tuple[Output, ...] = OUTPUTS
     bm25: bool = False
     facets: Mapping[str, Facet] | None = None
     highlights: list[HitHighlights] | None = None
@@ -205,12 +208,15 @@ class SearchPipeline:
                 f"snapshot {query.snapshot!r:.80} of collection {query.collection!r} is gone, it is "
                 f"{snapshot.version!r} now; search without one, and begin with the first page"
             )
+        settings = snapshot.settings
         weights = weights_used(query.weights, target.defaults)
+        require_sides_asked(query.sides_asked, settings.encoder_sides, settings.encoder, weights)
+        weights = weights.of(settings.encoder_sides)
         candidates = candidates_used(
             query.candidates, query.top_k, weights, target.defaults, query.page.offset
         )
         effort = query.effort.used(target.effort)
-        require_bm25(weights, query.candidates, snapshot.settings)
+        require_bm25(weights, query.candidates, settings)
         require_candidates(candidates, query.candidates)
         require_fields(
             snapshot.settings.fields,
@@ -222,7 +228,7 @@ class SearchPipeline:
         queries = [_checked(each, encoding.info) for each in queries]
         for each in queries:
             if isinstance(each.query, Representations):
-                require_sides(each.query, each.text, weights, candidates, each.param)
+                require_sides(each.query, each.text, weights, candidates, settings, each.param)
         started = time.perf_counter()
         prepared = await self._prepared(queries, snapshot, encoding, weights, deadline)
         encode_seconds = time.perf_counter() - started
@@ -252,7 +258,8 @@ class SearchPipeline:
                 result.retrieve_seconds,
                 result.score_seconds,
                 encode_seconds + time.monotonic() - asked,
-                snapshot.settings.bm25,
+                settings.encoder_sides,
+                settings.bm25,
                 facets,
                 highlights,
                 len(result.hits) < query.top_k,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from index.candidates import CandidateLimits, Weights
+from index.catalog.settings import CollectionSettings
 from models.encoder import EncoderInfo
 from models.representations import Float32, Representations
 from service.exceptions import InvalidRequestError
@@ -43,9 +44,12 @@ def require_sides(
     text: str | None,
     weights: Weights,
     candidates: CandidateLimits,
+    settings: CollectionSettings,
     param: str = "query",
 ) -> None:
-    """Raises InvalidRequestError for a side that is missing, but has a weight or proposes candidates."""
+    """Raises InvalidRequestError for a side of the collection's encoder that is missing, but has a weight or
+    proposes candidates.
+    """
     if weights.bm25 and text is None:
         raise InvalidRequestError(
             f"{param}.text is missing: give it, or set weights.bm25 to 0", f"{param}.text"
@@ -56,7 +60,7 @@ def require_sides(
         "colbert": weights.colbert,
     }
     for side, is_needed in needed.items():
-        if is_needed and getattr(query, side) is None:
+        if is_needed and side in settings.encoder_sides and getattr(query, side) is None:
             remedy = f"set weights.{side} to 0" + (
                 "" if side == "colbert" else f" and candidates.{side} to 0"
             )

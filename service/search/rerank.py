@@ -13,7 +13,7 @@ from index.candidates import Scores, Weights
 from index.fusion import as_weighted, relative_sum
 from index.sparse.idf import CollectionIdf
 from models.blank import without_blank
-from models.representations import Bool, Float64, Representations
+from models.representations import Bool, Float64, Output, Representations
 from service.encoding.service import EncodingService
 from service.encoding.slices import encode_slices
 from service.load.admission import Ticket
@@ -37,7 +37,7 @@ class RankedText:
 @dataclass(frozen=True, slots=True)
 class RerankOutcome:
     """Texts, best first; ties in the request's order. `tokens` counts query and texts; `query_terms` is None
-    without an idf.
+    without an idf. sides: what the encoder gives.
     """
 
     results: list[RankedText]
@@ -45,6 +45,7 @@ class RerankOutcome:
     query_tokens: int
     query_truncated: bool
     query_terms: QueryTerms | None
+    sides: tuple[Output, ...]
 
 
 async def rerank(
@@ -86,6 +87,7 @@ async def rerank(
     finally:
         asked.cancel()  # of use only where the texts failed, or the caller left
     scores, cut = np.concatenate(parts), np.concatenate(truncated)
+    weights = weights.of(encoding.info.sides)
     relative = relative_sum(scores, weights)
     sums = as_weighted(relative, weights, scores.shape[1])
     results = [
@@ -99,6 +101,7 @@ async def rerank(
         query_tokens,
         bool(encoded_query.truncated[0]),
         query_terms(encoded_query, idf, encoding.tokenizer),
+        encoding.info.sides,
     )
 
 

@@ -13,19 +13,19 @@ CHUNK_CELLS = 4_000_000  # query tokens times document tokens multiplied at once
 
 @one_blas_thread
 def score_texts(query: Representations, documents: Representations) -> Float64:
-    """Scores of one query (all three outputs) and B documents: float64[B, 3], dense, sparse, colbert.
+    """Scores of one query and B documents: float64[B, 3], dense, sparse, colbert; 0 on a side that they lack.
 
     The definitions are those of `index/scoring.py`, on unstored, unquantized vectors.
     """
-    if query.dense is None or query.sparse is None or query.colbert is None:
-        raise ValueError("scoring needs all three representations of the query")
-    if documents.dense is None or documents.sparse is None or documents.colbert is None:
-        raise ValueError("scoring needs all three representations of the documents")
-    dense = documents.dense.astype(np.float64) @ query.dense[0].astype(np.float64)
-    token_ids, weights = query.sparse.row(0)
-    sparse = lexical_scores(token_ids, weights, documents.sparse, np.arange(len(documents)))
-    colbert = _maxsim(query.colbert.row(0), documents.colbert)
-    return np.round(np.stack([dense, sparse, colbert], axis=1), DECIMALS)
+    scores = np.zeros((len(documents), 3))
+    if query.dense is not None and documents.dense is not None:
+        scores[:, 0] = documents.dense.astype(np.float64) @ query.dense[0].astype(np.float64)
+    if query.sparse is not None and documents.sparse is not None:
+        token_ids, weights = query.sparse.row(0)
+        scores[:, 1] = lexical_scores(token_ids, weights, documents.sparse, np.arange(len(documents)))
+    if query.colbert is not None and documents.colbert is not None:
+        scores[:, 2] = _maxsim(query.colbert.row(0), documents.colbert)
+    return np.round(scores, DECIMALS)
 
 
 def _maxsim(query: Float32, documents: TokenVectors) -> Float64:

@@ -19,7 +19,7 @@ from index.catalog.settings import CollectionSettings
 from index.collection import Collection
 from index.snapshot import Snapshot
 from index.writer import SegmentLimits
-from models.representations import Representations, SparseRows, TokenVectors, offsets_of
+from models.representations import OUTPUTS, Representations, SparseRows, TokenVectors, offsets_of
 
 VOCABULARY = 40
 
@@ -97,7 +97,7 @@ def test_scores_and_measures_worked_out_by_hand(four: Snapshot) -> None:
 
 
 def test_the_side_that_is_right_is_found_and_its_gain_measured(four: Snapshot) -> None:
-    directions = weight_directions(colbert=True)
+    directions = weight_directions(OUTPUTS)
     rows = [
         ndcg_table(judged_scores(four, asked(n % 4), {f"d{n % 4}": 1}, (1, 4)), directions) for n in range(12)
     ]
@@ -156,7 +156,7 @@ def check_against_searches(snapshot: Snapshot, seed: int, limits: tuple[int, ...
     random = np.random.default_rng(seed)
     query = random_texts(1, seed)
     grades = {f"d{n}": int(random.integers(0, 4)) for n in random.choice(snapshot.documents, 25)} | {"d0": 1}
-    directions = weight_directions(colbert=snapshot.settings.stores_token_vectors)
+    directions = weight_directions(snapshot.settings.sides)
     chosen = directions[[0, *random.choice(len(directions), 6)]]
     table = ndcg_table(judged_scores(snapshot, query, grades, limits), chosen)
     for row, limit in enumerate(limits):

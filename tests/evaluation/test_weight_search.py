@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from evaluation.weight_search import TOLERANCE, Choice, choose, cross_validate, weight_directions
-from models.representations import Float64
+from models.representations import OUTPUTS, Float64
 
 PLAIN = Choice(0, 0)
 
 
 def test_directions_begin_with_the_plain_sum_and_depart_from_it() -> None:
-    weights = weight_directions(colbert=True)
+    weights = weight_directions(OUTPUTS)
     assert weights[0].tolist() == [1, 1, 1]
     departures = np.linalg.norm(weights - 1, axis=1)
     assert (np.diff(departures) > -0.001).all()
@@ -27,7 +27,7 @@ def test_directions_begin_with_the_plain_sum_and_depart_from_it() -> None:
 
 
 def test_without_token_vectors_something_else_weighs() -> None:
-    weights = weight_directions(colbert=False)
+    weights = weight_directions(("dense", "sparse"))
     assert weights[0].tolist() == [1, 1, 1]
     assert weights[:, :2].any(axis=1).all()
     assert len(weights) == 546

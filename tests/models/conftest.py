@@ -50,7 +50,7 @@ def write_bert(folder: Path, **settings: object) -> Path:
     """A random two-layer BERT with heads.safetensors and tercet.json; weights tell texts apart."""
     from transformers import BertConfig, BertModel
 
-    from models.head_weights import HeadWeights, write_heads
+    from models.head_weights import HeadWeights, LinearHead, write_heads
 
     folder.mkdir(parents=True)
     (folder / "tokenizer.json").write_bytes(word_piece_json())
@@ -69,10 +69,13 @@ def write_bert(folder: Path, **settings: object) -> Path:
     write_heads(
         folder,
         HeadWeights(
-            random.normal(0, 0.2, (1, BERT_WIDTH)).astype(np.float32),
-            np.array([0.1], np.float32),
-            random.normal(0, 0.2, (BERT_COLBERT, BERT_WIDTH)).astype(np.float32),
-            random.normal(0, 0.2, BERT_COLBERT).astype(np.float32),
+            LinearHead(
+                random.normal(0, 0.2, (1, BERT_WIDTH)).astype(np.float32), np.array([0.1], np.float32)
+            ),
+            LinearHead(
+                random.normal(0, 0.2, (BERT_COLBERT, BERT_WIDTH)).astype(np.float32),
+                random.normal(0, 0.2, BERT_COLBERT).astype(np.float32),
+            ),
         ),
     )
     (folder / "tercet.json").write_text(json.dumps({"pooling": "mean", **settings}))

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from models.checkpoint import EncodingSettings
 from models.errors import CheckpointError
 from models.fingerprint import fingerprint, heads_digest, weight_files, weights_digest
-from models.head_weights import HeadWeights, read_heads, write_heads
+from models.head_weights import read_heads, write_heads
 from models.loader import load_encoder
 
 # Of settings without `lexical` and `lower_capitals`: what was built with them can still be searched.
@@ -49,10 +50,8 @@ def test_heads_settings_and_tokenizer_of_a_checkpoint(bert: Path, tmp_path: Path
     assert fingerprint_of(folder) == base
 
     heads = read_heads(folder, 32)
-    changed = HeadWeights(
-        heads.sparse_weight, heads.sparse_bias + 1, heads.colbert_weight, heads.colbert_bias
-    )
-    write_heads(folder, changed)
+    assert heads.sparse is not None
+    write_heads(folder, replace(heads, sparse=replace(heads.sparse, bias=heads.sparse.bias + 1)))
     with_heads = fingerprint_of(folder)
     (folder / "tercet.json").write_text(json.dumps({"pooling": "cls"}))
     with_settings = fingerprint_of(folder)

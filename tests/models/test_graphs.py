@@ -1,13 +1,14 @@
 """Exported graphs that are missing, damaged or out of step with their folder are refused by name."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from models.errors import CheckpointError, UnsupportedError
 from models.graphs import choose_graph, read_export
-from models.head_weights import HeadWeights, read_heads, write_heads
+from models.head_weights import read_heads, write_heads
 from models.loader import load_encoder
 
 
@@ -62,10 +63,8 @@ def test_settings_changed_after_the_export(exported_copy: Path) -> None:
 
 def test_heads_changed_after_the_export(exported_copy: Path) -> None:
     heads = read_heads(exported_copy, 32)
-    write_heads(
-        exported_copy,
-        HeadWeights(heads.sparse_weight * 2, heads.sparse_bias, heads.colbert_weight, heads.colbert_bias),
-    )
+    assert heads.sparse is not None
+    write_heads(exported_copy, replace(heads, sparse=replace(heads.sparse, weight=heads.sparse.weight * 2)))
     with pytest.raises(CheckpointError, match="heads beside it were changed"):
         load(exported_copy)
 

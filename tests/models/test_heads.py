@@ -11,9 +11,11 @@ import torch
 from models.checkpoint import EncodingSettings, read_settings
 from models.encoder import encode
 from models.errors import CheckpointError
+from models.export_onnx import largest_differences
 from models.head_weights import HeadWeights, read_heads, write_heads
 from models.heads import cls_positions, load_heads, pool
 from models.loader import load_encoder
+from models.representations import OUTPUTS
 from models.torch_encoder import load_body
 
 HIDDEN = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [99.0, 99.0]]])
@@ -43,13 +45,13 @@ def test_the_encoder_follows_the_formulas(bert: Path) -> None:
         body = load_body(bert)
         hidden = body(input_ids=torch.tensor(ids), attention_mask=torch.tensor(mask)).last_hidden_state
     states = hidden[0].numpy()
-    heads = read_heads(bert, states.shape[1])
+    sparse, colbert = read_heads(bert, states.shape[1]).both()
     found = encode(encoder, [text])
 
     mean = states.mean(0)
     np.testing.assert_allclose(found.dense[0], mean / np.linalg.norm(mean), atol=1e-5)
 
-    weights = np.maximum(states @ heads.sparse_weight[0] + heads.sparse_bias[0], 0)
+    weights = np.maximum(states @ sparse.weight[0] + sparse.bias[0], 0)
     expected: dict[int, float] = {}
     for token, weight in zip(batch.token_ids.tolist(), weights.tolist(), strict=True):
         if weight > 0 and token not in encoder.tokenizer.special_ids:
@@ -59,17 +61,21 @@ def test_the_encoder_follows_the_formulas(bert: Path) -> None:
     np.testing.assert_allclose(kept, [expected[token] for token in sorted(expected)], atol=1e-5)
     assert expected, "the test needs at least one weight above 0"
 
-    vectors = states[1:] @ heads.colbert_weight.T + heads.colbert_bias
+    vectors = states[1:] @ colbert.weight.T + colbert.bias
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     np.testing.assert_allclose(found.colbert.row(0), vectors, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["sparse_linear.pt", "colbert_linear.pt"])
-def test_a_missing_head_is_named(golden: Path, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("side", ["sparse", "colbert"])
+def test_a_checkpoint_without_a_head_lacks_that_side_alone(golden: Path, tmp_path: Path, side: str) -> None:
     folder = Path(shutil.copytree(golden / "checkpoint", tmp_path / "checkpoint"))
-    (folder / name).unlink()
-    with pytest.raises(CheckpointError, match=f"{name} is missing"):
-        load_encoder(str(folder), "torch", device="cpu")
+    (folder / f"{side}_linear.pt").unlink()
+    encoder = load_encoder(str(folder), "torch", device="cpu")
+    assert encoder.info.sides == tuple(one for one in OUTPUTS if one != side)
+    whole = encode(load_encoder(str(golden / "checkpoint"), "torch", device="cpu"), ["a text", ""])
+    found = encode(encoder, ["a text", ""])
+    assert getattr(found, side) is None
+    assert not any(largest_differences(found, whole).values())
 
 
 def test_a_head_of_another_width_is_refused(bert_copy: Path) -> None:
@@ -115,7 +121,5 @@ def test_both_file_layouts_give_the_same_fingerprint(golden: Path, tmp_path: Pat
 
 
 def test_a_missing_tensor_is_named() -> None:
-    with pytest.raises(CheckpointError, match=r"here lacks \['colbert\.weight', 'colbert\.bias'\]"):
-        HeadWeights.from_arrays(
-            {"sparse.weight": np.zeros((1, 4), np.float32), "sparse.bias": np.zeros(1, np.float32)}, "here", 4
-        )
+    with pytest.raises(CheckpointError, match=r"here lacks \['sparse\.bias'\]"):
+        HeadWeights.from_arrays({"sparse.weight": np.zeros((1, 4), np.float32)}, "here", 4)

@@ -161,7 +161,7 @@ def test_what_an_encoder_of_this_process_makes_is_checked(tiny: Any) -> None:
         ("fingerprint", None),
         ("fingerprint", ""),
         ("name", 7),
-        ("dense_dimension", 0),
+        ("dense_dimension", -1),
         ("dense_dimension", "8"),
         ("colbert_dimension", True),
         ("vocabulary_size", 2**31),

@@ -254,7 +254,7 @@ def test_heads_may_start_at_random(run: Run, tmp_path: Path, monkeypatch: pytest
     run("random", random)
     run("again", random)
     run("other", {**random, "seed": 6})
-    found = [read_heads(tmp_path / name, 16).colbert_weight for name in ("random", "again", "other")]
+    found = [read_heads(tmp_path / name, 16).both()[1].weight for name in ("random", "again", "other")]
     assert np.array_equal(found[0], found[1])
     assert not np.allclose(found[0], found[2], atol=0.05)
     with pytest.raises(AssertionError, match="fitted"):

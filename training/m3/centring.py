@@ -34,7 +34,8 @@ def centre(model: EncoderModel, mean: Tensor) -> None:
     with torch.no_grad():
         bias.sub_(mean.to(bias))
         for head in (model.heads.sparse, model.heads.colbert):
-            head.bias.add_(head.weight @ mean.to(head.weight))
+            if head is not None:
+                head.bias.add_(head.weight @ mean.to(head.weight))
 
 
 def _last_bias(body: nn.Module) -> nn.Parameter:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.head_weights import HeadWeights
+from models.head_weights import HeadWeights, LinearHead
 from models.representations import Float32, Int32, TokenBatch
 from training.data.pair_table import PairTable
 from training.data.token_store import TokenStore
@@ -44,10 +44,7 @@ def initial_heads(
         )
         colbert, colbert_bias = distilled_projection(queries, positives, colbert, settings.distil_steps, seed)
     return HeadWeights(
-        sparse_weight=sparse[None, :],
-        sparse_bias=np.array([bias], np.float32),
-        colbert_weight=colbert,
-        colbert_bias=colbert_bias,
+        LinearHead(sparse[None, :], np.array([bias], np.float32)), LinearHead(colbert, colbert_bias)
     )
 
 

@@ -131,13 +131,13 @@ def hard_negatives(
 def indexed_passages(encoder: TextEncoder, table: PairTable, root: Path) -> Snapshot:
     """A snapshot with every passage of the training pairs; its id is its row."""
     rows = table.training_passages()
-    heads = encoder.model.heads
+    lexical, projection = encoder.model.heads.weights().both()
     settings = CollectionSettings(
         "mining",
         encoder="in training",
         fingerprint="in training",
-        dense_dimension=heads.sparse.in_features,
-        colbert_dimension=heads.colbert.out_features,
+        dense_dimension=lexical.weight.shape[1],
+        colbert_dimension=len(projection.bias),
         vocabulary_size=encoder.tokenizer.vocabulary_size,
         lexical=encoder.lexical,
         fields={ROW: "integer"},

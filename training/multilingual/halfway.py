@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from models.checkpoint import read_settings as read_encoding
-from models.head_weights import HeadWeights
+from models.head_weights import SPARSE, HeadWeights, LinearHead
 from models.heads import Heads
 from models.representations import Float32, TokenBatch
 from models.tokenizer import Tokenizer
@@ -57,19 +57,19 @@ def fitted_heads(
     """Heads for the states of `between`. Those of `trained` give the lexical weights to meet, by least
     squares, and the projection to begin with.
     """
-    heads = trained.model.heads.weights()
+    lexical, projection = trained.model.heads.weights().both()
     taught = [
-        _flat(token_states(trained, texts)) @ heads.sparse_weight[0] + heads.sparse_bias[0]
+        _flat(token_states(trained, texts)) @ lexical.weight[0] + lexical.bias[0]
         for texts in (queries, passages)
     ]
     asked, held = token_states(between, queries), token_states(between, passages)
     sparse, bias = ridge_regression(
         np.concatenate([_flat(asked), _flat(held)]), np.concatenate(taught), settings.ridge_penalty
     )
-    colbert, colbert_bias = distilled_projection(
-        asked, held, heads.colbert_weight, settings.distil_steps, seed
+    colbert, colbert_bias = distilled_projection(asked, held, projection.weight, settings.distil_steps, seed)
+    return HeadWeights(
+        LinearHead(sparse[None, :], np.array([bias], np.float32)), LinearHead(colbert, colbert_bias)
     )
-    return HeadWeights(sparse[None, :], np.array([bias], np.float32), colbert, colbert_bias)
 
 
 def write_halfway(
@@ -106,8 +106,9 @@ def write_halfway(
         fitted_heads(before, after, *texts, settings.heads, settings.seed), encoding
     )
     centre(between, mean_of_dense(after, *texts))
-    for parameter in between.heads.sparse.parameters():
-        parameter.data *= lexical_scale
+    for name, parameter in between.heads.named_parameters():
+        if name in SPARSE:
+            parameter.data *= lexical_scale
     write_checkpoint(output, trained, between, encoding, with_heads=True)
 
 

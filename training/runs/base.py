@@ -57,6 +57,8 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
         write_fresh_base(settings.architecture, source, folder, settings.seed)
     encoding = encoding_settings(folder, settings)
     tokenizer = Tokenizer.load(folder, encoding)
+    if encoding.pooling == "none":
+        raise ConfigError("base: its pooling is none, but training needs dense vectors; set encoder.pooling")
     heads_asked = settings.heads if isinstance(settings, FinetuneRun) else HeadSettings()
     has_heads = any((folder / name).is_file() for name in HEAD_FILES) and not heads_asked.fresh
     if has_heads:
@@ -65,6 +67,7 @@ def open_base(settings: RunSettings, run: Path, device: str, ranks: Ranks) -> Ba
                 "heads: the base has heads, which the run goes on with; leave this table out, or set fresh"
             )
         model = load_model(folder, encoding)
+        model.heads.weights().both()
     else:
         encoding = replace(encoding, colbert_dimension=None)  # that of heads which are not taken
         width, dimension = hidden_size(folder), heads_asked.colbert_dimension

@@ -196,6 +196,8 @@ def _offsets(lists: pyarrow.Array) -> Int64:
 
 
 def _matrix(lists: pyarrow.Array, columns: int) -> Float32:
-    """Lists of as many values as float32[N, columns]."""
+    """Lists of as many values as float32[N, columns]; without columns, of a side that is not there."""
+    if columns == 0:
+        return np.empty((len(lists), 0), np.float32)
     values: Float32 = lists.flatten().to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
     return values.reshape(-1, columns)

@@ -150,7 +150,7 @@ def test_settings_of_earlier_releases_keep_their_bytes(tmp_path: Path) -> None:
         {"lexical": None},
         {"adapter": "../law"},
         {"adapter": 3},
-        {"dense_dimension": 0},
+        {"dense_dimension": -1},
         {"dense_dimension": 2.0},
         {"dense_dimension": True},
         {"colbert_dimension": 0},

@@ -67,8 +67,13 @@ def make_adapters(checkpoint: Path, root: Path) -> Path:
         made[name] = save_adapter(root / name, body, settings, base, language="ko", description=f"A {name}.")
     heads = load_heads(checkpoint, base.body.hidden_size, read_settings(checkpoint)).weights()
     random = np.random.default_rng(7)
-    own = HeadWeights(
-        *(array + random.normal(0, 0.1, array.shape).astype(np.float32) for array in heads.arrays().values())
+    own = HeadWeights.from_arrays(
+        {
+            name: array + random.normal(0, 0.1, array.shape).astype(np.float32)
+            for name, array in heads.arrays().items()
+        },
+        "heads",
+        base.body.hidden_size,
     )
     write_adapter(root / "with-heads", replace(made["lora"], heads=own))
     for name, parts in STACKS.items():

@@ -73,8 +73,8 @@ def test_one_of_another_base(root: Path, bert: Path, base: AdapterBase) -> None:
 
 
 def test_heads_of_another_size(root: Path, bert: Path, base: AdapterBase) -> None:
-    library = AdapterLibrary(root, bert, base.fingerprint, 8)
-    with pytest.raises(AdapterUnusableError, match="token vectors of 16 values, its base of 8"):
+    library = AdapterLibrary(root, bert, base.fingerprint, (1, 8))
+    with pytest.raises(AdapterUnusableError, match=r"heads of \(1, 16\) rows .*, its base of \(1, 8\)"):
         library.get("with-heads")
 
 

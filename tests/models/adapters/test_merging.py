@@ -20,7 +20,8 @@ from models.adapters.settings import (
     StackSettings,
 )
 from models.errors import CheckpointError
-from models.head_weights import HeadWeights
+from models.head_weights import HeadWeights, LinearHead
+from models.representations import Float32
 
 BASE = AdapterBase("tiny", "f" * 64, BodyShape(1, 4, 8))
 
@@ -33,8 +34,11 @@ def made(chosen: AdapterSettings, seed: int, **options: Any) -> Adapter:
 
 
 def heads(value: float, size: int = 2) -> HeadWeights:
-    full = [np.full(shape, value, np.float32) for shape in ((1, 4), (1,), (size, 4), (size,))]
-    return HeadWeights(*full)
+    return HeadWeights(*(LinearHead(filled((rows, 4), value), filled((rows,), value)) for rows in (1, size)))
+
+
+def filled(shape: tuple[int, ...], value: float) -> Float32:
+    return np.full(shape, value, np.float32)
 
 
 def delta(adapter: Adapter, place: str) -> Any:
@@ -122,7 +126,7 @@ def test_heads() -> None:
     a, b = made(chosen, 0, heads=heads(1)), made(chosen, 1, heads=heads(3))
     merged = merge_adapters([a, b], "weighted", [1, 3])
     assert merged.heads is not None
-    assert np.unique(merged.heads.colbert_weight).tolist() == [2.5]
+    assert np.unique(merged.heads.both()[1].weight).tolist() == [2.5]
     with pytest.raises(CheckpointError, match="heads have no zero"):
         merge_adapters([a, b], "arithmetic", [1, 1])
     with pytest.raises(CheckpointError, match="either all adapters have heads"):

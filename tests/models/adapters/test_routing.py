@@ -198,7 +198,8 @@ def test_heads_are_mixed_as_their_parameters(bert: Path, root: Path) -> None:
 
     one = read_adapter(root / "with-heads")
     assert one.heads is not None
-    moved = type(one.heads)(*(array + np.float32(0.1) for array in one.heads.arrays().values()))
+    arrays = {name: array + np.float32(0.1) for name, array in one.heads.arrays().items()}
+    moved = type(one.heads).from_arrays(arrays, "heads", one.base.body.hidden_size)
     write_adapter(root / "other", replace(one, heads=moved))
     other = read_adapter(root / "other")
     write_adapter(root / "merged", merge_adapters([one, other], "weighted", [3, 1]))

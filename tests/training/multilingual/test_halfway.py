@@ -52,7 +52,7 @@ def test_at_the_trained_end_the_lexical_weights_are_its_own(
     assert expected is not None
     np.testing.assert_allclose(found.weights, expected.weights, atol=0.02)
     assert not np.allclose(
-        read_heads(tmp_path / "end", 16).colbert_weight, read_heads(trained, 16).colbert_weight
+        read_heads(tmp_path / "end", 16).both()[1].weight, read_heads(trained, 16).both()[1].weight
     )
 
 
@@ -64,6 +64,7 @@ def test_halfway_the_heads_meet_the_trained_lexical_weights(
     write_halfway(settings, tmp_path / "data", trained, half, 0.5, 1.0)
     shutil.copytree(half, unfitted)
     heads = read_heads(trained, 16)
+    lexical, _ = heads.both()
     # The states are centred, and the heads know by how much.
     last_bias = "encoder.layer.0.output.LayerNorm.bias"
     base, end, now = (
@@ -71,7 +72,7 @@ def test_halfway_the_heads_meet_the_trained_lexical_weights(
     )
     mean = ((base + end) / 2 - now).numpy()
     assert np.abs(mean).max() > 0.01
-    write_heads(unfitted, replace(heads, sparse_bias=heads.sparse_bias + heads.sparse_weight @ mean))
+    write_heads(unfitted, replace(heads, sparse=replace(lexical, bias=lexical.bias + lexical.weight @ mean)))
     records = [json.loads(line) for line in (tmp_path / "data" / "pairs.jsonl").read_text().splitlines()]
     texts = [record["pos"][0] for record in records]
     expected, fitted, other = (

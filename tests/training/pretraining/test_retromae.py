@@ -1,4 +1,4 @@
-"""RetroMAE against loops over single positions, for both families and both poolings."""
+"""RetroMAE against loops over single positions, for both families and all poolings."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ CLS, SEP, MASK = 2, 3, 4
 VOCABULARY = MaskingVocabulary(MASK, torch.arange(40) < 5, torch.zeros(40, dtype=torch.bool))
 CONTENTS = [[10, 11, 12, 13, 14, 15, 16, 17], [20, 21, 22], [30, 31, 32, 33, 34]]
 DECODINGS = get_args(Decoding)
+POOLINGS = ("cls", "mean", "last")
 
 
 def batch_of(body: Any, contents: list[list[int]]) -> tuple[Tensor, Tensor]:
@@ -77,10 +78,11 @@ def loss_alone(model: Any, states: list[Tensor], labels: list[int]) -> float:
 def sentence(model: Any, ids: Tensor) -> tuple[Tensor, Tensor]:
     """Embedding float[D] and last hidden states float[L, D] of one text without padding."""
     hidden = model.body(input_ids=ids.unsqueeze(0)).last_hidden_state[0]
-    return (hidden[0] if model.settings.pooling == "cls" else hidden.mean(0)), hidden
+    pooled = {"cls": hidden[0], "mean": hidden.mean(0), "last": hidden[-1]}
+    return pooled[model.settings.pooling], hidden
 
 
-@pytest.mark.parametrize("pooling", get_args(Pooling))
+@pytest.mark.parametrize("pooling", POOLINGS)
 @pytest.mark.parametrize("decoding", DECODINGS)
 def test_losses_equal_a_loop_over_positions(tiny_body: Any, decoding: Decoding, pooling: Pooling) -> None:
     model = model_of(tiny_body, pooling)
@@ -187,7 +189,7 @@ def test_only_the_embedding_and_visible_tokens_reach_a_prediction(tiny_body: Any
     assert changed.all()
 
 
-@pytest.mark.parametrize("pooling", get_args(Pooling))
+@pytest.mark.parametrize("pooling", POOLINGS)
 @pytest.mark.parametrize("decoding", DECODINGS)
 def test_padding_does_not_matter(tiny_body: Any, decoding: Decoding, pooling: Pooling) -> None:
     model = model_of(tiny_body, pooling)

@@ -311,7 +311,7 @@ Embedding = TypedDict(
     },
 )
 
-# The encoder: its identity, its sizes, its limit in tokens.
+# The encoder: its identity, its sizes, of which that of a side it lacks is 0, its limit in tokens.
 EncoderResponse = TypedDict(
     "EncoderResponse",
     {
@@ -925,8 +925,8 @@ SearchResponse = TypedDict(
     },
 )
 
-# Weights of the scores in the sum; 0 leaves a side out. One of the three that is not given is 1, and
-# `bm25`, of a collection that was created with it, is 0.
+# Weights of the scores in the sum; 0 leaves a side out. One of the three that is not given is 1, or 0
+# where the encoder lacks that side, and `bm25`, of a collection that was created with it, is 0.
 SearchWeightsRequest = TypedDict(
     "SearchWeightsRequest",
     {

@@ -1,0 +1,128 @@
+"""What a folder of sentence-transformers says of itself, as settings of ours: pooling, length, prompts.
+
+`modules.json` lists the parts that a text goes through: a transformer, pooling, and perhaps normalization,
+which all dense vectors here have. https://sbert.net/docs/sentence_transformer/usage/custom_models.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from models.errors import CheckpointError
+
+MODULES_FILE = "modules.json"
+PROMPTS_FILE = "config_sentence_transformers.json"
+LENGTH_FILE = "sentence_bert_config.json"
+# A mean times the root of the length is a mean again once it is normalized.
+POOLINGS = {"cls": "cls", "mean": "mean", "mean_sqrt_len_tokens": "mean", "lasttoken": "last"}
+OLD_PREFIX = "pooling_mode_"
+OLD_NAMES = {
+    "cls_token": "cls",
+    "max_tokens": "max",
+    "mean_tokens": "mean",
+    "weightedmean_tokens": "weightedmean",
+}
+# Which prompt stands before documents: the first of these that there is, or else the default.
+DOCUMENT_PROMPTS = ("document", "passage", "corpus")
+
+
+def settings_of_modules(folder: Path) -> dict[str, Any]:
+    """Keys of `tercet.json` that follow from the files; none where there is no `modules.json`.
+
+    Raises CheckpointError that names what is not read here, since to leave it out would change all vectors.
+    """
+    path = folder / MODULES_FILE
+    if not path.is_file():
+        return {}
+    modules = [(str(module["type"]), folder / str(module["path"])) for module in _list_in(path)]
+    kinds = [kind.rpartition(".")[2] for kind, _ in modules]
+    wrong = next((kind for kind, _ in modules if not _is_read(kind)), None)
+    if wrong is not None or kinds[:2] != ["Transformer", "Pooling"]:
+        raise CheckpointError(
+            f"{path}: {wrong or ' and '.join(kinds)} is not read here, but a Transformer, a Pooling and "
+            "perhaps a Normalize of sentence-transformers; take another checkpoint, or where the model does "
+            "without, remove modules.json and write a tercet.json"
+        )
+    (_, transformer), (_, pooling), *_ = modules
+    if transformer.resolve() != folder.resolve():
+        raise CheckpointError(
+            f"{path}: the transformer lies in {transformer.name}; move its files to {folder}"
+        )
+    prompts = _prompts(folder / PROMPTS_FILE)
+    found: dict[str, Any] = {
+        **prompts,
+        "pooling": _pooling(pooling / "config.json", with_prompts=bool(prompts)),
+    }
+    described = _object_in(folder / LENGTH_FILE)
+    if described.get("do_lower_case"):
+        raise CheckpointError(
+            f"{folder / LENGTH_FILE}: do_lower_case is not read here; let the tokenizer's normalizer do that"
+        )
+    if described.get("max_seq_length") is not None:
+        found["max_length"] = described["max_seq_length"]
+    return found
+
+
+def _is_read(kind: str) -> bool:
+    package, _, name = kind.rpartition(".")
+    return package.startswith("sentence_transformers.") and name in ("Transformer", "Pooling", "Normalize")
+
+
+def _pooling(path: Path, *, with_prompts: bool) -> str:
+    config = _object_in(path)
+    modes = config.get("pooling_mode")
+    if modes is None:  # as releases before 5.4 wrote it, one boolean for each
+        asked = [
+            name.removeprefix(OLD_PREFIX) for name, on in config.items() if name.startswith(OLD_PREFIX) and on
+        ]
+        modes = [OLD_NAMES.get(name, name) for name in asked] or "mean"
+    names = [modes] if isinstance(modes, str) else modes
+    if len(names) != 1 or names[0] not in POOLINGS:
+        raise CheckpointError(f"{path}: pooling {modes!r} is not read here, but one of {list(POOLINGS)}")
+    if with_prompts and not config.get("include_prompt", True):
+        raise CheckpointError(
+            f"{path}: include_prompt is false, but here prompts are pooled with their texts; take another "
+            "checkpoint"
+        )
+    return POOLINGS[names[0]]
+
+
+def _prompts(path: Path) -> dict[str, str]:
+    """The instructions of queries and documents, those that are not empty."""
+    config = _object_in(path)
+    prompts: Mapping[str, Any] = config.get("prompts") or {}
+    default = str(config.get("default_prompt_name"))
+
+    def first(*names: str) -> str:
+        return next((prompts[name] for name in (*names, default) if prompts.get(name) is not None), "")
+
+    found = {"query_instruction": first("query"), "document_instruction": first(*DOCUMENT_PROMPTS)}
+    return {name: prompt for name, prompt in found.items() if prompt}
+
+
+def _list_in(path: Path) -> list[Mapping[str, Any]]:
+    values = _json_in(path)
+    named = isinstance(values, list) and all(
+        isinstance(one, dict) and {"type", "path"} <= set(one) for one in values
+    )
+    if not named:
+        raise CheckpointError(f"{path} must list modules, each with its type and path")
+    return list(values)
+
+
+def _object_in(path: Path) -> Mapping[str, Any]:
+    """The JSON object in a file; an empty one where there is none."""
+    values = _json_in(path) if path.is_file() else {}
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path} holds a {type(values).__name__}; a JSON object is expected")
+    return values
+
+
+def _json_in(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read as JSON: {error}") from error
