@@ -99,7 +99,7 @@ class RemoteWorker:
             found = Tokenizer.from_bytes(content, described.settings)
         except ModelError as error:
             raise EncoderUnavailableError(f"its tokenizer cannot be used: {error}") from None
-        if found.vocabulary_size != described.info.vocabulary_size:
+        if described.info.vocabulary_size not in (found.vocabulary_size, 0):  # 0: it has no sparse side
             raise EncoderUnavailableError(
                 f"its tokenizer has {found.vocabulary_size} tokens, its encoder "
                 f"{described.info.vocabulary_size}"

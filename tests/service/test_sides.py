@@ -1,5 +1,6 @@
 """Encoders that lack sides: what they have is served, what they lack is absent, and whoever asks is told."""
 
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -7,7 +8,10 @@ import numpy as np
 import pytest
 
 from models.representations import OUTPUTS
+from service.app import create_app, create_worker_app
+from service.settings import Settings
 from tests.conftest import TinyEncoder
+from tests.service.conftest import real_server, serving
 
 SOME_SIDES = [("dense",), ("sparse",), ("colbert",), ("dense", "sparse"), ("sparse", "colbert")]
 TEXTS = {"tea": "brew tea with hot water", "rail": "the train leaves the station", "leaf": "a green leaf"}
@@ -49,6 +53,19 @@ async def test_what_an_encoder_has_is_served(make_client: Any, sides: Any) -> No
         assert like.status_code == 200, like.text
         explained = {"collection": "some", "query": "hot tea", "explain": True, "highlight": True}
         assert (await client.post("/search", json=explained)).status_code == 200
+
+
+@pytest.mark.parametrize("sides", SOME_SIDES)
+async def test_an_encoder_worker_may_lack_sides(tmp_path: Path, sides: Any) -> None:
+    settings = Settings(data=tmp_path / "worker", batch_tokens=64, queue_tokens=4096)
+    with real_server(create_worker_app(settings, TinyEncoder(sides=sides))) as url:
+        app = create_app(Settings(data=tmp_path / "search", encoder_urls=url))
+        async with serving(app) as client:
+            (found,) = (await client.post("/embed", json={"inputs": "green tea"})).json()["embeddings"]
+            assert set(found) == {*sides, "tokens", "truncated"}
+            await put_texts(client)
+            answer = (await client.post("/search", json={"collection": "some", "query": "hot tea"})).json()
+            assert answer["hits"][0]["id"] == "tea"
 
 
 @pytest.mark.parametrize("sides", SOME_SIDES)
