@@ -79,8 +79,8 @@ def _pooling(path: Path, *, with_prompts: bool) -> str:
             name.removeprefix(OLD_PREFIX) for name, on in config.items() if name.startswith(OLD_PREFIX) and on
         ]
         modes = [OLD_NAMES.get(name, name) for name in asked] or "mean"
-    names = [modes] if isinstance(modes, str) else modes
-    if len(names) != 1 or names[0] not in POOLINGS:
+    names = modes if isinstance(modes, list) else [modes]
+    if len(names) != 1 or not isinstance(names[0], str) or names[0] not in POOLINGS:
         raise CheckpointError(f"{path}: pooling {modes!r} is not read here, but one of {list(POOLINGS)}")
     if with_prompts and not config.get("include_prompt", True):
         raise CheckpointError(
@@ -94,6 +94,8 @@ def _prompts(path: Path) -> dict[str, str]:
     """The instructions of queries and documents, those that are not empty."""
     config = _object_in(path)
     prompts: Mapping[str, Any] = config.get("prompts") or {}
+    if not isinstance(prompts, dict) or not all(isinstance(one, str | None) for one in prompts.values()):
+        raise CheckpointError(f"{path}: prompts is {prompts!r:.80}; an object of texts by name is expected")
     default = str(config.get("default_prompt_name"))
 
     def first(*names: str) -> str:

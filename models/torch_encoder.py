@@ -134,7 +134,10 @@ def without_loading_report() -> Iterator[None]:
 
 
 def load_model(folder: Path, settings: EncodingSettings, precision: str = "float32") -> EncoderModel:
-    """Body and heads of a checkpoint, in evaluation mode; the heads always in float32."""
+    """Body and heads of a checkpoint, in evaluation mode; the heads always in float32.
+
+    Raises CheckpointError as `load_heads` and `load_body`, and for a causal body with pooling cls.
+    """
     heads = load_heads(folder, hidden_size(folder), settings)
     model = EncoderModel(load_body(folder, precision), heads).eval()
     if settings.pooling == "cls" and _looks_back_only(model):

@@ -18,6 +18,7 @@ from service.routes.common import (
 )
 from service.routes.renamed import given
 from service.schemas.rerank import RerankRequest, RerankResponse
+from service.schemas.search import WeightsRequest
 from service.search.answers import answer_query, scores_record
 from service.search.checks import require_sides_asked
 from service.search.defaults import rerank_weights
@@ -54,7 +55,7 @@ async def rerank(body: RerankRequest, request: Request, services: Services, dead
         )
         defaults, idf = target.defaults, target.snapshot.idf
         adapter = target.snapshot.settings.adapter
-    if body.weights is not None and not isinstance(body.weights, str) and weights is not None:
+    if isinstance(body.weights, WeightsRequest) and weights is not None:
         require_sides_asked(body.weights.asked, encoding.info.sides, encoding.info.name, weights)
     with services.telemetry.stage("rerank"):
         outcome = await ranked(

@@ -110,6 +110,18 @@ def test_a_limit_beyond_the_positions_is_the_positions(bert_copy: Path) -> None:
             {"config_sentence_transformers": {"prompts": {"query": "q: "}}},
             "include_prompt is false",
         ),
+        ({"pooling_mode": 7}, {}, "pooling 7 is not read here"),
+        ({"pooling_mode": [["cls"]]}, {}, r"pooling \[\['cls'\]\] is not read here"),
+        (
+            {"pooling_mode": "mean"},
+            {"config_sentence_transformers": {"prompts": ["q: "]}},
+            r"prompts is \['q: '\]; an object of texts by name",
+        ),
+        (
+            {"pooling_mode": "mean"},
+            {"config_sentence_transformers": {"prompts": {"query": 7}}},
+            r"prompts is \{'query': 7\}",
+        ),
         ({"pooling_mode": "mean"}, {"sentence_bert_config": {"do_lower_case": True}}, "do_lower_case"),
         ({"pooling_mode": "mean"}, {"config_sentence_transformers": []}, "a JSON object is expected"),
         (
