@@ -76,8 +76,9 @@ def write_checkpoint(folder: Path) -> None:
     torch.manual_seed(0)
     settings = EncodingSettings(pooling="mean", max_length=MAX_LENGTH)
     heads = Heads(WIDTH, WIDTH, settings)
-    torch.save(heads.sparse.state_dict(), folder / "sparse_linear.pt")
-    torch.save(heads.colbert.state_dict(), folder / "colbert_linear.pt")
+    for head, name in ((heads.sparse, "sparse_linear.pt"), (heads.colbert, "colbert_linear.pt")):
+        assert head is not None, "settings that name no sizes give every head"
+        torch.save(head.state_dict(), folder / name)
     (folder / "tercet.json").write_text(json.dumps(settings.to_json()))
 
 
