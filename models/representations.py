@@ -57,12 +57,14 @@ def offsets_of(lengths: npt.NDArray[np.integer]) -> Int64:
 class TokenBatch:
     """Token ids of B texts, packed, special tokens included.
 
-    token_ids: int32[ΣL]; offsets: int64[B+1]; truncated: bool[B], true where the text was longer.
+    token_ids: int32[ΣL]; offsets: int64[B+1]; truncated: bool[B], true where the text was longer; queries:
+    bool[B], true for queries, which some encoders treat otherwise than documents; None where there are none.
     """
 
     token_ids: Int32
     offsets: Int64
     truncated: Bool
+    queries: Bool | None = None
 
     def __len__(self) -> int:
         return len(self.truncated)
@@ -80,7 +82,13 @@ class TokenBatch:
             self.token_ids[ragged_positions(self.offsets, rows)],
             offsets_of(self.lengths[rows]),
             self.truncated[rows],
+            None if self.queries is None else self.queries[rows],
         )
+
+    @property
+    def is_query(self) -> Bool:
+        """Which texts are queries, bool[B]."""
+        return np.zeros(len(self), np.bool_) if self.queries is None else self.queries
 
     def padded(self, pad_id: int) -> tuple[Int64, Int64]:
         """Token ids and mask, int64[B, L] each, padded on the right to the longest text."""
@@ -99,6 +107,7 @@ class TokenBatch:
             np.concatenate([b.token_ids for b in batches]),
             offsets_of(np.concatenate([b.lengths for b in batches])),
             np.concatenate([b.truncated for b in batches]),
+            np.concatenate([b.is_query for b in batches]),
         )
 
 

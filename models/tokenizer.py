@@ -132,7 +132,8 @@ class Tokenizer:
         rows = [self._framed(content[:room]) for content in contents]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         token_ids = np.concatenate(rows) if rows else np.zeros(0, np.int32)
-        return TokenBatch(token_ids, offsets_of(lengths), truncated)
+        queries = np.full(len(rows), input_type == "query")
+        return TokenBatch(token_ids, offsets_of(lengths), truncated, queries)
 
     def tokenize_whole(self, texts: Sequence[str]) -> TokenBatch:
         """Token ids of texts as they are, however long: no instruction, no special tokens, nothing cut."""

@@ -9,6 +9,7 @@ import pytest
 
 from models.checkpoint import EncodingSettings
 from models.errors import CheckpointError, TextTooLongError, UnsupportedError
+from models.representations import TokenBatch
 from models.tokenizer import Tokenizer
 
 # Ids in the vocabulary of conftest.py.
@@ -289,3 +290,11 @@ def test_long_texts_leave_the_interpreter_to_other_threads(embedded_checkpoint: 
         turns.append(True)
     thread.join()
     assert len(turns) > 40  # of hundreds; all but a few come after it where the lock is held
+
+
+def test_a_batch_knows_its_queries(tokenizer: Tokenizer) -> None:
+    queries = tokenizer.tokenize(["one"], "query")
+    batch = TokenBatch.concatenate([tokenizer.tokenize(["one", "two"]), queries])
+    assert batch.is_query.tolist() == [False, False, True]
+    assert batch.take(np.array([2, 0])).is_query.tolist() == [True, False]
+    assert not tokenizer.tokenize_whole(["one"]).is_query.any()
