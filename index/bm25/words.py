@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from index.bm25.analysis import Analyzer
-from index.files.packed_bytes import PackedBytes
+from index.files.packed_bytes import PackedBytes, distinct
 from models.representations import Float32, Int32, Int64, SparseRows, offsets_of
 
 
@@ -24,6 +24,20 @@ class WordRows:
     terms: PackedBytes
     rows: SparseRows
     lengths: Int32
+
+    @staticmethod
+    def concatenate(parts: Sequence[WordRows]) -> WordRows:
+        """The words of all parts, with the terms of each once; a row's token ids no longer ascend."""
+        terms = PackedBytes.concatenate([part.terms for part in parts])
+        first, places = distinct(terms)
+        begins = offsets_of(np.array([len(part.terms) for part in parts]))
+        rows = SparseRows.concatenate([part.rows for part in parts])
+        shifts = np.repeat(begins[:-1], [len(part.rows.token_ids) for part in parts])
+        return WordRows(
+            terms.gather(first),
+            SparseRows(rows.indptr, places[rows.token_ids + shifts].astype(np.int32), rows.weights),
+            np.concatenate([part.lengths for part in parts]),
+        )
 
     def take(self, documents: Int64) -> WordRows:
         """The words of these documents, with the same terms."""

@@ -46,9 +46,9 @@ from index.live.operations import (
     Put,
     Update,
     matching_ids,
-    replay,
 )
 from index.live.records import LiveLimits, LiveObserver, WriteKey, Written
+from index.live.replay import replay
 from index.live.state import LiveState
 from index.live.statistics import CollectionCounts, CollectionStatistics, live_counts, live_statistics
 from index.live.threads import LiveThreads
@@ -126,8 +126,7 @@ class LiveCollection:
             self._settings = CollectionSettings.read(self._collection.layout.settings)
             state = self._published(manifest)
             ledger = opened.enter_context(Ledger.open(self._collection.layout.ledger))
-            for position, entry in ledger.entries(state.position):
-                state = replay(state, entry, position)
+            state = replay(state, ledger.entries(state.position))
             publisher = Publisher(self._collection.layout, self._settings, manifest, self._device)
             remove_folder(self._collection.layout.builds)  # none of which can be adopted any more
             committer = Committer(ledger, state, threads.committers, self._observer)

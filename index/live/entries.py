@@ -1,12 +1,13 @@
 """What the ledger holds of an operation: documents as they are stored, or the ids of deleted ones, as bytes.
 
 Rows are safetensors of their arrays, so that recovery encodes nothing. Declared fields are made anew from the
-metadata in the contents.
+metadata in the contents, of many entries at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -51,14 +52,13 @@ def encode_rows(rows: DocumentRows) -> bytes:
 
 
 def decode_rows(payload: bytes, settings: CollectionSettings) -> DocumentRows:
-    """The documents of an entry, without positions: theirs is the entry's.
+    """The documents of an entry, without positions, as theirs is the entry's, and without columns.
 
     Raises DamagedIndexError where it is not one of this collection.
     """
     try:
         arrays = load(payload)
         ids, contents = _unpacked("ids", arrays), _unpacked("documents", arrays)
-        rows = range(len(contents))
         windows = None
         offsets = np.arange(len(contents) + 1)
         if settings.window is not None:
@@ -68,12 +68,7 @@ def decode_rows(payload: bytes, settings: CollectionSettings) -> DocumentRows:
             ids,
             contents,
             np.zeros(len(contents), np.int64),
-            columns_of(
-                settings.fields,
-                [ids[row].decode() for row in rows],
-                [orjson.loads(contents[row])["metadata"] for row in rows],
-                rounded=True,
-            ),
+            {},
             offsets,
             arrays["dense"],
             _sparse_of("sparse", arrays),
@@ -81,11 +76,33 @@ def decode_rows(payload: bytes, settings: CollectionSettings) -> DocumentRows:
             _words(arrays) if settings.bm25 else None,
             windows,
         )
-    except (SafetensorError, KeyError, ValueError, InvalidDocumentError) as error:
-        raise DamagedIndexError(
-            f"an entry in the ledger of collection {settings.name!r} is not documents of it ({error}); "
-            "restore the ledger from a backup"
-        ) from error
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise _not_documents(settings, error) from error
+
+
+def with_stored_fields(rows: DocumentRows, settings: CollectionSettings) -> DocumentRows:
+    """The documents of entries with the columns of all declared fields.
+
+    Raises DamagedIndexError where their metadata is not what this collection takes.
+    """
+    every = np.arange(len(rows))
+    try:
+        columns = columns_of(
+            settings.fields,
+            [id.decode() for id in rows.ids.take(every)],
+            [orjson.loads(content)["metadata"] for content in rows.contents.take(every)],
+            rounded=True,
+        )
+    except (KeyError, ValueError, InvalidDocumentError) as error:
+        raise _not_documents(settings, error) from error
+    return replace(rows, columns=columns)
+
+
+def _not_documents(settings: CollectionSettings, error: Exception) -> DamagedIndexError:
+    return DamagedIndexError(
+        f"an entry in the ledger of collection {settings.name!r} is not documents of it ({error}); "
+        "restore the ledger from a backup"
+    )
 
 
 def encode_ids(ids: PackedBytes) -> bytes:

@@ -15,7 +15,7 @@ from index.documents.store import encode_document
 from index.errors import DocumentChangedError, DocumentNotFoundError
 from index.files.packed_bytes import PackedBytes
 from index.ledger.records import NOTHING, LedgerEntry
-from index.live.entries import decode_ids, decode_parts, decode_rows, encode_ids, encode_parts, encode_rows
+from index.live.entries import encode_ids, encode_parts, encode_rows
 from index.live.state import LiveState
 from index.segments.later_columns import with_columns
 from index.segments.rows import DocumentRows
@@ -196,19 +196,6 @@ def matching_ids(state: LiveState, condition: Condition) -> PackedBytes:
         rows = segment.rows_kept() if allowed is None else allowed.rows
         ids.append(segment.documents.ids.gather(rows))
     return PackedBytes.concatenate(ids)
-
-
-def replay(state: LiveState, entry: LedgerEntry, position: int) -> LiveState:
-    """Carries out what the ledger holds of an operation, once more. Raises DamagedIndexError."""
-    if entry.kind == NOTHING:
-        return replace(state, position=position)
-    if entry.kind == DELETE:
-        return state.delete(decode_ids(entry.payload, state.settings), position)
-    if entry.kind == UPDATE:
-        for part in decode_parts(entry.payload, state.settings):
-            state = state.put(part, position)
-        return state
-    return state.put(decode_rows(entry.payload, state.settings), position)
 
 
 def _require_unchanged(state: LiveState, ids: PackedBytes, if_position: int) -> None:

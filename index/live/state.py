@@ -92,20 +92,22 @@ class LiveState:
 
     def put(self, rows: DocumentRows, position: int) -> LiveState:
         """With these documents of distinct ids, in the place of those that had their ids."""
-        places = self.find(rows.ids)
-        stamped = replace(rows, positions=np.full(len(rows), position, np.int64))
-        left = self._without(places, position)
-        memory = _with_rows(left.memory, stamped, self.settings)
-        terms = self.terms.after(lambda: self._change(places, memory[-1].lexical_of_last(len(rows))))
-        return replace(left, memory=memory, terms=terms)
+        return self.replaced(rows.ids, rows.written_at(position), position)
 
     def delete(self, ids: PackedBytes, position: int) -> LiveState:
         """Without the documents of these ids, as far as there are such."""
+        left = self.replaced(ids, None, position)
+        return left if self.deleted is None else replace(left, deleted=(*self.deleted, (position, ids)))
+
+    def replaced(self, ids: PackedBytes, rows: DocumentRows | None, position: int) -> LiveState:
+        """Without the documents of these ids, and with others of some of them, which have their positions."""
         places = self.find(ids)
         left = self._without(places, position)
-        if self.deleted is not None:
-            left = replace(left, deleted=(*self.deleted, (position, ids)))
-        return replace(left, terms=self.terms.after(lambda: self._change(places, NO_ROWS)))
+        if rows is None:
+            return replace(left, terms=self.terms.after(lambda: self._change(places, NO_ROWS)))
+        memory = _with_rows(left.memory, rows, self.settings)
+        terms = self.terms.after(lambda: self._change(places, memory[-1].lexical_of_last(len(rows))))
+        return replace(left, memory=memory, terms=terms)
 
     def deleted_after(self, since: int, up_to: int) -> list[PackedBytes]:
         """The ids that were deleted by operations after one position, up to another."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from index.files.arrays import Array
 from index.files.packed_bytes import PackedBytes
 from index.token_vectors.store import TokenVectorStore
 from index.windows.store import DocumentWindows
-from models.representations import Int64, SparseRows
+from models.representations import Int64, SparseRows, offsets_of, ragged_positions
 
 Float16 = npt.NDArray[np.float16]
 
@@ -69,10 +69,49 @@ class DocumentRows:
                 arrays.append(self.tokens.centroids)
         return sum(array.nbytes for array in arrays)
 
+    def written_at(self, position: int) -> DocumentRows:
+        """The same documents, written by the operation at a position of the ledger."""
+        return replace(self, positions=np.full(len(self), position, np.int64))
+
     def fitting(self, start: int, room: int) -> int:
         """The end of the documents from `start` on that have `room` encodings together, one at least."""
         end = int(np.searchsorted(self.offsets, self.offsets[start] + room, "right")) - 1
         return max(start + 1, end)
+
+    @staticmethod
+    def concatenate(parts: Sequence[DocumentRows]) -> DocumentRows:
+        """The complete documents of all parts, one after the other, without columns."""
+        tokens = [part.tokens for part in parts if part.tokens is not None]
+        words = [part.words for part in parts if part.words is not None]
+        windows = [part.windows for part in parts if part.windows is not None]
+        return DocumentRows(
+            PackedBytes.concatenate([part.ids for part in parts]),
+            PackedBytes.concatenate([part.contents for part in parts]),
+            np.concatenate([part.positions for part in parts]),
+            {},
+            offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
+            np.concatenate([part.dense for part in parts]),
+            SparseRows.concatenate([part.sparse for part in parts]),
+            TokenVectorStore.concatenate(tokens) if tokens else None,
+            WordRows.concatenate(words) if words else None,
+            DocumentWindows.concatenate(windows) if windows else None,
+        )
+
+    def take(self, documents: Int64) -> DocumentRows:
+        """Some of the documents, all of which are complete."""
+        encodings = ragged_positions(self.offsets, documents)
+        return DocumentRows(
+            self.ids.gather(documents),
+            self.contents.gather(documents),
+            self.positions[documents],
+            {name: column.take(documents) for name, column in self.columns.items()},
+            offsets_of(self.offsets[documents + 1] - self.offsets[documents]),
+            self.dense[encodings],
+            self.sparse.take(encodings),
+            None if self.tokens is None else self.tokens.take(encodings),
+            None if self.words is None else self.words.take(documents),
+            None if self.windows is None else self.windows.take(documents),
+        )
 
     def span(self, start: int, stop: int) -> DocumentRows:
         """The documents from `start` up to `stop`."""

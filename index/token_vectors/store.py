@@ -8,6 +8,7 @@ latter where it has a single centroid.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +91,19 @@ class TokenVectorStore:
         if codec == "int8":
             return TokenVectorStore(*quantize_int8(batch.vectors), batch.offsets)
         return TokenVectorStore(batch.vectors.astype(np.float16), None, batch.offsets)
+
+    @staticmethod
+    def concatenate(parts: Sequence[TokenVectorStore]) -> TokenVectorStore:
+        """The vectors of all parts, which are of one codec and codebook."""
+        scales = [part.scales for part in parts if part.scales is not None]
+        centroids = [part.centroids for part in parts if part.centroids is not None]
+        return TokenVectorStore(
+            np.concatenate([part.codes for part in parts]),
+            np.concatenate(scales) if scales else None,
+            offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
+            np.concatenate(centroids) if centroids else None,
+            parts[0].codebook,
+        )
 
     def take(self, rows: Int64) -> TokenVectorStore:
         """The vectors of these texts, as they are stored."""

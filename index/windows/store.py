@@ -48,6 +48,21 @@ class DocumentWindows:
         ends = np.array([len(document.text) for document in documents], np.int64)
         return DocumentWindows(np.arange(len(ends) + 1), np.stack([np.zeros_like(ends), ends], axis=1))
 
+    @staticmethod
+    def concatenate(parts: Sequence[DocumentWindows]) -> DocumentWindows:
+        """The windows of the documents of all parts, which are complete."""
+        return DocumentWindows(
+            offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
+            np.concatenate([part.spans for part in parts]),
+        )
+
+    def take(self, documents: Int64) -> DocumentWindows:
+        """The windows of some complete documents."""
+        return DocumentWindows(
+            offsets_of(self.offsets[documents + 1] - self.offsets[documents]),
+            self.spans[ragged_positions(self.offsets, documents)],
+        )
+
     def span(self, start: int, stop: int) -> DocumentWindows:
         """The windows of the documents from `start` up to `stop`."""
         first, last = int(self.offsets[start]), int(self.offsets[stop])

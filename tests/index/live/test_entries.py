@@ -11,7 +11,7 @@ import pytest
 from index.documents.fields import ScalarColumn
 from index.errors import DamagedIndexError
 from index.files.packed_bytes import PackedBytes
-from index.live.entries import decode_ids, decode_rows, encode_ids, encode_rows
+from index.live.entries import decode_ids, decode_rows, encode_ids, encode_rows, with_stored_fields
 
 KINDS: list[dict[str, Any]] = [
     {},
@@ -40,8 +40,8 @@ def same(left: Any, right: Any) -> bool:
 def test_rows_come_back(live_settings: Any, make_rows: Any, changes: dict[str, Any]) -> None:
     settings = live_settings(**changes)
     rows = make_rows(settings, ["b", "a/é", "c"], 3)
-    assert same(decode_rows(encode_rows(rows), settings), rows)
-    assert same(decode_rows(encode_rows(rows.span(1, 2)), settings), rows.span(1, 2))
+    for some in (rows, rows.span(1, 2)):
+        assert same(with_stored_fields(decode_rows(encode_rows(some), settings), settings), some)
 
 
 def test_a_number_that_was_rounded_before_it_was_refused_comes_back(
@@ -51,7 +51,7 @@ def test_a_number_that_was_rounded_before_it_was_refused_comes_back(
     rows = make_rows(live_settings(), ["a"], 1)
     content = b'{"text":"x","title":null,"metadata":{"size":9007199254740993}}'
     written = dataclasses.replace(rows, contents=PackedBytes.of([content]))
-    found = decode_rows(encode_rows(written), settings).columns["size"]
+    found = with_stored_fields(decode_rows(encode_rows(written), settings), settings).columns["size"]
     assert isinstance(found, ScalarColumn)
     assert found.values.tolist() == [9007199254740992.0]
 

@@ -17,8 +17,9 @@ from index.files.packed_bytes import PackedBytes
 from index.ledger.records import LedgerEntry
 from index.live import collection as live_collection
 from index.live.collection import LiveCollection
-from index.live.operations import Update, replay
+from index.live.operations import Update
 from index.live.records import LiveLimits, WriteKey
+from index.live.replay import replay
 from index.live.state import LiveState
 
 IDS = [f"d{number:02d}" for number in range(40)]
@@ -163,14 +164,14 @@ def test_an_entry_holds_whole_documents(collection: Collection, random_texts: An
         applied = Update(ids, MetadataChange({"n": 1}, merge=True)).apply(state, 9)
         assert applied.entry is not None
         nothing = LiveState(collection.settings, "000000", ())
-        again = replay(nothing, applied.entry, 9)
+        again = replay(nothing, [(9, applied.entry)])
         found = {document.id: dict(document.metadata) for document in again.snapshot().page(None, 10)}
         assert found == {id: {"year": 2001 if id < "d03" else 2002, "n": 1} for id in IDS[:5]}
         damaged = LedgerEntry(applied.entry.kind, applied.entry.payload[:-3])
         with pytest.raises(
             DamagedIndexError, match="an entry in the ledger of collection 'demo' is not documents"
         ):
-            replay(nothing, damaged, 9)
+            replay(nothing, [(9, damaged)])
 
 
 def test_counts_and_updates_of_ten_thousand_documents_are_those_of_a_model(

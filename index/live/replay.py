@@ -1,0 +1,61 @@
+"""The ledger's entries carried out once more, when a collection is opened that was not closed.
+
+Many at once, each document as the last of them left it: one by one, each in a segment in memory as it was
+when it was written, thousands of small writes would take minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from index.catalog.settings import CollectionSettings
+from index.files.packed_bytes import PackedBytes, distinct
+from index.ledger.records import NOTHING, LedgerEntry
+from index.live.entries import decode_ids, decode_parts, decode_rows, with_stored_fields
+from index.live.operations import DELETE, UPDATE
+from index.live.state import JOINED_BYTES, LiveState
+from index.segments.rows import DocumentRows
+
+Event = tuple[int, PackedBytes, DocumentRows | None]
+"""A position, and the ids of documents that were put then, with these, or the ids that were deleted."""
+
+
+def replay(state: LiveState, entries: Iterable[tuple[int, LedgerEntry]]) -> LiveState:
+    """The state after entries that follow it, each with its position. Raises DamagedIndexError."""
+    events: list[Event] = []
+    waiting_bytes, position = 0, state.position
+    for position, entry in entries:
+        events += _events(entry, position, state.settings)
+        waiting_bytes += len(entry.payload)
+        if waiting_bytes > JOINED_BYTES:
+            state, events, waiting_bytes = _after(state, events), [], 0
+    return replace(_after(state, events), position=position)
+
+
+def _events(entry: LedgerEntry, position: int, settings: CollectionSettings) -> Iterator[Event]:
+    if entry.kind == DELETE:
+        yield position, decode_ids(entry.payload, settings), None
+    elif entry.kind != NOTHING:
+        whole = entry.kind != UPDATE
+        read = [decode_rows(entry.payload, settings)] if whole else decode_parts(entry.payload, settings)
+        yield from ((position, rows.ids, rows.written_at(position)) for rows in read)
+
+
+def _after(state: LiveState, events: Sequence[Event]) -> LiveState:
+    """With each document as the last event that has its id left it."""
+    if not events:
+        return state
+    ids = PackedBytes.concatenate([some for _, some, _ in events])
+    is_put = np.repeat([rows is not None for *_, rows in events], [len(some) for _, some, _ in events])
+    first, numbers = distinct(ids)
+    last = np.empty(len(first), np.int64)
+    last[numbers] = np.arange(len(ids))  # of equal numbers the last is what stays
+    places = (np.cumsum(is_put) - 1)[np.sort(last[is_put[last]])]
+    left = None
+    if len(places):
+        put = DocumentRows.concatenate([rows for *_, rows in events if rows is not None])
+        left = with_stored_fields(put.take(places), state.settings)
+    return state.replaced(ids.gather(first), left, events[-1][0])
