@@ -42,20 +42,20 @@ class Fold:
 
 
 def weight_directions(sides: Collection[Output]) -> Float64:
-    """Weights float64[G, 3] (dense, sparse, colbert) to try, from 1, 1, 1, which is the first, outwards.
+    """Weights float64[G, 3] (dense, sparse, colbert) to try, from the plain sum, the first, outwards.
 
-    Each adds up to 3, rounded to 3 decimals. Ratios of two weights are powers of 2^(1/3) up to 16; single
-    sides and pairs are among them. At least one of the sides that there are weighs something.
+    Each adds up to 3, rounded to 3 decimals; those of sides that there are not are 0. Ratios of two weights
+    are powers of 2^(1/3) up to 16; single sides and pairs are among them.
     """
     levels = [0.0, *(2 ** (step / STEPS_PER_OCTAVE) for step in range(STEPS_PER_OCTAVE * OCTAVES + 1))]
     # The least side that is not off has weight 1, or else the same direction would occur again and again.
-    weights = np.array([w for w in itertools.product(levels, repeat=3) if 1.0 in w])
+    some = np.array([w for w in itertools.product(levels, repeat=len(sides)) if 1.0 in w])
     there = [side in sides for side in OUTPUTS]
-    weights = weights[weights[:, there].any(axis=1)]
-    weights = np.round(SCALE * weights / weights.sum(axis=1, keepdims=True), WEIGHT_DECIMALS)
-    departure = np.round(np.linalg.norm(weights - 1.0, axis=1), WEIGHT_DECIMALS)
-    order = np.lexsort((*weights.T, departure))
-    return np.asarray(weights[order], np.float64)
+    weights = np.zeros((len(some), len(OUTPUTS)))
+    weights[:, there] = np.round(SCALE * some / some.sum(axis=1, keepdims=True), WEIGHT_DECIMALS)
+    plain = np.where(there, SCALE / len(sides), 0.0)
+    departure = np.round(np.linalg.norm(weights - plain, axis=1), WEIGHT_DECIMALS)
+    return weights[np.lexsort((*weights.T, departure))]
 
 
 def choose(table: Float64) -> Choice:

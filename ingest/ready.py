@@ -33,9 +33,7 @@ from ingest.sources.checks import OnError, RecordChecks
 from ingest.target import chosen, chosen_adapter, exists, open_or_create, remove_unpublished
 from models.encoder import EncoderInfo
 from models.representations import (
-    OUTPUTS,
     Int64,
-    Output,
     Representations,
     SparseRows,
     TokenVectors,
@@ -66,6 +64,7 @@ class ReadyBatch:
 
     @staticmethod
     def of(
+        settings: CollectionSettings,
         positions: Sequence[str],
         documents: Sequence[Document],
         windows: tuple[Int64, Int64] | None,
@@ -74,7 +73,7 @@ class ReadyBatch:
         colbert: TokenVectors | None,
         faults: Sequence[tuple[str, InvalidDocumentError]] = (),
     ) -> ReadyBatch:
-        """windows: offsets and spans; None where documents were encoded whole."""
+        """settings: of the source; windows: offsets and spans; None where documents were encoded whole."""
         if windows is None:
             whole = DocumentWindows.whole(documents)
             windows = whole.offsets, whole.spans
@@ -82,7 +81,7 @@ class ReadyBatch:
         encoded = Representations(
             np.zeros(texts, np.int64), np.zeros(texts, np.bool_), dense, sparse, colbert
         )
-        return ReadyBatch(positions, documents, *windows, encoded, faults)
+        return ReadyBatch(positions, documents, *windows, encoded.keep(settings.sides), faults)
 
     def take(self, rows: Int64) -> ReadyBatch:
         """Some of the documents, without the faults."""
@@ -102,10 +101,8 @@ class ReadyBatch:
         """
         found: dict[int, InvalidDocumentError] = {}
         texts = np.repeat(np.arange(len(self.documents)), np.diff(self.offsets))
-        outputs: tuple[Output, ...] = ("dense", "sparse")
-        if self.representations.colbert is not None:
-            outputs = OUTPUTS
-        for fault in faults(self.representations, Expected(len(texts), outputs, settings, blank=True)):
+        expected = Expected(len(texts), settings.sides, settings, blank=True)
+        for fault in faults(self.representations, expected):
             if fault.text is None:
                 raise SourceError(f"{name}: {fault}")
             error = InvalidDocumentError(f"{fault.array} {fault.problem}")

@@ -35,6 +35,7 @@ from models.representations import (
     offsets_of,
 )
 from models.tokenizer import Tokenizer
+from tests.conftest import TinyEncoder
 
 WORDS = [
     "bread",
@@ -233,3 +234,13 @@ def test_a_wrong_collection_split_or_encoder_is_refused(
     (root / "other" / "collection.json").write_text(json.dumps(other))
     with pytest.raises(FingerprintMismatchError, match="f" * 64):
         tune(root, "other", folder, encoder)
+
+
+def test_weights_of_sides_that_there_are_not_stay_0(tmp_path: Path, folder: Path) -> None:
+    encoder, root = TinyEncoder(sides=("sparse", "colbert")), tmp_path / "collections"
+    build_collection(LocalDocuments(encoder), root, "some", folder)
+    assert tune(root, "some", folder, encoder, force=True)["stored"]
+    stored = Collection.open(root, "some").defaults()
+    assert stored is not None
+    assert stored.weights.dense == 0
+    assert stored.weights.sparse + stored.weights.colbert > 0

@@ -26,11 +26,14 @@ def test_directions_begin_with_the_plain_sum_and_depart_from_it() -> None:
     assert sorted(rows) == sorted([b, a, c] for a, b, c in rows)
 
 
-def test_without_token_vectors_something_else_weighs() -> None:
+def test_sides_that_there_are_not_weigh_nothing() -> None:
     weights = weight_directions(("dense", "sparse"))
-    assert weights[0].tolist() == [1, 1, 1]
-    assert weights[:, :2].any(axis=1).all()
-    assert len(weights) == 546
+    assert weights[0].tolist() == [1.5, 1.5, 0]
+    assert not weights[:, 2].any()
+    assert weights.sum(axis=1) == pytest.approx(3, abs=0.0021)
+    # Either side off, both alike, and twelve ratios each way.
+    assert len(np.unique(weights, axis=0)) == len(weights) == 2 + 1 + 2 * 12
+    assert weight_directions(("colbert",)).tolist() == [[0, 0, 3]]
 
 
 def test_equal_weights_are_chosen_nearest_to_the_plain_sum() -> None:

@@ -27,7 +27,7 @@ from ingest.kept import KeptRepresentations
 from ingest.sources.reader import DocumentReader
 from models.encoder import encode
 from models.representations import Representations
-from tests.conftest import WORDS
+from tests.conftest import WORDS, TinyEncoder
 
 ALL = CandidateLimits(1000, 1000)
 
@@ -281,3 +281,11 @@ def test_what_a_codebook_is_learned_from_is_encoded_once(
     )
     assert len(again.texts) > len(wanted)
     assert scores(Collection.open(tmp_path, "twice"), eight) == kept
+
+
+def test_a_codec_for_token_vectors_that_an_encoder_does_not_give_is_refused(tmp_path: Path) -> None:
+    encoder = TinyEncoder(sides=("dense", "sparse"))
+    with pytest.raises(SourceError, match="gives no token vectors, which token_codec int8 would store"):
+        build(encoder, tmp_path, "int8")
+    assert not (tmp_path / "coded").exists()
+    assert build(encoder, tmp_path, "none").settings.token_codec == "none"

@@ -21,6 +21,8 @@ from ingest.document_encoders import LocalDocuments
 from ingest.errors import SourceError
 from ingest.ready import build_ready
 from models.encoder import encode
+from models.representations import OUTPUTS
+from tests.conftest import TinyEncoder
 from transfer.errors import TargetExistsError, TransferError
 from transfer.parquet.source import ParquetSource
 from transfer.parquet.target import ParquetTarget
@@ -64,6 +66,28 @@ def test_a_round_trip_answers_to_the_last_digit(
     for name in ("fields", "lexical", "token_codec", "bm25", "window"):
         assert getattr(back.settings, name) == getattr(own.settings, name)
     require_same_answers(own, back, tiny, queries)
+
+
+@pytest.mark.parametrize("sides", [("dense",), ("sparse",), ("colbert",), ("sparse", "colbert")])
+def test_sides_that_an_encoder_lacks_are_lacking_when_it_is_read_back(
+    file: Path, tmp_path: Path, sides: Any
+) -> None:
+    tiny = TinyEncoder(sides=sides)
+    encoder = LocalDocuments(tiny)
+    (tmp_path / "source.jsonl").write_text(
+        "\n".join(json.dumps({"id": text, "text": f"{text} tea"}) for text in ("green", "black", "hot"))
+    )
+    build_collection(encoder, tmp_path, "some", tmp_path / "source.jsonl", window=False)
+    own = Collection.open(tmp_path, "some").snapshot()
+    assert export(own, ParquetTarget(file, own.settings)) == 3
+    build_ready(encoder, tmp_path / "other", "back", ParquetSource(file))
+    back = Collection.open(tmp_path / "other", "back").snapshot()
+    assert back.settings.sides == own.settings.sides == sides
+    weights = Weights(*(float(side in sides) for side in OUTPUTS))
+    query = encode(tiny, ["green tea"], "query")
+    first, second = (each.search(query, top_k=5, weights=weights).hits for each in (own, back))
+    assert first == second
+    assert first[0].document.id == "green"
 
 
 def test_vectors_of_a_residual_codec_come_back_as_they_are(eight: Any, file: Path, tmp_path: Path) -> None:

@@ -115,6 +115,7 @@ def _ready(batch: pyarrow.RecordBatch, positions: list[str], settings: Collectio
         spans = np.stack([sound.column(name).to_numpy() for name in ("start", "end")], axis=1)
         windows = offsets_of(np.diff(owners)[rows]), spans.astype(np.int64)
     return ReadyBatch.of(
+        settings,
         [positions[row] for row in kept],
         documents,
         windows,

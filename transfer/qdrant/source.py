@@ -95,6 +95,7 @@ class QdrantSource:
         terms = [term for each in encoded for term in each.terms]
         empty = np.empty((0, self.settings.dense_dimension), np.float32)
         return ReadyBatch.of(
+            self.settings,
             positions,
             documents,
             windows,
