@@ -15,6 +15,7 @@ from models.errors import CheckpointError, TextTooLongError, UnsupportedError
 from models.json_vocabulary import TOKENIZER_JSON, JsonVocabulary
 from models.representations import Bool, InputType, Int32, TokenBatch, offsets_of
 from models.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
+from models.sparse_modules import transformer_folder
 from models.vocabulary import TokenSpans, Vocabulary
 
 # Of a folder the first that is there.
@@ -50,6 +51,7 @@ class Tokenizer:
     @staticmethod
     def load(folder: Path, settings: EncodingSettings) -> Tokenizer:
         """The tokenizer of a checkpoint folder. Raises CheckpointError where it has none that can be read."""
+        folder = transformer_folder(folder)
         path = next((folder / name for name in TOKENIZER_FILES if (folder / name).is_file()), None)
         if path is None:
             raise CheckpointError(f"{folder / TOKENIZER_JSON} is missing; {REMEDY}")
