@@ -88,8 +88,8 @@ class EncodingSettings:
             raise CheckpointError(f"lower_capitals is {self.lower_capitals!r}; it must be true or false")
         if self.lexical == "idf" and self.splade is not None and self.splade.queries == "table":
             raise CheckpointError(
-                'lexical is "idf", but queries have their weights from a table, which says already how rare a '
-                'term is; take "plain"'
+                'lexical is "idf", but queries have their weights from a table, which already says how rare '
+                'a term is; take "plain"'
             )
 
     def to_json(self) -> JsonObject:

@@ -70,8 +70,8 @@ class HeadWeights:
         """Raises CheckpointError where there is a linear head of lexical weights beside those of SPLADE."""
         if self.sparse is not None:
             raise CheckpointError(
-                f"{folder} has splade in its settings and a linear head of lexical weights, too; remove one of "
-                "both"
+                f"{folder} has splade in its settings and a linear head of lexical weights, too; remove one "
+                "of both"
             )
 
     def arrays(self) -> dict[str, Float32]:

@@ -131,8 +131,8 @@ def _of_json(path: Path, tokenizer: Tokenizer) -> tuple[Float32, str]:
     """Of an object of weights by token; tokens that it leaves out have none."""
     if not path.is_file():
         raise CheckpointError(
-            f"{path} is missing, and so is {WEIGHTS_FILE} beside it: queries have their weights from a table, "
-            "which gives that of each token"
+            f"{path} is missing, and so is {WEIGHTS_FILE} beside it: queries have their weights from a "
+            "table, which gives that of each token"
         )
     named = object_in(path)
     pieces = tokenizer.token_strings(np.arange(tokenizer.vocabulary_size, dtype=np.int32))

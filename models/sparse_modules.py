@@ -1,7 +1,7 @@
 """What a folder of sentence-transformers' SparseEncoder says: SPLADE, and queries that need no model.
 
-`modules.json` lists the transformer with the head of a masked language model and a SpladePooling; or a Router,
-older an Asym, that sends documents through these and looks queries up in a SparseStaticEmbedding.
+`modules.json` lists the transformer with the head of a masked language model and a SpladePooling; or a
+Router, older an Asym, that sends documents through these and looks queries up in a SparseStaticEmbedding.
 https://sbert.net/docs/sparse_encoder/usage/custom_models.html
 """
 
@@ -29,8 +29,8 @@ ROUTERS = ("Router", "Asym")
 ROUTER_FILES = ("router_config.json", "config.json")  # as it is written now, and as releases before 5 did
 MASKED_LANGUAGE_MODEL = "fill-mask"
 READ = (
-    f"a transformer with {POOLING}, or a Router with {TABLE} for queries and a transformer with {POOLING} for "
-    "documents"
+    f"a transformer with {POOLING}, or a Router with {TABLE} for queries and a transformer with {POOLING} "
+    "for documents"
 )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from models.errors import CheckpointError
@@ -29,9 +28,9 @@ class SpladeHead(nn.Module):
         self.settings = settings
 
     def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """hidden: float[G, L, d]; mask: int[G, L], 1 on tokens. Returns float32[G, V], see `splade_rows.Join`."""
+        """hidden: float[G, L, d]; mask: int[G, L], 1 on tokens. Returns float32[G, V] as `splade_rows.Join`."""
         states = hidden.to(next(self.model.parameters()).dtype)
-        logits = self.model(inputs_embeds=states).logits.float()
+        logits: Tensor = self.model(inputs_embeds=states).logits.float()
         weights = (logits * mask.unsqueeze(-1)).relu()
         if self.settings.pooling == "max":
             return weights.amax(1)
@@ -39,12 +38,12 @@ class SpladeHead(nn.Module):
         return (weights.log1p() if self.settings.activation == "log1p_relu" else weights).sum(1)
 
 
-def split_language_model(model: PreTrainedModel, settings: SpladeSettings) -> tuple[nn.Module, SpladeHead]:
+def split_language_model(model: nn.Module, settings: SpladeSettings) -> tuple[nn.Module, SpladeHead]:
     """Body and head of a masked language model, which from now on is its head alone.
 
     Raises CheckpointError for a model whose body is not a part of it.
     """
-    name = model.base_model_prefix
+    name = str(getattr(model, "base_model_prefix", ""))
     body = getattr(model, name, None)
     if not isinstance(body, nn.Module):
         raise CheckpointError(

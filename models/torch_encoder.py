@@ -84,7 +84,7 @@ class EncoderModel(nn.Module):
         return states
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
-        """input_ids, attention_mask: int64[B, L]. Returns as `Heads.forward`, and with SPLADE hidden states."""
+        """input_ids, attention_mask: int64[B, L]. Returns as `Heads.forward`, with SPLADE the states, too."""
         hidden = self.hidden(input_ids, attention_mask)
         outputs: tuple[Tensor, ...] = self.heads(hidden, attention_mask)
         return outputs if self.splade is None else (*outputs, hidden)
@@ -93,14 +93,15 @@ class EncoderModel(nn.Module):
 def load_body(folder: Path, precision: str = "float32", *, language_model: bool = False) -> nn.Module:
     """The transformers model of a checkpoint, without pooler, in evaluation mode.
 
-    language_model: with the head of a masked language model. Weights come from safetensors, or from .bin read as plain weights; no remote code. Where there are none,
-    they are unpacked from the int8 graph.
+    language_model: with the head of a masked language model. Weights come from safetensors, or from .bin read
+    as plain weights; no remote code. Where there are none, they are unpacked from the int8 graph.
     Raises CheckpointError where the weights are missing, damaged or incomplete.
     """
     graph = packed_graph(folder)
     if graph is not None and language_model:
         raise CheckpointError(
-            f"{folder} holds only int8 graphs, which give back no head of a language model: use the onnx engine"
+            f"{folder} holds only an int8 graph, which gives back no head of a language model; use the onnx "
+            "engine"
         )
     if graph is not None:
         return _unpacked_body(folder, graph, precision)
