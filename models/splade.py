@@ -1,8 +1,8 @@
 """How lexical weights come from the head of a masked language model, instead of a linear head of their own.
 
 A text's weight of a term t of the vocabulary is f(logit of t), joined over all its tokens by their maximum
-or their sum, with f = log(1 + relu(·)) of SPLADE, https://arxiv.org/abs/2109.10086, or with a second logarithm,
-log(1 + log(1 + relu(·))), https://arxiv.org/abs/2504.14839. So a text has terms that do not occur in it.
+or their sum, with f = log(1 + relu(·)) of SPLADE, https://arxiv.org/abs/2109.10086, or a second logarithm of
+that, log(1 + log(1 + relu(·))), https://arxiv.org/abs/2504.14839. So a text has terms that it does not say.
 Special tokens are counted like any other, and are terms like any other.
 """
 

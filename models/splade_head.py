@@ -28,7 +28,7 @@ class SpladeHead(nn.Module):
         self.settings = settings
 
     def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """hidden: float[G, L, d]; mask: int[G, L], 1 on tokens. Returns float32[G, V] as `splade_rows.Join`."""
+        """hidden: float[G, L, d]; mask: int[G, L], 1 on tokens. Returns float32[G, V], as a `Join` does."""
         states = hidden.to(next(self.model.parameters()).dtype)
         logits: Tensor = self.model(inputs_embeds=states).logits.float()
         weights = (logits * mask.unsqueeze(-1)).relu()

@@ -55,7 +55,6 @@ OUT_OF_MEMORY = (
     "CUBLAS_STATUS_ALLOC_FAILED",
 )
 CPU_BATCH_TOKENS = 4096
-HIDDEN = "hidden"  # the output of a pass that the head of SPLADE takes
 CAUSAL_DIFFERENCE = 1e-6  # of two states that should be one: what rounding in a batch may do
 CUDA_BATCH_TOKENS = 32768
 
@@ -76,7 +75,7 @@ class EncoderModel(nn.Module):
     @property
     def output_names(self) -> list[str]:
         """What a pass gives, in order."""
-        return [*self.heads.sides, *([] if self.splade is None else [HIDDEN])]
+        return [*self.heads.sides, *([] if self.splade is None else ["hidden"])]
 
     def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Last hidden states float[B, L, d] of input_ids and attention_mask, int64[B, L] each."""

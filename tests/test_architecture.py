@@ -72,6 +72,7 @@ INDEX_ORDER = [
 HOMES = {
     "torch": {
         "models/heads.py",
+        "models/splade_head.py",
         "models/torch_encoder.py",
         "models/export_onnx.py",
         "models/adapters/attach.py",
