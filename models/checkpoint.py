@@ -33,6 +33,8 @@ ENGLISH, MULTILINGUAL = "minilm-m3", "multi-m3"
 SHIPPED = (ENGLISH, MULTILINGUAL)
 DEFAULT_CHECKPOINT = MULTILINGUAL
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "checkpoints"
+# Settings that are written only where they are otherwise.
+LEFT_OUT = (("splade", None), ("special_tokens", True))
 REVISION_MARK = "@"  # between a hub id and its revision; no hub id has one
 # What a hub checkpoint may bring: data only, no code, and of pickles only those read with weights_only.
 HUB_FILES = (
@@ -57,7 +59,8 @@ class EncodingSettings:
     document_instruction: put before every text of that type; mcls_every: a CLS at every position divisible by
     it (MCLS); lexical: what suits the sparse head, which new collections take unless told otherwise;
     lower_capitals: whether texts written in capitals are read in small letters; splade: how lexical weights
-    come from the head of a masked language model, None where they come from a linear head.
+    come from the head of a masked language model, None where they come from a linear head; special_tokens:
+    whether a text stands between special tokens, as all do but those of static embeddings.
     """
 
     pooling: Pooling = "cls"
@@ -69,6 +72,7 @@ class EncodingSettings:
     lexical: LexicalKind = "plain"
     lower_capitals: bool = False
     splade: SpladeSettings | None = None
+    special_tokens: bool = True
 
     def __post_init__(self) -> None:
         if self.pooling not in get_args(Pooling):
@@ -84,8 +88,9 @@ class EncodingSettings:
         for name in ("query_instruction", "document_instruction"):
             if not isinstance(getattr(self, name), str):
                 raise CheckpointError(f"{name} is {getattr(self, name)!r}; it must be a string")
-        if not isinstance(self.lower_capitals, bool):
-            raise CheckpointError(f"lower_capitals is {self.lower_capitals!r}; it must be true or false")
+        for name in ("lower_capitals", "special_tokens"):
+            if not isinstance(getattr(self, name), bool):
+                raise CheckpointError(f"{name} is {getattr(self, name)!r}; it must be true or false")
         if self.lexical == "idf" and self.splade is not None and self.splade.queries == "table":
             raise CheckpointError(
                 'lexical is "idf", but queries have their weights from a table, which already says how rare '
@@ -93,8 +98,9 @@ class EncodingSettings:
             )
 
     def to_json(self) -> JsonObject:
-        """All settings as a JSON object; without `splade` where there is none, as before there was any."""
-        return {name: value for name, value in asdict(self).items() if (name, value) != ("splade", None)}
+        """All settings as a JSON object; without the newest where they change nothing, as before them."""
+        values = asdict(self)
+        return {name: value for name, value in values.items() if (name, value) not in LEFT_OUT}
 
     @property
     def of_representations(self) -> JsonObject:

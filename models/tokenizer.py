@@ -37,7 +37,7 @@ class Tokenizer:
 
     def __init__(self, content: bytes, settings: EncodingSettings) -> None:
         """content: of one of TOKENIZER_FILES. Raises CheckpointError."""
-        vocabulary = _vocabulary_of(content)
+        vocabulary = _vocabulary_of(content, framed=settings.special_tokens)
         self.settings = settings
         self._content = content
         self._vocabulary = vocabulary
@@ -224,10 +224,12 @@ class Tokenizer:
         return np.concatenate([self._prefix, content, self._suffix])
 
 
-def _vocabulary_of(content: bytes) -> Vocabulary:
-    """content: of a `tokenizer.json`, or of a `sentencepiece.bpe.model`, which begins with a piece."""
+def _vocabulary_of(content: bytes, *, framed: bool) -> Vocabulary:
+    """content: of a `tokenizer.json`, or of a `sentencepiece.bpe.model`, which begins with a piece and has
+    special tokens around texts anyway.
+    """
     is_message = content[:1] == b"\n" and not content[:64].lstrip().startswith(b"{")
-    return SentencePieceVocabulary(content) if is_message else JsonVocabulary(content)
+    return SentencePieceVocabulary(content) if is_message else JsonVocabulary(content, framed=framed)
 
 
 def _require_sentencepiece(folder: Path) -> None:

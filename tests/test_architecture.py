@@ -83,6 +83,7 @@ HOMES = {
         "training",
     },
     "transformers": {
+        "models/splade_head.py",
         "models/torch_encoder.py",
         "models/export_onnx.py",
         "models/adapters/body.py",
