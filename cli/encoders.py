@@ -40,13 +40,12 @@ def encoder_of(settings: Settings, collection: CollectionSettings) -> Encoder:
 
 def tokenizer_of(checkpoint: str) -> Tokenizer | None:
     """The tokenizer of a checkpoint that lies on this machine; None of any other, which is not fetched."""
-    from models.checkpoint import SHIPPED, read_settings, resolve_checkpoint
-    from models.tokenizer import Tokenizer
+    from models.checkpoint import SHIPPED, resolve_checkpoint
+    from models.loader import load_tokenizer
 
     if checkpoint not in SHIPPED and not Path(checkpoint).expanduser().is_dir():
         return None
-    folder = resolve_checkpoint(checkpoint)
-    return Tokenizer.load(folder, read_settings(folder))
+    return load_tokenizer(resolve_checkpoint(checkpoint))
 
 
 def _is_of(collection: CollectionSettings, encoder: Encoder) -> bool:

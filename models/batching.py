@@ -34,11 +34,12 @@ log = logging.getLogger("tercet")
 class PaddedOutputs:
     """What an engine gives for one padded batch; None where not asked for. Rows of padding are undefined.
 
-    dense: float32[B, D]; sparse: float32[B, L], weight of each token; colbert: float32[B, L, C].
+    dense: float32[B, D]; sparse: float32[B, L], weight of each token, or ready rows with SPLADE; colbert:
+    float32[B, L, C].
     """
 
     dense: Float32 | None
-    sparse: Float32 | None
+    sparse: Float32 | SparseRows | None
     colbert: Float32 | None
 
 
@@ -136,7 +137,9 @@ def pack(batch: TokenBatch, padded: PaddedOutputs, tokenizer: Tokenizer) -> Repr
     position = np.arange(int(lengths.max(initial=0)))
     present: Bool = position < lengths[:, None]
     sparse = colbert = None
-    if padded.sparse is not None:
+    if isinstance(padded.sparse, SparseRows):
+        sparse = padded.sparse
+    elif padded.sparse is not None:
         weights = np.where(tokenizer.is_instruction(batch), 0, padded.sparse[present])
         sparse = reduce_sparse(batch.token_ids, weights, batch.offsets, tokenizer.special_ids)
     if padded.colbert is not None:

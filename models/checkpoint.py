@@ -16,6 +16,8 @@ from typing import Any, Literal, get_args
 from models.errors import CheckpointError
 from models.representations import LexicalKind
 from models.sentence_transformers import settings_of_modules
+from models.sparse_modules import settings_of_sparse_modules, transformer_folder
+from models.splade import SpladeSettings
 
 Pooling = Literal["cls", "mean", "last", "none"]
 JsonObject = dict[str, Any]
@@ -31,6 +33,8 @@ ENGLISH, MULTILINGUAL = "minilm-m3", "multi-m3"
 SHIPPED = (ENGLISH, MULTILINGUAL)
 DEFAULT_CHECKPOINT = MULTILINGUAL
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "checkpoints"
+# Settings that are written only where they are otherwise.
+LEFT_OUT = (("splade", None), ("special_tokens", True))
 REVISION_MARK = "@"  # between a hub id and its revision; no hub id has one
 # What a hub checkpoint may bring: data only, no code, and of pickles only those read with weights_only.
 HUB_FILES = (
@@ -54,7 +58,9 @@ class EncodingSettings:
     special tokens included; colbert_dimension: must equal the head's, if given; query_instruction,
     document_instruction: put before every text of that type; mcls_every: a CLS at every position divisible by
     it (MCLS); lexical: what suits the sparse head, which new collections take unless told otherwise;
-    lower_capitals: whether texts written in capitals are read in small letters.
+    lower_capitals: whether texts written in capitals are read in small letters; splade: how lexical weights
+    come from the head of a masked language model, None where they come from a linear head; special_tokens:
+    whether a text stands between special tokens, as all do but those of static embeddings.
     """
 
     pooling: Pooling = "cls"
@@ -65,6 +71,8 @@ class EncodingSettings:
     mcls_every: int | None = None
     lexical: LexicalKind = "plain"
     lower_capitals: bool = False
+    splade: SpladeSettings | None = None
+    special_tokens: bool = True
 
     def __post_init__(self) -> None:
         if self.pooling not in get_args(Pooling):
@@ -80,12 +88,19 @@ class EncodingSettings:
         for name in ("query_instruction", "document_instruction"):
             if not isinstance(getattr(self, name), str):
                 raise CheckpointError(f"{name} is {getattr(self, name)!r}; it must be a string")
-        if not isinstance(self.lower_capitals, bool):
-            raise CheckpointError(f"lower_capitals is {self.lower_capitals!r}; it must be true or false")
+        for name in ("lower_capitals", "special_tokens"):
+            if not isinstance(getattr(self, name), bool):
+                raise CheckpointError(f"{name} is {getattr(self, name)!r}; it must be true or false")
+        if self.lexical == "idf" and self.splade is not None and self.splade.queries == "table":
+            raise CheckpointError(
+                'lexical is "idf", but queries have their weights from a table, which already says how rare '
+                'a term is; take "plain"'
+            )
 
     def to_json(self) -> JsonObject:
-        """All settings as a JSON object."""
-        return asdict(self)
+        """All settings as a JSON object; without the newest where they change nothing, as before them."""
+        values = asdict(self)
+        return {name: value for name, value in values.items() if (name, value) not in LEFT_OUT}
 
     @property
     def of_representations(self) -> JsonObject:
@@ -100,13 +115,17 @@ class EncodingSettings:
     def from_json(values: Mapping[str, Any]) -> EncodingSettings:
         """Settings from a JSON object; absent keys take their defaults, unknown keys fail.
 
+        With `splade` there is no dense side unless `pooling` is given.
         Raises CheckpointError for an unknown key or a value out of range.
         """
         known = [field.name for field in fields(EncodingSettings)]
         unknown = sorted(set(values) - set(known))
         if unknown:
             raise CheckpointError(f"{SETTINGS_FILE} has unknown keys {unknown}; it may have {known}")
-        return EncodingSettings(**values)
+        if values.get("splade") is None:
+            return EncodingSettings(**values)
+        splade = SpladeSettings.from_json(values["splade"])
+        return EncodingSettings(**{"pooling": "none", **values, "splade": splade})
 
 
 def read_json(path: Path) -> JsonObject:
@@ -137,11 +156,21 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
 
 def hidden_size(folder: Path) -> int:
     """Width of the hidden states. Raises CheckpointError where the model's configuration has none."""
-    path = folder / CONFIG_FILE
-    width = read_json(path).get("hidden_size")
+    path = transformer_folder(folder) / CONFIG_FILE
+    config = read_json(path)
+    width = config.get("hidden_size", config.get("dim"))  # DistilBERT's name for it
     if not isinstance(width, int) or isinstance(width, bool) or width < 1:
         raise CheckpointError(f"{path}: hidden_size is {width!r}; it must be a whole number of at least 1")
     return width
+
+
+def logits_size(folder: Path) -> int:
+    """V, how many terms a masked language model weighs. Raises CheckpointError where it does not say so."""
+    path = transformer_folder(folder) / CONFIG_FILE
+    size = read_json(path).get("vocab_size")
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise CheckpointError(f"{path}: vocab_size is {size!r}; it must be a whole number of at least 1")
+    return size
 
 
 def read_settings(folder: Path) -> EncodingSettings:
@@ -150,14 +179,15 @@ def read_settings(folder: Path) -> EncodingSettings:
 
     Raises CheckpointError for unknown keys, or a `max_length` past the model's positions.
     """
-    limit = position_limit(read_json(folder / CONFIG_FILE))
+    transformer = transformer_folder(folder)
+    limit = position_limit(read_json(transformer / CONFIG_FILE))
     path = folder / SETTINGS_FILE
-    of_modules = settings_of_modules(folder)
+    of_modules = settings_of_sparse_modules(folder) or settings_of_modules(folder)
     own = read_json(path) if path.exists() else {}
     values = {**of_modules, **own}
     settings = EncodingSettings.from_json(values)
     if "max_length" not in values:
-        return replace(settings, max_length=_default_max_length(folder, limit))
+        return replace(settings, max_length=_default_max_length(transformer, limit))
     if "max_length" not in own and limit is not None:
         return replace(settings, max_length=min(settings.max_length, limit))
     if limit is not None and settings.max_length > limit:

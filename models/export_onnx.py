@@ -44,10 +44,13 @@ from models.graphs import (
 )
 from models.head_weights import HeadWeights, write_heads
 from models.heads import Heads
-from models.onnx_encoder import CPU_BATCH_TOKENS
-from models.onnx_graph import OnnxGraph, Placement
+from models.onnx_encoder import CPU_BATCH_TOKENS, open_graph
+from models.onnx_graph import Placement
+from models.onnx_splade import HIDDEN, JOINED, MASK, head_file
 from models.quantize_onnx import is_identified, quantize
+from models.query_table import read_query_weights
 from models.representations import OUTPUTS, Float32, Int32, Representations, SparseRows
+from models.sparse_modules import transformer_folder
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
 
@@ -100,13 +103,14 @@ def export(checkpoint: Path, output: Path, *, int8: bool, calibration: Sequence[
     settings = read_settings(checkpoint)
     require_float_weights(checkpoint, int8=int8)
     model = load_model(checkpoint, settings)
-    heads = model.heads.weights()
+    tokenizer = Tokenizer.load(checkpoint, settings)
+    heads = replace(model.heads.weights(), queries=read_query_weights(checkpoint, tokenizer))
     (output / FOLDER).mkdir(parents=True, exist_ok=True)
     _copy_files(checkpoint, output, settings)
     if heads.arrays():
         write_heads(output, heads)
     source = _source_of(checkpoint, settings, heads)
-    rounding = _rounding(checkpoint, Tokenizer.load(checkpoint, settings), calibration) if int8 else None
+    rounding = _rounding(checkpoint, tokenizer, calibration) if int8 else None
     precision, graph = _write(model, output, rounding)
     reference = TorchEncoder(checkpoint, checkpoint.name, device="cpu")
     return _verify(reference, output, source, precision, graph)
@@ -122,6 +126,10 @@ def export_adapter(
     Raises as `export`, and AdapterUnusableError where the adapter is damaged or of another base.
     """
     settings = read_settings(checkpoint)
+    if settings.splade is not None:
+        raise UnsupportedError(
+            f"{checkpoint} has lexical weights by SPLADE, which takes no adapter; give a base"
+        )
     require_float_weights(checkpoint, int8=int8)
     reference = TorchEncoder(checkpoint, checkpoint.name, device="cpu", adapters=adapter.parent)
     encoder = with_adapter(reference, adapter.name)
@@ -151,7 +159,9 @@ def require_float_weights(checkpoint: Path, *, int8: bool) -> None:
 def _source_of(checkpoint: Path, settings: EncodingSettings, heads: HeadWeights) -> Export:
     """The record of an export that has no graphs yet."""
     weights = body_digest(checkpoint)
-    return Export(weights, heads_digest(heads.arrays()), settings.pooling, settings.mcls_every, {})
+    splade = None if settings.splade is None else settings.splade.of_graph
+    digest = heads_digest(heads.arrays())
+    return Export(weights, digest, settings.pooling, settings.mcls_every, {}, splade=splade)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +186,10 @@ def _write(model: EncoderModel, output: Path, rounding: _Rounding | None) -> tup
     """Writes an int8 graph, or a float32 one without a rounding; returns the precision and its files."""
     precision = "float32" if rounding is None else "int8"
     path = output / FOLDER / GRAPH_FILES[precision]
-    for stale in (path, _data_file(path)):
-        stale.unlink(missing_ok=True)
+    paths = [path] if model.splade is None else [path, head_file(path)]
+    for stale in (path, head_file(path)):
+        for file in (stale, _data_file(stale)):
+            file.unlink(missing_ok=True)
     if rounding is None:
         write_graph(model, path)
     else:
@@ -185,43 +197,65 @@ def _write(model: EncoderModel, output: Path, rounding: _Rounding | None) -> tup
             source = Path(scratch) / GRAPH_FILES["float32"]
             write_graph(model, source)
             quantize(source, path, rounding.texts, identified=rounding.identified)
-    return precision, Graph(path.name, _digests(path), {})
+            if model.splade is not None:  # rounded to the nearest, so as its weights and no texts say
+                quantize(head_file(source), head_file(path))
+    digests = {name: digest for each in paths for name, digest in _digests(each).items()}
+    return precision, Graph(path.name, digests, {})
 
 
 def write_graph(model: EncoderModel, path: Path) -> None:
     """Traces the model to a float32 graph with inputs input_ids and attention_mask, int64[B, L] each.
 
-    Outputs as `Heads.forward`. Attention becomes one fused operator of onnxruntime.
+    Outputs as `EncoderModel.forward`. Attention becomes one fused operator of onnxruntime. The head of SPLADE
+    becomes a graph of its own, beside it.
     """
     AttentionInterface.register(ATTENTION, _fused_attention)
     AttentionMaskInterface.register(ATTENTION, _key_mask)
     ids = torch.full((2, 8), 4, dtype=torch.int64)
     mask = torch.ones_like(ids)
-    dynamic = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    size = sum(parameter.nbytes for parameter in model.parameters())
     body: Any = model.body
     body.set_attn_implementation(ATTENTION)
     try:
-        with _quiet():
-            program = torch.onnx.export(
-                model,
-                (ids, mask),
-                input_names=["input_ids", "attention_mask"],
-                output_names=list(model.heads.sides),
-                dynamic_shapes=(dynamic, dynamic),
-                dynamo=True,
-                verbose=False,
-            )
-            if program is None:
-                raise UnsupportedError(
-                    f"torch exported no graph of {type(body).__name__}; use the torch engine"
-                )
-            # The exporter notes each node's source line; a graph should name no path of this machine.
-            ClearMetadataAndDocStringPass()(program.model)
-            choose_mask_at_run_time(program.model.graph)
-            program.save(str(path), external_data=size > SINGLE_FILE_BYTES)
+        traced = {"input_ids": ids, "attention_mask": mask}
+        _trace(model, traced, model.output_names, path, (model.body, model.heads))
     finally:
         body.set_attn_implementation("sdpa")
+    if model.splade is not None:
+        with torch.inference_mode():
+            hidden = model.hidden(ids, mask).clone()
+        _trace(model.splade, {HIDDEN: hidden, MASK: mask}, [JOINED], head_file(path), (model.splade,))
+
+
+def _trace(
+    model: torch.nn.Module,
+    inputs: dict[str, Tensor],
+    outputs: Sequence[str],
+    path: Path,
+    parts: Sequence[torch.nn.Module],
+) -> None:
+    """Writes the graph of a module, whose inputs may have any number of texts and tokens, their first axes.
+
+    parts: of the module that go into it.
+    """
+    dynamic = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    size = sum(parameter.nbytes for part in parts for parameter in part.parameters())
+    with _quiet():
+        program = torch.onnx.export(
+            model,
+            tuple(inputs.values()),
+            input_names=list(inputs),
+            output_names=list(outputs),
+            dynamic_shapes=(dynamic,) * len(inputs),
+            dynamo=True,
+            verbose=False,
+        )
+        if program is None:
+            name = type(getattr(model, "body", model)).__name__
+            raise UnsupportedError(f"torch exported no graph of {name}; use the torch engine")
+        # The exporter notes each node's source line; a graph should name no path of this machine.
+        ClearMetadataAndDocStringPass()(program.model)
+        choose_mask_at_run_time(program.model.graph)
+        program.save(str(path), external_data=size > SINGLE_FILE_BYTES)
 
 
 def _fused_attention(
@@ -333,7 +367,8 @@ def _verify(reference: Encoder, output: Path, source: Export, precision: str, gr
 
 def _encode_with(path: Path, reference: Encoder) -> Representations:
     """What a graph gives for the texts that every graph is verified on."""
-    graph = OnnxGraph(path, Placement("cpu", 0, usable_cores()))
+    placement = Placement("cpu", 0, usable_cores())
+    graph = open_graph(path, placement, reference.info.vocabulary_size, reference.tokenizer.settings)
     tokens = reference.tokenizer.tokenize(VERIFIED_TEXTS)
     return encode_in_batches(
         tokens,
@@ -347,8 +382,9 @@ def _encode_with(path: Path, reference: Encoder) -> Representations:
 
 def _copy_files(checkpoint: Path, output: Path, settings: EncodingSettings) -> None:
     """Configuration, tokenizer and settings: all that the graph's folder needs beside it."""
+    transformer = transformer_folder(checkpoint)
     for name in (CONFIG_FILE, *COPIED_FILES):
-        source = checkpoint / name
+        source = transformer / name
         if source.is_file() and source.resolve() != (output / name).resolve():
             shutil.copyfile(source, output / name)
     text = json.dumps(settings.to_json(), indent=2, ensure_ascii=False)

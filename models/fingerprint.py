@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from models.checkpoint import EncodingSettings, read_json
 from models.errors import CheckpointError
+from models.sparse_modules import transformer_folder
 
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 WEIGHT_INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
@@ -32,6 +33,7 @@ def weight_files(folder: Path) -> list[Path]:
 
     Raises CheckpointError where there are none.
     """
+    folder = transformer_folder(folder)
     for name in WEIGHT_FILES:
         if (folder / name).is_file():
             return [folder / name]
@@ -46,6 +48,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 def has_weights(folder: Path) -> bool:
     """Whether a checkpoint folder holds a model's weights."""
+    folder = transformer_folder(folder)
     return any((folder / name).is_file() for name in (*WEIGHT_FILES, *WEIGHT_INDEXES))
 
 

@@ -6,13 +6,14 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from models.checkpoint import EncodingSettings, JsonObject, read_json
+from models.checkpoint import SETTINGS_FILE, EncodingSettings, JsonObject, read_json
 from models.errors import CheckpointError, UnsupportedError
 from models.fingerprint import file_digest, has_weights, weights_digest
 
 FOLDER = "onnx"
 EXPORT_FILE = "export.json"
 FORMAT = 1
+OPTIONAL = ("adapter", "splade")  # keys of the record that are left out where they have nothing to say
 GRAPH_FILES = {"float32": "model.onnx", "int8": "model_int8.onnx"}
 
 
@@ -30,7 +31,8 @@ class Export:
     """What the graphs of a checkpoint were made from.
 
     weights, heads: sha256 of the checkpoint's; pooling, mcls_every: settings that the graphs have built in;
-    graphs: by precision; adapter: digest of the adapter that they have built in, with its heads, or None.
+    graphs: by precision; adapter: digest of the adapter that they have built in, with its heads, or None;
+    splade: what they have built in of SPLADE, or None.
     """
 
     weights: str
@@ -39,11 +41,12 @@ class Export:
     mcls_every: int | None
     graphs: dict[str, Graph]
     adapter: str | None = None
+    splade: JsonObject | None = None
 
     def same_base(self, other: Export) -> bool:
         """Whether both come from the same weights, heads and built-in settings."""
-        mine = (self.weights, self.heads, self.pooling, self.mcls_every)
-        return mine == (other.weights, other.heads, other.pooling, other.mcls_every)
+        mine = (self.weights, self.heads, self.pooling, self.mcls_every, self.splade)
+        return mine == (other.weights, other.heads, other.pooling, other.mcls_every, other.splade)
 
     def same_source(self, other: Export) -> bool:
         """Whether both come from the same base and the same adapter."""
@@ -72,7 +75,8 @@ def read_export(folder: Path) -> Export:
             for precision, graph in values["graphs"].items()
         }
         source = {name: values[name] for name in ("weights", "heads", "pooling", "mcls_every")}
-        return Export(graphs=graphs, adapter=values.get("adapter"), **source)
+        source |= {name: values.get(name) for name in OPTIONAL}
+        return Export(graphs=graphs, **source)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
             f"{path} lacks or misnames a key ({error}); export the checkpoint again"
@@ -82,8 +86,9 @@ def read_export(folder: Path) -> Export:
 def write_export(folder: Path, export: Export) -> None:
     """Writes the export record of a checkpoint folder."""
     values: JsonObject = {"format": FORMAT, **asdict(export)}
-    if export.adapter is None:
-        del values["adapter"]
+    for name in OPTIONAL:
+        if values[name] is None:
+            del values[name]
     path = folder / FOLDER / EXPORT_FILE
     path.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
@@ -139,6 +144,12 @@ def check_settings(folder: Path, export: Export, settings: EncodingSettings, hea
         raise CheckpointError(
             f"{path}: exported with pooling {export.pooling!r} and mcls_every {export.mcls_every}, but "
             f"tercet.json says {settings.pooling!r} and {settings.mcls_every}; export the checkpoint again"
+        )
+    splade = None if settings.splade is None else settings.splade.of_graph
+    if export.splade != splade:
+        raise CheckpointError(
+            f"{path}: exported with splade {export.splade}, but {SETTINGS_FILE} says {splade}; export the "
+            "checkpoint again"
         )
     if export.heads != heads:
         raise CheckpointError(f"{path}: the heads beside it were changed after the export; export again")

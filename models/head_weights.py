@@ -15,6 +15,7 @@ from models.representations import Float32
 
 HEADS_FILE = "heads.safetensors"
 SPARSE, COLBERT = ("sparse.weight", "sparse.bias"), ("colbert.weight", "colbert.bias")
+QUERIES = "queries.weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,13 @@ class LinearHead:
 class HeadWeights:
     """The linear heads of a checkpoint, None for a side that it lacks: of lexical weights, which has one row,
     and of token vectors, which has as many as these have values.
+
+    queries: float32[V], lexical weights of the tokens of queries that need no model, None where they do.
     """
 
     sparse: LinearHead | None = None
     colbert: LinearHead | None = None
+    queries: Float32 | None = None
 
     @property
     def colbert_dimension(self) -> int:
@@ -62,21 +66,33 @@ class HeadWeights:
                 f"but the head gives {self.colbert_dimension}"
             )
 
+    def require_no_sparse(self, folder: Path) -> None:
+        """Raises CheckpointError where there is a linear head of lexical weights beside those of SPLADE."""
+        if self.sparse is not None:
+            raise CheckpointError(
+                f"{folder} has splade in its settings and a linear head of lexical weights, too; remove one "
+                "of both"
+            )
+
     def arrays(self) -> dict[str, Float32]:
         """The arrays under the names of heads.safetensors."""
         named = ((SPARSE, self.sparse), (COLBERT, self.colbert))
-        return {
+        heads = {
             name: array
             for names, head in named
             if head is not None
             for name, array in zip(names, (head.weight, head.bias), strict=True)
         }
+        return heads if self.queries is None else {**heads, QUERIES: self.queries}
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, Float32], source: str, width: int) -> HeadWeights:
         """Checks names and shapes. Raises CheckpointError naming `source` where one is missing or wrong."""
+        queries = arrays.get(QUERIES)
         return HeadWeights(
-            _linear_head(arrays, SPARSE, source, width, rows=1), _linear_head(arrays, COLBERT, source, width)
+            _linear_head(arrays, SPARSE, source, width, rows=1),
+            _linear_head(arrays, COLBERT, source, width),
+            None if queries is None else np.ascontiguousarray(queries, np.float32),
         )
 
 

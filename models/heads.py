@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -35,7 +36,8 @@ class Heads(nn.Module):
         """Heads with trained weights."""
         width = max((head.weight.shape[1] for head in (weights.sparse, weights.colbert) if head), default=0)
         heads = Heads(width, weights.colbert_dimension, settings, sparse=weights.sparse is not None)
-        heads.load_state_dict({name: torch.from_numpy(array) for name, array in weights.arrays().items()})
+        linear = replace(weights, queries=None).arrays()
+        heads.load_state_dict({name: torch.from_numpy(array) for name, array in linear.items()})
         return heads
 
     def weights(self) -> HeadWeights:
@@ -130,11 +132,13 @@ def load_heads(folder: Path, width: int, settings: EncodingSettings) -> Heads:
         arrays = {**_linear(folder, "sparse"), **_linear(folder, "colbert")}
         weights = HeadWeights.from_arrays(arrays, f"sparse_linear.pt or colbert_linear.pt in {folder}", width)
     weights.require_dimension(settings.colbert_dimension, folder)
+    if settings.splade is not None:
+        weights.require_no_sparse(folder)
     heads = Heads.from_weights(weights, settings)
-    if not heads.sides:
+    if not heads.sides and settings.splade is None:
         raise CheckpointError(
-            f"{folder} has no side: {SETTINGS_FILE} says pooling none, and neither {HEADS_FILE} nor "
-            "sparse_linear.pt nor colbert_linear.pt is there"
+            f"{folder} has no side: {SETTINGS_FILE} says pooling none and no splade, and there is neither "
+            f"{HEADS_FILE} nor sparse_linear.pt nor colbert_linear.pt"
         )
     return heads
 

@@ -25,8 +25,11 @@ TEXTS_AT_A_TIME = 32
 class JsonVocabulary:
     """Nothing is changed after construction: padding and truncation are the library's state, and left off."""
 
-    def __init__(self, content: bytes) -> None:
-        """content: of the file. Raises CheckpointError where it is damaged or frames no text."""
+    def __init__(self, content: bytes, *, framed: bool = True) -> None:
+        """content: of the file; framed: whether texts stand between special tokens.
+
+        Raises CheckpointError where it is damaged, or frames no text that should be.
+        """
         try:
             library = Library.from_buffer(content)
         except ValueError as error:
@@ -34,7 +37,8 @@ class JsonVocabulary:
         library.no_padding()
         library.no_truncation()
         self._library = library
-        self.prefix, self.suffix = _special_frame(library)
+        nothing = np.zeros(0, np.int32)
+        self.prefix, self.suffix = _special_frame(library) if framed else (nothing, nothing)
         self.size = 1 + max(library.get_vocab(with_added_tokens=True).values())
         self.special_ids = _special_ids(library, content, [*self.prefix, *self.suffix])
         self.pad_id = next((i for i in map(library.token_to_id, PAD_NAMES) if i is not None), 0)

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from models.adapters.routing import with_routers
 from models.adapters.settings import ADAPTER_SESSIONS
-from models.checkpoint import checkpoint_name, checkpoint_origin, resolve_checkpoint
+from models.checkpoint import checkpoint_name, checkpoint_origin, read_settings, resolve_checkpoint
 from models.encoder import Encoder, Engine
 from models.errors import UnsupportedError
 from models.representations import OUTPUTS
+from models.static_encoder import StaticEncoder
+from models.static_files import is_static, read_static
+from models.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from models.onnx_encoder import OnnxEncoder
@@ -40,11 +43,13 @@ def load_encoder(
     than these, where the default is more; precision: float32, int8 (onnx), float16 or bfloat16
     (torch on CUDA), by default int8 where it was exported and the device is a CPU, else float32;
     adapters: folder of the adapters and routers that may be asked for; adapter_sessions: exported graphs of
-    adapters kept open at a time (onnx).
+    adapters kept open at a time (onnx). A folder of static embeddings needs no engine, and takes none.
     Raises CheckpointError, or UnsupportedError where the engine is not installed.
     """
     folder = resolve_checkpoint(checkpoint, revision)
     name, origin = checkpoint_name(checkpoint), checkpoint_origin(checkpoint, folder)
+    if is_static(folder):
+        return _told(StaticEncoder(folder, name, origin=origin, precision=precision))
     # Each engine is imported only when chosen: serving on a CPU has no torch.
     if engine == "onnx":
         from models.onnx_encoder import OnnxEncoder
@@ -87,7 +92,14 @@ def load_encoder(
     raise UnsupportedError(f"engine {engine!r} is not known; choose onnx or torch")
 
 
-def _told(encoder: OnnxEncoder | TorchEncoder) -> Encoder:
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of a checkpoint folder, whatever encodes its tokens. Raises CheckpointError."""
+    if is_static(folder):
+        return read_static(folder).tokenizer
+    return Tokenizer.load(folder, read_settings(folder))
+
+
+def _told(encoder: OnnxEncoder | TorchEncoder | StaticEncoder) -> Encoder:
     """The encoder with its routers; the log tells which sides it lacks, as a lost file may be the reason."""
     lacking = [side for side in OUTPUTS if side not in encoder.info.sides]
     if lacking:

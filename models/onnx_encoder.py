@@ -13,7 +13,7 @@ from models.adapters.library import AdapterLibrary, describe
 from models.adapters.routing import MIXING_REFUSED
 from models.adapters.settings import ADAPTER_SESSIONS
 from models.batching import Adapters, PaddedOutputs, encode_in_batches
-from models.checkpoint import hidden_size, read_settings
+from models.checkpoint import EncodingSettings, hidden_size, read_settings
 from models.cores import usable_cores
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
@@ -22,6 +22,8 @@ from models.fingerprint import fingerprint, heads_digest
 from models.graphs import check_settings, choose_graph, read_export, verify_graph
 from models.head_weights import read_heads
 from models.onnx_graph import OnnxGraph, Placement, has_cuda
+from models.onnx_splade import OnnxSplade
+from models.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
 from models.representations import OUTPUTS, Int64, Output, Representations, Route, TokenBatch
 from models.tokenizer import Tokenizer
 
@@ -65,11 +67,16 @@ class OnnxEncoder:
         precision, graph = choose_graph(export, precision, kind)
         heads = read_heads(folder, hidden_size(folder))
         heads.require_dimension(settings.colbert_dimension, folder)
-        check_settings(folder, export, settings, heads_digest(heads.arrays()))
+        if settings.splade is not None:
+            heads.require_no_sparse(folder)
         self.tokenizer = Tokenizer.load(folder, settings)
+        heads = replace(heads, queries=read_query_weights(folder, self.tokenizer))
+        check_settings(folder, export, settings, heads_digest(heads.arrays()))
+        size = sparse_size(folder, self.tokenizer, heads)
+        self._queries = QueryTable.of(heads.queries, self.tokenizer)
         threads = threads or usable_cores()
         placement = Placement(kind, gpu, threads)
-        self._graph = OnnxGraph(verify_graph(folder, graph), placement)
+        self._graph = open_graph(verify_graph(folder, graph), placement, size, settings)
         # While one batch is in a part that does not split over threads, another uses them.
         self._pool = ThreadPoolExecutor(2, "batch") if kind == "cpu" and threads > 1 else None
         suited = batch_tokens or (CUDA_BATCH_TOKENS if kind == "cuda" else CPU_BATCH_TOKENS)
@@ -82,13 +89,14 @@ class OnnxEncoder:
             precision=precision,
             dense_dimension=0 if settings.pooling == "none" else hidden_size(folder),
             colbert_dimension=heads.colbert_dimension,
-            vocabulary_size=0 if heads.sparse is None else self.tokenizer.vocabulary_size,
+            vocabulary_size=size,
             max_length=settings.max_length,
             pooling=settings.pooling,
             lexical=settings.lexical,
             checkpoint=origin,
         )
-        library = AdapterLibrary(adapters, folder, fingerprint_of(), heads.sizes)
+        with_adapters = adapters if settings.splade is None else None
+        library = AdapterLibrary(with_adapters, folder, fingerprint_of(), heads.sizes)
         self._adapters = AdapterGraphs(library, export, placement, asked_precision, adapter_sessions)
         self._fingerprint_of = fingerprint_of
 
@@ -125,16 +133,20 @@ class OnnxEncoder:
         for adapter in set(adapters or ()):
             if adapter is not None:
                 self._adapters.get(_single(adapter))
-        return encode_in_batches(
-            batch,
-            outputs,
-            self._batch_tokens,
-            self.tokenizer,
-            self.info,
-            self._forward,
-            self._pool,
-            adapters,
-        )
+
+        def encode(texts: TokenBatch, asked: Sequence[Output]) -> Representations:
+            return encode_in_batches(
+                texts,
+                asked,
+                self._batch_tokens,
+                self.tokenizer,
+                self.info,
+                self._forward,
+                self._pool,
+                adapters if self._queries is None else None,  # with a table there are none
+            )
+
+        return encode_with_table(self._queries, batch, self.info.given(outputs), encode)
 
     def _forward(
         self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Adapters
@@ -142,6 +154,15 @@ class OnnxEncoder:
         adapter = adapters[0]  # that of all rows, since passes of this engine mix none
         graph = self._graph if adapter is None else self._adapters.open(_single(adapter))
         return graph.forward(ids, mask, outputs)
+
+
+def open_graph(
+    path: Path, placement: Placement, vocabulary_size: int, settings: EncodingSettings
+) -> OnnxGraph | OnnxSplade:
+    """A graph as its settings say. vocabulary_size: the terms that it weighs with SPLADE."""
+    if settings.splade is None:
+        return OnnxGraph(path, placement)
+    return OnnxSplade(path, placement, vocabulary_size, settings.splade)
 
 
 def _single(adapter: str | Route) -> str:

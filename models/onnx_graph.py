@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
 
 from models.batching import PaddedOutputs
 from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError
-from models.representations import OUTPUTS, Int64, Output
+from models.representations import OUTPUTS, Float32, Int64, Output
 
 # From 1.31 on it would tell its maker of machines and models, unless this is set before it is loaded.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -39,6 +42,9 @@ LONE_TOKENS = 64
 LONE_GRAPH_BYTES = 64 << 20
 
 
+AnyArray = npt.NDArray[Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Placement:
     """Where graphs run. kind: cpu or cuda; gpu: its number; threads: of one run on a CPU."""
@@ -64,15 +70,23 @@ class OnnxGraph:
         Raises EncoderMemoryError where memory does not suffice.
         """
         asked = [name for name in OUTPUTS if name in outputs]
-        session = self._lone_session if ids.size <= LONE_TOKENS else self._session
+        found = self.run(asked, {"input_ids": ids, "attention_mask": mask})
+        return PaddedOutputs(found.get("dense"), found.get("sparse"), found.get("colbert"))
+
+    def run(self, asked: Sequence[str], inputs: Mapping[str, AnyArray]) -> dict[str, Float32]:
+        """The outputs asked for, by their names. inputs: by theirs, the mask int64[B, L] among them.
+
+        Raises EncoderMemoryError where memory does not suffice.
+        """
+        tokens = inputs["attention_mask"].size
+        session = self._lone_session if tokens <= LONE_TOKENS else self._session
         try:
-            arrays = session.run(asked, {"input_ids": ids, "attention_mask": mask})
+            arrays = session.run(list(asked), dict(inputs))
         except (Fail, RuntimeException) as error:
             if any(words in str(error) for words in OUT_OF_MEMORY):
                 raise EncoderMemoryError(str(error)) from None
             raise
-        found = dict(zip(asked, arrays, strict=True))
-        return PaddedOutputs(found.get("dense"), found.get("sparse"), found.get("colbert"))
+        return dict(zip(asked, arrays, strict=True))
 
 
 def has_cuda() -> bool:

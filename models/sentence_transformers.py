@@ -37,7 +37,7 @@ def settings_of_modules(folder: Path) -> dict[str, Any]:
     path = folder / MODULES_FILE
     if not path.is_file():
         return {}
-    modules = [(str(module["type"]), folder / str(module["path"])) for module in _list_in(path)]
+    modules = [(str(module["type"]), folder / str(module["path"])) for module in list_in(path)]
     kinds = [kind.rpartition(".")[2] for kind, _ in modules]
     wrong = next((kind for kind, _ in modules if not _is_read(kind)), None)
     if wrong is not None or kinds[:2] != ["Transformer", "Pooling"]:
@@ -51,19 +51,23 @@ def settings_of_modules(folder: Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{path}: the transformer lies in {transformer.name}; move its files to {folder}"
         )
-    prompts = _prompts(folder / PROMPTS_FILE)
-    found: dict[str, Any] = {
+    prompts = prompts_in(folder)
+    return {
         **prompts,
         "pooling": _pooling(pooling / "config.json", with_prompts=bool(prompts)),
+        **length_in(transformer),
     }
-    described = _object_in(folder / LENGTH_FILE)
+
+
+def length_in(folder: Path) -> dict[str, Any]:
+    """The longest text that the folder of a transformer names, if any, as a key of `tercet.json`."""
+    described = object_in(folder / LENGTH_FILE)
     if described.get("do_lower_case"):
         raise CheckpointError(
             f"{folder / LENGTH_FILE}: do_lower_case is not read here; let the tokenizer's normalizer do that"
         )
-    if described.get("max_seq_length") is not None:
-        found["max_length"] = described["max_seq_length"]
-    return found
+    longest = described.get("max_seq_length")
+    return {} if longest is None else {"max_length": longest}
 
 
 def _is_read(kind: str) -> bool:
@@ -72,7 +76,7 @@ def _is_read(kind: str) -> bool:
 
 
 def _pooling(path: Path, *, with_prompts: bool) -> str:
-    config = _object_in(path)
+    config = object_in(path)
     modes = config.get("pooling_mode")
     if modes is None:  # as releases before 5.4 wrote it, one boolean for each
         asked = [
@@ -90,9 +94,10 @@ def _pooling(path: Path, *, with_prompts: bool) -> str:
     return POOLINGS[names[0]]
 
 
-def _prompts(path: Path) -> dict[str, str]:
+def prompts_in(folder: Path) -> dict[str, str]:
     """The instructions of queries and documents, those that are not empty."""
-    config = _object_in(path)
+    path = folder / PROMPTS_FILE
+    config = object_in(path)
     prompts: Mapping[str, Any] = config.get("prompts") or {}
     if not isinstance(prompts, dict) or not all(isinstance(one, str | None) for one in prompts.values()):
         raise CheckpointError(f"{path}: prompts is {prompts!r:.80}; an object of texts by name is expected")
@@ -105,8 +110,9 @@ def _prompts(path: Path) -> dict[str, str]:
     return {name: prompt for name, prompt in found.items() if prompt}
 
 
-def _list_in(path: Path) -> list[Mapping[str, Any]]:
-    values = _json_in(path)
+def list_in(path: Path) -> list[Mapping[str, Any]]:
+    """The modules that a file lists, each with its type and path. Raises CheckpointError."""
+    values = json_in(path)
     named = isinstance(values, list) and all(
         isinstance(one, dict) and {"type", "path"} <= set(one) for one in values
     )
@@ -115,15 +121,16 @@ def _list_in(path: Path) -> list[Mapping[str, Any]]:
     return list(values)
 
 
-def _object_in(path: Path) -> Mapping[str, Any]:
+def object_in(path: Path) -> Mapping[str, Any]:
     """The JSON object in a file; an empty one where there is none."""
-    values = _json_in(path) if path.is_file() else {}
+    values = json_in(path) if path.is_file() else {}
     if not isinstance(values, dict):
         raise CheckpointError(f"{path} holds a {type(values).__name__}; a JSON object is expected")
     return values
 
 
-def _json_in(path: Path) -> Any:
+def json_in(path: Path) -> Any:
+    """What a JSON file holds. Raises CheckpointError, naming the file, where it cannot be read."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

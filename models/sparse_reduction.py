@@ -33,3 +33,15 @@ def reduce_sparse(
         (keys[starts] & 0xFFFFFFFF).astype(np.int32),
         largest.astype(np.float32, copy=False),
     )
+
+
+def strongest(rows: SparseRows, most: int | None) -> SparseRows:
+    """The `most` largest weights of each row, all without a limit; of equal ones those of lower ids."""
+    lengths = np.diff(rows.indptr)
+    if most is None or int(lengths.max(initial=0)) <= most:
+        return rows
+    texts = np.repeat(np.arange(len(rows)), lengths)
+    order = np.lexsort((-rows.weights, texts))  # stable, so equal weights stay in order of their ids
+    rank = np.arange(len(order)) - np.repeat(rows.indptr[:-1], lengths)
+    kept = np.sort(order[rank < most])
+    return SparseRows(offsets_of(np.minimum(lengths, most)), rows.token_ids[kept], rows.weights[kept])

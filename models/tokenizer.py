@@ -15,6 +15,7 @@ from models.errors import CheckpointError, TextTooLongError, UnsupportedError
 from models.json_vocabulary import TOKENIZER_JSON, JsonVocabulary
 from models.representations import Bool, InputType, Int32, TokenBatch, offsets_of
 from models.sentencepiece_vocabulary import SENTENCEPIECE_MODEL, SentencePieceVocabulary
+from models.sparse_modules import transformer_folder
 from models.vocabulary import TokenSpans, Vocabulary
 
 # Of a folder the first that is there.
@@ -36,7 +37,7 @@ class Tokenizer:
 
     def __init__(self, content: bytes, settings: EncodingSettings) -> None:
         """content: of one of TOKENIZER_FILES. Raises CheckpointError."""
-        vocabulary = _vocabulary_of(content)
+        vocabulary = _vocabulary_of(content, framed=settings.special_tokens)
         self.settings = settings
         self._content = content
         self._vocabulary = vocabulary
@@ -50,6 +51,7 @@ class Tokenizer:
     @staticmethod
     def load(folder: Path, settings: EncodingSettings) -> Tokenizer:
         """The tokenizer of a checkpoint folder. Raises CheckpointError where it has none that can be read."""
+        folder = transformer_folder(folder)
         path = next((folder / name for name in TOKENIZER_FILES if (folder / name).is_file()), None)
         if path is None:
             raise CheckpointError(f"{folder / TOKENIZER_JSON} is missing; {REMEDY}")
@@ -222,10 +224,12 @@ class Tokenizer:
         return np.concatenate([self._prefix, content, self._suffix])
 
 
-def _vocabulary_of(content: bytes) -> Vocabulary:
-    """content: of a `tokenizer.json`, or of a `sentencepiece.bpe.model`, which begins with a piece."""
+def _vocabulary_of(content: bytes, *, framed: bool) -> Vocabulary:
+    """content: of a `tokenizer.json`, or of a `sentencepiece.bpe.model`, which begins with a piece and has
+    special tokens around texts anyway.
+    """
     is_message = content[:1] == b"\n" and not content[:64].lstrip().startswith(b"{")
-    return SentencePieceVocabulary(content) if is_message else JsonVocabulary(content)
+    return SentencePieceVocabulary(content) if is_message else JsonVocabulary(content, framed=framed)
 
 
 def _require_sentencepiece(folder: Path) -> None:

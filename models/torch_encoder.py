@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 from transformers.utils import logging as library_logging
 
 from models.adapters.library import AdapterLibrary, describe
@@ -27,7 +27,19 @@ from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError
 from models.fingerprint import fingerprint, heads_digest, weight_files
 from models.graphs import Graph, body_digest, packed_graph, verify_graph
 from models.heads import Heads, load_heads
-from models.representations import OUTPUTS, Int64, Output, Representations, Route, TokenBatch
+from models.query_table import QueryTable, encode_with_table, read_query_weights, sparse_size
+from models.representations import (
+    OUTPUTS,
+    Int64,
+    Output,
+    Representations,
+    Route,
+    SparseRows,
+    TokenBatch,
+)
+from models.sparse_modules import transformer_folder
+from models.splade_head import SpladeHead, split_language_model
+from models.splade_rows import splade_rows
 from models.tokenizer import Tokenizer
 
 # A forked process has none of its parent's threads, and OpenMP would wait for them for ever.
@@ -48,12 +60,22 @@ CUDA_BATCH_TOKENS = 32768
 
 
 class EncoderModel(nn.Module):
-    """A transformers body and its heads: one pass gives the three outputs."""
+    """A transformers body and its heads: one pass gives the three outputs.
 
-    def __init__(self, body: nn.Module, heads: Heads) -> None:
+    splade: the head of lexical weights over the vocabulary, None where they come from a linear one. It takes
+    the hidden states, which are then the last output of a pass.
+    """
+
+    def __init__(self, body: nn.Module, heads: Heads, splade: SpladeHead | None = None) -> None:
         super().__init__()
         self.body = body
         self.heads = heads
+        self.splade = splade
+
+    @property
+    def output_names(self) -> list[str]:
+        """What a pass gives, in order."""
+        return [*self.heads.sides, *([] if self.splade is None else ["hidden"])]
 
     def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Last hidden states float[B, L, d] of input_ids and attention_mask, int64[B, L] each."""
@@ -61,26 +83,33 @@ class EncoderModel(nn.Module):
         return states
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
-        """input_ids, attention_mask: int64[B, L]. Returns as `Heads.forward`."""
-        outputs: tuple[Tensor, ...] = self.heads(self.hidden(input_ids, attention_mask), attention_mask)
-        return outputs
+        """input_ids, attention_mask: int64[B, L]. Returns as `Heads.forward`, with SPLADE the states, too."""
+        hidden = self.hidden(input_ids, attention_mask)
+        outputs: tuple[Tensor, ...] = self.heads(hidden, attention_mask)
+        return outputs if self.splade is None else (*outputs, hidden)
 
 
-def load_body(folder: Path, precision: str = "float32") -> nn.Module:
+def load_body(folder: Path, precision: str = "float32", *, language_model: bool = False) -> nn.Module:
     """The transformers model of a checkpoint, without pooler, in evaluation mode.
 
-    Weights come from safetensors, or from .bin read as plain weights; no remote code. Where there are none,
-    they are unpacked from the int8 graph.
+    language_model: with the head of a masked language model. Weights come from safetensors, or from .bin read
+    as plain weights; no remote code. Where there are none, they are unpacked from the int8 graph.
     Raises CheckpointError where the weights are missing, damaged or incomplete.
     """
     graph = packed_graph(folder)
+    if graph is not None and language_model:
+        raise CheckpointError(
+            f"{folder} holds only an int8 graph, which gives back no head of a language model; use the onnx "
+            "engine"
+        )
     if graph is not None:
         return _unpacked_body(folder, graph, precision)
     weight_files(folder)
+    kind = AutoModelForMaskedLM if language_model else AutoModel
     try:
         with without_loading_report():
-            body, report = AutoModel.from_pretrained(
-                str(folder),
+            body, report = kind.from_pretrained(
+                str(transformer_folder(folder)),
                 local_files_only=True,
                 trust_remote_code=False,
                 dtype=PRECISIONS[precision],
@@ -139,7 +168,12 @@ def load_model(folder: Path, settings: EncodingSettings, precision: str = "float
     Raises CheckpointError as `load_heads` and `load_body`, and for a causal body with pooling cls.
     """
     heads = load_heads(folder, hidden_size(folder), settings)
-    model = EncoderModel(load_body(folder, precision), heads).eval()
+    if settings.splade is None:
+        model = EncoderModel(load_body(folder, precision), heads).eval()
+    else:
+        whole = load_body(folder, precision, language_model=True)
+        body, splade = split_language_model(whole, settings.splade)
+        model = EncoderModel(body, heads, splade).eval()
     if settings.pooling == "cls" and _looks_back_only(model):
         raise CheckpointError(
             f"{folder}: pooling is cls, but tokens of this body see none that follow, so all texts would "
@@ -197,6 +231,8 @@ class TorchEncoder:
         suited = batch_tokens or (CUDA_BATCH_TOKENS if on_cuda else CPU_BATCH_TOKENS)
         self._batch_tokens = suited if limit_tokens is None else min(suited, limit_tokens)
         heads = self._model.heads.weights()
+        heads = replace(heads, queries=read_query_weights(folder, self.tokenizer))
+        self._queries = QueryTable.of(heads.queries, self.tokenizer)
         digests = body_digest(folder), heads_digest(heads.arrays()), self.tokenizer.digest
         graph = packed_graph(folder)
         quantized = None if graph is None else graph.files[graph.file]
@@ -209,13 +245,14 @@ class TorchEncoder:
             precision=precision,
             dense_dimension=0 if settings.pooling == "none" else hidden_size(folder),
             colbert_dimension=heads.colbert_dimension,
-            vocabulary_size=0 if heads.sparse is None else self.tokenizer.vocabulary_size,
+            vocabulary_size=sparse_size(folder, self.tokenizer, heads),
             max_length=settings.max_length,
             pooling=settings.pooling,
             lexical=settings.lexical,
             checkpoint=origin,
         )
-        library = AdapterLibrary(adapters, folder, base_fingerprint, heads.sizes)
+        with_adapters = adapters if settings.splade is None else None
+        library = AdapterLibrary(with_adapters, folder, base_fingerprint, heads.sizes)
         self._adapters = ServedAdapters(library, self._model.body, self._model.heads)
 
     def adapter(self, name: str) -> ResolvedAdapter:
@@ -251,16 +288,20 @@ class TorchEncoder:
             for name in adapter.adapters if isinstance(adapter, Route) else (adapter,):
                 if name is not None:
                     self._adapters.load(name)
-        return encode_in_batches(
-            batch,
-            outputs,
-            self._batch_tokens,
-            self.tokenizer,
-            self.info,
-            self._forward,
-            adapters=adapters,
-            mixes_adapters=True,
-        )
+
+        def encode(texts: TokenBatch, asked: Sequence[Output]) -> Representations:
+            return encode_in_batches(
+                texts,
+                asked,
+                self._batch_tokens,
+                self.tokenizer,
+                self.info,
+                self._forward,
+                adapters=adapters if self._queries is None else None,  # with a table there are none
+                mixes_adapters=True,
+            )
+
+        return encode_with_table(self._queries, batch, self.info.given(outputs), encode)
 
     def _forward(
         self, ids: Int64, mask: Int64, outputs: Sequence[Output], adapters: Adapters
@@ -281,7 +322,8 @@ class TorchEncoder:
         attended = torch.from_numpy(mask).to(self._device)
         with self._adapters.acting(adapters):
             hidden = self._model.hidden(torch.from_numpy(ids).to(self._device), attended).float()
-        weights = heads.token_weights(hidden) if "sparse" in outputs else None
+        terms = self._terms(hidden, attended) if "sparse" in outputs else None
+        weights = heads.token_weights(hidden) if "sparse" in outputs and terms is None else None
         vectors = heads.token_vectors(hidden) if "colbert" in outputs else None
         for rows, own in self._adapters.heads(adapters):
             if weights is not None:
@@ -290,6 +332,18 @@ class TorchEncoder:
                 vectors[rows] = own.token_vectors(hidden[rows])
         return PaddedOutputs(
             heads.dense(hidden, attended).cpu().numpy() if "dense" in outputs else None,
-            None if weights is None else weights.cpu().numpy(),
+            terms if weights is None else weights.cpu().numpy(),
             None if vectors is None else vectors.cpu().numpy(),
+        )
+
+    def _terms(self, hidden: Tensor, mask: Tensor) -> SparseRows | None:
+        """Lexical weights over the vocabulary of hidden states float[B, L, d]; None without SPLADE."""
+        head = self._model.splade
+        if head is None:
+            return None
+        return splade_rows(
+            mask.sum(1).cpu().numpy(),
+            self.info.vocabulary_size,
+            head.settings,
+            lambda texts, tokens: head(hidden[texts, tokens], mask[texts, tokens]).cpu().numpy(),
         )

@@ -72,6 +72,7 @@ INDEX_ORDER = [
 HOMES = {
     "torch": {
         "models/heads.py",
+        "models/splade_head.py",
         "models/torch_encoder.py",
         "models/export_onnx.py",
         "models/adapters/attach.py",
@@ -82,6 +83,7 @@ HOMES = {
         "training",
     },
     "transformers": {
+        "models/splade_head.py",
         "models/torch_encoder.py",
         "models/export_onnx.py",
         "models/adapters/body.py",
