@@ -25,7 +25,12 @@ CONFIG_FILE = "config.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 DEFAULT_MAX_LENGTH = 512
 # RoBERTa counts positions from pad_token_id + 1, so its table holds that many rows no text can use.
-OFFSET_POSITION_TYPES = frozenset({"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "xmod"})
+OFFSET_POSITION_TYPES = frozenset(
+    {"roberta", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm", "camembert", "data2vec-text"}
+    | {"ibert", "longformer", "luke", "mluke", "mpnet", "xmod"}
+)
+# Under which key a configuration has the width of its hidden states; the second is DistilBERT's.
+WIDTH_KEYS = ("hidden_size", "dim")
 ENGLISH, MULTILINGUAL = "minilm-m3", "multi-m3"
 # Checkpoints that come with the project and go by their names.
 SHIPPED = (ENGLISH, MULTILINGUAL)
@@ -138,7 +143,8 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
 def hidden_size(folder: Path) -> int:
     """Width of the hidden states. Raises CheckpointError where the model's configuration has none."""
     path = folder / CONFIG_FILE
-    width = read_json(path).get("hidden_size")
+    config = read_json(path)
+    width = next((config[key] for key in WIDTH_KEYS if key in config), None)
     if not isinstance(width, int) or isinstance(width, bool) or width < 1:
         raise CheckpointError(f"{path}: hidden_size is {width!r}; it must be a whole number of at least 1")
     return width

@@ -17,17 +17,15 @@ from typing import Any
 import numpy as np
 import torch
 from onnx_ir.passes.common import ClearMetadataAndDocStringPass
-from torch import Tensor
-from torch.nn import functional
-from transformers import AttentionInterface, AttentionMaskInterface
 
-from models.adapters.body import FixedAdapters, fixed_prefix, fold, install, load_parts, with_prefix
+from models.adapters.body import FixedAdapters, fold, install, load_parts
 from models.attention_graph import choose_mask_at_run_time
 from models.batching import encode_in_batches
 from models.checkpoint import CONFIG_FILE, SETTINGS_FILE, TOKENIZER_CONFIG, EncodingSettings, read_settings
 from models.cores import usable_cores
 from models.encoder import Encoder, encode, with_adapter
-from models.errors import UnsupportedError
+from models.errors import UnsupportedError, reason
+from models.export_attention import ATTENTION, register
 from models.fingerprint import file_digest, fingerprint, heads_digest
 from models.graphs import (
     FOLDER,
@@ -51,7 +49,6 @@ from models.representations import OUTPUTS, Float32, Int32, Representations, Spa
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
 
-ATTENTION = "onnx_multi_head"
 # Files that an export has in common with its source, where that has them; the last is the model card.
 COPIED_FILES = (*TOKENIZER_FILES, TOKENIZER_CONFIG, "special_tokens_map.json", "README.md")
 # A protobuf message ends at 2 GB; larger weights go to a file beside the graph.
@@ -61,8 +58,6 @@ SINGLE_FILE_BYTES = 1_500_000_000
 LARGEST_DIFFERENCES = {"float32": 1e-3, "int8": sys.float_info.max}
 # Of texts by which int8 weights are rounded: more change them no more.
 CALIBRATION_TOKENS = 16_384
-# Score given to padding keys before the softmax.
-MASKED_SCORE = -1e9
 VERIFIED_TEXTS = (
     "",
     "Hello, world!",
@@ -191,16 +186,19 @@ def _write(model: EncoderModel, output: Path, rounding: _Rounding | None) -> tup
 def write_graph(model: EncoderModel, path: Path) -> None:
     """Traces the model to a float32 graph with inputs input_ids and attention_mask, int64[B, L] each.
 
-    Outputs as `Heads.forward`. Attention becomes one fused operator of onnxruntime.
+    Outputs as `Heads.forward`. Attention becomes one fused operator of onnxruntime, where the body's is one
+    that transformers lets us replace. Raises UnsupportedError where torch or onnx cannot say the model.
     """
-    AttentionInterface.register(ATTENTION, _fused_attention)
-    AttentionMaskInterface.register(ATTENTION, _key_mask)
+    register()
     ids = torch.full((2, 8), 4, dtype=torch.int64)
     mask = torch.ones_like(ids)
     dynamic = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
     size = sum(parameter.nbytes for parameter in model.parameters())
     body: Any = model.body
-    body.set_attn_implementation(ATTENTION)
+    former = body.config._attn_implementation
+    replaced = former != "eager"
+    if replaced:
+        body.set_attn_implementation(ATTENTION)
     try:
         with _quiet():
             program = torch.onnx.export(
@@ -213,47 +211,20 @@ def write_graph(model: EncoderModel, path: Path) -> None:
                 verbose=False,
             )
             if program is None:
-                raise UnsupportedError(
-                    f"torch exported no graph of {type(body).__name__}; use the torch engine"
-                )
+                raise UnsupportedError("torch exported no graph")
             # The exporter notes each node's source line; a graph should name no path of this machine.
             ClearMetadataAndDocStringPass()(program.model)
             choose_mask_at_run_time(program.model.graph)
             program.save(str(path), external_data=size > SINGLE_FILE_BYTES)
+    except MemoryError:
+        raise
+    except Exception as error:  # the exporter's own failures have no common class
+        raise UnsupportedError(
+            f"{type(body).__name__} cannot be exported ({reason(error)}); use the torch engine"
+        ) from error
     finally:
-        body.set_attn_implementation("sdpa")
-
-
-def _fused_attention(
-    module: torch.nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor,
-    scaling: float,
-    **_: Any,
-) -> tuple[Tensor, None]:
-    """Attention over query, key and value float[B, heads, L, d/heads] as onnxruntime's operator."""
-    batch, heads, length, width = query.shape
-    prefix = fixed_prefix(module)
-    if prefix is not None:
-        key, value = with_prefix(prefix, key, value)
-        attention_mask = functional.pad(attention_mask, (prefix[0].shape[0], 0), value=1)
-    flat = [part.transpose(1, 2).reshape(batch, -1, heads * width) for part in (query, key, value)]
-    attended = torch.onnx.ops.symbolic(
-        "com.microsoft::MultiHeadAttention",
-        [*flat, None, attention_mask],
-        {"num_heads": heads, "scale": float(scaling), "mask_filter_value": MASKED_SCORE},
-        dtype=query.dtype,
-        shape=(batch, length, heads * width),
-        version=1,
-    )
-    return attended.view(batch, length, heads, width), None
-
-
-def _key_mask(*_: Any, attention_mask: Tensor, **__: Any) -> Tensor:
-    """The padding mask int32[B, L] as the operator takes it."""
-    return attention_mask.to(torch.int32)
+        if replaced:
+            body.set_attn_implementation(former)
 
 
 def largest_differences(one: Representations, other: Representations) -> dict[str, float]:

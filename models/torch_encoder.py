@@ -12,18 +12,19 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoModel
 from transformers.utils import logging as library_logging
 
 from models.adapters.library import AdapterLibrary, describe
 from models.adapters.record import ResolvedAdapter
 from models.adapters.serving import ServedAdapters
 from models.batching import Adapters, PaddedOutputs, encode_in_batches
+from models.bodies import attention_of, body_config
 from models.checkpoint import SETTINGS_FILE, EncodingSettings, hidden_size, read_settings
 from models.cores import usable_cores
 from models.device import choose_device
 from models.encoder import AdapterDescription, EncoderInfo
-from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError
+from models.errors import CheckpointError, EncoderMemoryError, UnsupportedError, reason
 from models.fingerprint import fingerprint, heads_digest, weight_files
 from models.graphs import Graph, body_digest, packed_graph, verify_graph
 from models.heads import Heads, load_heads
@@ -77,18 +78,20 @@ def load_body(folder: Path, precision: str = "float32") -> nn.Module:
     if graph is not None:
         return _unpacked_body(folder, graph, precision)
     weight_files(folder)
+    config = body_config(folder)
     try:
         with without_loading_report():
             body, report = AutoModel.from_pretrained(
                 str(folder),
+                config=config,
                 local_files_only=True,
                 trust_remote_code=False,
                 dtype=PRECISIONS[precision],
-                attn_implementation="sdpa",
+                attn_implementation=attention_of(config),
                 output_loading_info=True,
             )
     except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise CheckpointError(f"{folder}: the model cannot be loaded: {error}") from error
+        raise CheckpointError(f"{folder}: the model cannot be loaded: {reason(error)}") from error
     missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
     if missing:
         raise CheckpointError(f"{folder}: the weight files lack {len(missing)} tensors, such as {missing[0]}")
@@ -103,16 +106,18 @@ def _unpacked_body(folder: Path, graph: Graph, precision: str) -> nn.Module:
     from models.unpack_int8 import unpacked_weights  # needs onnx, which serving other checkpoints does not
 
     weights = unpacked_weights(verify_graph(folder, graph))
+    config = body_config(folder)
     try:
-        config = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
         body = AutoModel.from_config(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
-            config, dtype=PRECISIONS[precision], attn_implementation="sdpa"
+            config, dtype=PRECISIONS[precision], attn_implementation=attention_of(config)
         )
         if getattr(body, "pooler", None) is not None:
             body.pooler = None
         body.load_state_dict({name: torch.from_numpy(values) for name, values in weights.items()})
     except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise CheckpointError(f"{folder}: the model cannot be made from its int8 graph: {error}") from error
+        raise CheckpointError(
+            f"{folder}: the model cannot be made from its int8 graph: {reason(error)}"
+        ) from error
     model: nn.Module = body.eval()
     return model
 

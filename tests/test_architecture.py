@@ -74,6 +74,7 @@ HOMES = {
         "models/heads.py",
         "models/torch_encoder.py",
         "models/export_onnx.py",
+        "models/export_attention.py",
         "models/adapters/attach.py",
         "models/adapters/body.py",
         "models/adapters/changes.py",
@@ -82,8 +83,10 @@ HOMES = {
         "training",
     },
     "transformers": {
+        "models/bodies.py",
         "models/torch_encoder.py",
         "models/export_onnx.py",
+        "models/export_attention.py",
         "models/adapters/body.py",
         "training",
     },
