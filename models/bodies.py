@@ -54,8 +54,7 @@ def body_config(folder: Path) -> PreTrainedConfig:
 
 def attention_of(config: PreTrainedConfig) -> str:
     """The name under which transformers runs a body's attention: fused where it has that, else `eager`."""
-    body = MODEL_MAPPING[type(config)]
-    return "sdpa" if body._supports_sdpa else "eager"
+    return "sdpa" if getattr(MODEL_MAPPING[type(config)], "_supports_sdpa", False) else "eager"
 
 
 def _require_known(values: Mapping[str, Any], path: Path) -> None:
@@ -71,7 +70,7 @@ def _require_known(values: Mapping[str, Any], path: Path) -> None:
             f"{path}: {family!r} with position_embedding_type {positions!r} is not read here, as "
             "transformers has it no more; take another checkpoint"
         )
-    if family not in CONFIG_MAPPING:
+    if not isinstance(family, str) or family not in CONFIG_MAPPING:
         needs_code = "; it comes with code of its own, which is not run" if "auto_map" in values else ""
         raise CheckpointError(
             f"{path}: transformers {transformers.__version__} has no model_type {family!r}{needs_code}; take "

@@ -87,7 +87,7 @@ def _mask(
     *_: Any,
     q_length: int,
     kv_length: int,
-    mask_function: Callable[..., Tensor],
+    mask_function: Callable[..., Any],
     attention_mask: Tensor,
     **__: Any,
 ) -> Mask:

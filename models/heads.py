@@ -120,8 +120,8 @@ def cls_positions(mask: Tensor, every: int) -> Tensor:
 
 
 def load_heads(folder: Path, width: int, settings: EncodingSettings) -> Heads:
-    """Heads of a checkpoint, from heads.safetensors or from sparse_linear.pt and colbert_linear.pt, or that of
-    lexical weights as GTE has it; without a file it has no such side.
+    """Heads of a checkpoint, from heads.safetensors or from sparse_linear.pt and colbert_linear.pt, that of
+    lexical weights also as GTE has it; without a file it has no such side.
 
     Raises CheckpointError naming the file that is damaged or of the wrong shape, or where no side is left.
     """
