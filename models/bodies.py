@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 from transformers import CONFIG_MAPPING, MODEL_MAPPING, AutoConfig, GteConfig, PreTrainedConfig
 
 from models.checkpoint import CONFIG_FILE, read_json
@@ -43,10 +44,8 @@ def body_config(folder: Path) -> PreTrainedConfig:
         _require_known(values, path)
         try:
             config = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, TypeError, KeyError, StrictDataclassError) as error:
             raise CheckpointError(f"{path} is not understood: {reason(error)}") from error
-    if getattr(config, "is_encoder_decoder", False):
-        raise CheckpointError(f"{path}: {family!r} has an encoder and a decoder; take a model with one body")
     if hasattr(config, "use_cache"):
         config.use_cache = False  # no text is continued
     return config
@@ -76,6 +75,8 @@ def _require_known(values: Mapping[str, Any], path: Path) -> None:
             f"{path}: transformers {transformers.__version__} has no model_type {family!r}{needs_code}; take "
             "another checkpoint"
         )
+    if getattr(CONFIG_MAPPING[family], "is_encoder_decoder", False):
+        raise CheckpointError(f"{path}: {family!r} has an encoder and a decoder; take a model with one body")
     if CONFIG_MAPPING[family] not in MODEL_MAPPING:
         raise CheckpointError(f"{path}: transformers has no body for model_type {family!r}")
 

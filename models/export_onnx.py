@@ -42,10 +42,11 @@ from models.graphs import (
 )
 from models.head_weights import HeadWeights, write_heads
 from models.heads import Heads
+from models.int8_loss import kept as kept_of
 from models.onnx_encoder import CPU_BATCH_TOKENS
 from models.onnx_graph import OnnxGraph, Placement
 from models.quantize_onnx import is_identified, quantize
-from models.representations import OUTPUTS, Float32, Int32, Representations, SparseRows
+from models.representations import OUTPUTS, Float32, Int32, Output, Representations, SparseRows
 from models.tokenizer import TOKENIZER_FILES, Tokenizer
 from models.torch_encoder import EncoderModel, TorchEncoder, load_model
 
@@ -73,7 +74,9 @@ VERIFIED_TEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What was written. differences: largest absolute difference from torch float32 of each output."""
+    """What was written. differences: largest absolute difference from torch float32 of each output; kept: how
+    much of each is left, as `models.int8_loss.kept`.
+    """
 
     folder: Path
     graph: Path
@@ -82,6 +85,7 @@ class ExportReport:
     fingerprint: str
     texts: int
     differences: dict[str, float]
+    kept: dict[Output, float]
 
 
 def export(checkpoint: Path, output: Path, *, int8: bool, calibration: Sequence[str] = ()) -> ExportReport:
@@ -266,9 +270,9 @@ def _verify(reference: Encoder, output: Path, source: Export, precision: str, gr
     kept = {name: other for name, other in kept.items() if name != precision}
     limit = LARGEST_DIFFERENCES[precision]
     try:
-        differences = largest_differences(
-            encode(reference, VERIFIED_TEXTS), _encode_with(verify_graph(output, graph), reference)
-        )
+        expected = encode(reference, VERIFIED_TEXTS)
+        found = _encode_with(verify_graph(output, graph), reference)
+        differences = largest_differences(expected, found)
         if not all(difference <= limit for difference in differences.values()):  # NaN is not within it either
             raise UnsupportedError(
                 f"the {precision} graph of {reference.info.name} differs from torch by {differences}, more "
@@ -299,6 +303,7 @@ def _verify(reference: Encoder, output: Path, source: Export, precision: str, gr
         ),
         texts=len(VERIFIED_TEXTS),
         differences=differences,
+        kept=kept_of(expected, found),
     )
 
 

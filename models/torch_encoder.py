@@ -44,6 +44,7 @@ OUT_OF_MEMORY = (
     "CUBLAS_STATUS_ALLOC_FAILED",
 )
 CPU_BATCH_TOKENS = 4096
+PADDING_DIFFERENCE = 0.05  # of the largest state: far above what rounding in half precision does
 CAUSAL_DIFFERENCE = 1e-6  # of two states that should be one: what rounding in a batch may do
 CUDA_BATCH_TOKENS = 32768
 
@@ -141,17 +142,38 @@ def without_loading_report() -> Iterator[None]:
 def load_model(folder: Path, settings: EncodingSettings, precision: str = "float32") -> EncoderModel:
     """Body and heads of a checkpoint, in evaluation mode; the heads always in float32.
 
-    Raises CheckpointError as `load_heads` and `load_body`, and for a causal body with pooling cls.
+    Raises CheckpointError as `load_heads` and `load_body`, and for a body that takes no mask, or that is
+    causal with pooling cls.
     """
     heads = load_heads(folder, hidden_size(folder), settings)
     model = EncoderModel(load_body(folder, precision), heads).eval()
-    if settings.pooling == "cls" and _looks_back_only(model):
+    try:
+        sees_padding, looks_back_only = _sees_padding(model), _looks_back_only(model)
+    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+        raise CheckpointError(
+            f"{folder}: {type(model.body).__name__} does not take the tokens of a short text: {reason(error)}"
+        ) from error
+    if sees_padding:
+        raise CheckpointError(
+            f"{folder}: the states of {type(model.body).__name__} change with the padding of a batch, and so "
+            "with the texts beside a text; take another checkpoint"
+        )
+    if settings.pooling == "cls" and looks_back_only:
         raise CheckpointError(
             f"{folder}: pooling is cls, but tokens of this body see none that follow, so all texts would "
             f'have the dense vector of their first token; give {SETTINGS_FILE} {{"pooling": "last"}}, or '
             "take a body that is not causal"
         )
     return model
+
+
+@torch.inference_mode()
+def _sees_padding(model: EncoderModel) -> bool:
+    """Whether states change where tokens follow that the mask leaves out."""
+    alone, padded = torch.tensor([[2, 3, 4]]), torch.tensor([[2, 3, 4, 0]])
+    mask = torch.tensor([[1, 1, 1, 0]])
+    states = model.hidden(alone, mask[:, :3]), model.hidden(padded, mask)[:, :3]
+    return not torch.allclose(*states, rtol=0, atol=PADDING_DIFFERENCE * float(states[0].abs().max()))
 
 
 @torch.inference_mode()

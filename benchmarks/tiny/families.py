@@ -33,9 +33,7 @@ SIZES: dict[str, Any] = {
 DROPOUT = {"attention_probs_dropout_prob": 0.1, "hidden_dropout_prob": 0.1}
 SEED = 7
 MODULE = "sentence_transformers.models.{}"
-QWEN_QUERY = (
-    "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
-)
+QWEN_QUERY = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
 
 Weights = dict[str, torch.Tensor]
 

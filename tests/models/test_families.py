@@ -6,7 +6,6 @@ The reference is one pass over one text without padding, by the library's plaine
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +19,7 @@ from torch.nn import functional
 from transformers import AutoModel, GteConfig, PreTrainedModel
 
 from benchmarks.tiny.families import FAMILIES, SIZES, Family, write
-from models.checkpoint import read_settings
 from models.encoder import Encoder, encode
-from models.errors import CheckpointError, UnsupportedError
 from models.export_onnx import export
 from models.head_weights import read_heads
 from models.loader import load_encoder
@@ -100,9 +97,7 @@ def test_engines_give_what_transformers_gives(case: Case, engine: str, kind: Inp
             if found.colbert is not None:
                 start, end = found.colbert.offsets[place : place + 2]
                 vectors = found.colbert.vectors[start:end]
-                np.testing.assert_allclose(
-                    vectors, expected[row]["colbert"], atol=LARGEST_DIFFERENCE, rtol=0
-                )
+                np.testing.assert_allclose(vectors, expected[row]["colbert"], atol=LARGEST_DIFFERENCE, rtol=0)
 
 
 def test_positions_end_where_the_table_does(case: Case) -> None:
